@@ -1,0 +1,75 @@
+"""A deterministic actor runtime on Trio. It knows nothing of Kubernetes.
+
+From the inside out:
+
+    errors      who is at fault
+    choices     the list of everything that was not determined
+    strategies  who answers a choice: first in first out, random walk, replay
+    log, jsonl  every event, packed; and as JSON lines
+    disk        what survives a crash
+    task, mailbox, link, sync, inlet    what the kernel moves
+    kernel      the step: one runnable task at a time
+    drivers     Trio, and the bare loop; same trace
+    context     what actor code is handed
+    world       one run: declare, run, look at the result
+    recording   a run on disk
+    explore     many schedules of one scenario
+    testing     is it deterministic, and where not
+"""
+
+from actors.choices import Choice, ChoiceList
+from actors.context import Context
+from actors.disk import Disk
+from actors.errors import (
+    ActorsError,
+    Cancelled,
+    Divergence,
+    Killed,
+    LinkBroken,
+    RecordingError,
+    Timeout,
+    UsageError,
+)
+from actors.explore import Exploration, Finding, explore
+from actors.log import Event as LogEvent
+from actors.log import EventLog
+from actors.mailbox import Mailbox, Message
+from actors.recording import Recording
+from actors.strategies import Fifo, PrefixThenContinue, RandomWalk, Replay, Strategy
+from actors.sync import Condition, Event
+from actors.task import Task
+from actors.world import RunResult, World, record
+
+__all__ = [
+    "ActorsError",
+    "Cancelled",
+    "Choice",
+    "ChoiceList",
+    "Condition",
+    "Context",
+    "Disk",
+    "Divergence",
+    "Event",
+    "EventLog",
+    "Exploration",
+    "Fifo",
+    "Finding",
+    "Killed",
+    "LinkBroken",
+    "LogEvent",
+    "Mailbox",
+    "Message",
+    "PrefixThenContinue",
+    "RandomWalk",
+    "Recording",
+    "RecordingError",
+    "Replay",
+    "RunResult",
+    "Strategy",
+    "Task",
+    "Timeout",
+    "UsageError",
+    "World",
+    "explore",
+    "record",
+]

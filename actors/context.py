@@ -1,0 +1,237 @@
+"""What an actor's code is handed: the only things it may await, and everything it may ask the world for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actors.errors import LinkBroken, Timeout, UsageError
+from actors.log import INFO
+from actors.mailbox import Mailbox, Message
+from actors.sync import Condition, Event
+from actors.task import DONE, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from actors.disk import Disk
+    from actors.kernel import Kernel
+
+
+class Context:
+    """One task's access to the world. `actor` is the actor's name, `task` this task."""
+
+    __slots__ = ("_kernel", "actor", "task")
+
+    def __init__(self, kernel: Kernel, task: Task) -> None:
+        self._kernel = kernel
+        self.task = task
+        self.actor = task.actor.name
+
+    # ------------------------------------------------------------------ time
+
+    @property
+    def now(self) -> int:
+        """Virtual nanoseconds since the start of the run."""
+        return self._kernel.now
+
+    @property
+    def step(self) -> int:
+        """Number of the step that is running."""
+        return self._kernel.step
+
+    @property
+    def incarnation(self) -> int:
+        """How many times this actor has been started, this time included."""
+        return self.task.incarnation
+
+    async def point(self, name: str) -> None:
+        """A scheduling point: others may run before this task goes on. Put it *before* what its order matters for."""
+        kernel = self._kernel
+        task = self.task
+        task.point = name
+        kernel.make_ready(task, kernel.step)
+        await kernel.park()
+
+    async def sleep(self, ns: int, *, idle: bool = False, point: str = "sleep") -> None:
+        """Wait for `ns` virtual nanoseconds. An idle sleep (a heartbeat's) does not keep the run from settling."""
+        await self.sleep_until(self._kernel.now + ns, idle=idle, point=point)
+
+    async def sleep_until(self, at_ns: int, *, idle: bool = False, point: str = "sleep") -> None:
+        """Wait until virtual time `at_ns`; a time in the past is a plain scheduling point."""
+        kernel = self._kernel
+        task = self.task
+        task.point = point
+        if at_ns <= kernel.now:
+            kernel.make_ready(task, kernel.step)
+        else:
+            task.idle = idle
+            wait_no = kernel.parked(task, point)
+            kernel.arm(task, wait_no, at_ns, idle=idle)
+        await kernel.park()
+
+    # ------------------------------------------------------------------ messages
+
+    @property
+    def inbox(self) -> Mailbox:
+        """The actor's main mailbox: what is sent to its name arrives here."""
+        mailbox = self.task.actor.mailbox
+        assert mailbox is not None
+        return mailbox
+
+    async def recv(self, timeout_ns: int | None = None, *, idle: bool = False) -> Message:
+        """The next message of the main mailbox; see `Mailbox.recv`."""
+        return await self.inbox.recv(timeout_ns, idle=idle)
+
+    def mailbox(self, name: str) -> Mailbox:
+        """A further mailbox of this actor. Its value may be sent to others, who can then send to it."""
+        return self._kernel.new_mailbox(self.task.actor, name)
+
+    def _mailbox_of(self, to: str | Mailbox) -> Mailbox:
+        if isinstance(to, Mailbox):
+            return to
+        actor = self._kernel.actors.get(to)
+        if actor is None:
+            raise UsageError(f"no actor is called {to!r}")
+        if actor.mailbox is None:
+            raise LinkBroken(f"{to} has not started")
+        return actor.mailbox
+
+    def send(self, to: str | Mailbox, payload: Any, *, ordered: bool = True) -> None:
+        """Send and go on. Ordered per pair, unless `ordered` is off: then it may overtake and be overtaken.
+
+        A message to an actor that is down is lost.
+        """
+        if self.task.dead:
+            return
+        kernel = self._kernel
+        key = None if ordered else kernel.unordered_key()
+        kernel.send(self.task.actor, self._mailbox_of(to), payload, key=key)
+
+    async def ask(
+        self, to: str | Mailbox, payload: Any, timeout_ns: int | None = None, *, point: str = "ask"
+    ) -> Any:
+        """Send a request and wait for its answer.
+
+        Requests of different tasks travel independently, as over several connections. Raises what
+        the peer failed it with; Timeout after `timeout_ns`; LinkBroken when the connection is reset
+        (then the outcome is unknown).
+        """
+        kernel = self._kernel
+        task = self.task
+        kernel.running()
+        target = self._mailbox_of(to)
+        task.point = point
+        task.idle = False
+        wait_no = kernel.parked(task, point)
+        request = kernel.new_request(task, wait_no, target.owner)
+        if timeout_ns is not None:
+            kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=False, value=kernel.TIMED_OUT)
+        kernel.send(task.actor, target, payload, key=kernel.unordered_key(), request=request)
+        value = await kernel.park()
+        if value is kernel.TIMED_OUT:
+            task.actor.waiting_for.pop(request.number, None)
+            raise Timeout(f"{target.owner.name} did not answer within {timeout_ns} ns")
+        return value
+
+    def open(self, to: str | Mailbox, payload: Any, name: str = "stream") -> Mailbox:
+        """Send a request for a stream; what the peer sends to `message.stream` arrives in the mailbox returned."""
+        kernel = self._kernel
+        target = self._mailbox_of(to)
+        stream = kernel.new_mailbox(self.task.actor, name)
+        stream.peer = target.owner
+        self.task.actor.open_streams[stream.no] = stream
+        kernel.send(self.task.actor, target, payload, key=kernel.unordered_key(), stream=stream)
+        return stream
+
+    def close(self, stream: Mailbox) -> None:
+        """Stop reading a stream, or (at the peer) end it: the reader gets LinkBroken once it has read what came."""
+        if stream.owner is self.task.actor:
+            stream.owner.open_streams.pop(stream.no, None)
+        stream.broken = True
+
+    # ------------------------------------------------------------------ tasks
+
+    def spawn(
+        self,
+        body: Callable[..., Coroutine[Any, Any, Any]],
+        *args: Any,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Task:
+        """Start another task of this actor: `body(ctx, *args, **kwargs)`. It takes its first step when picked."""
+        return self._kernel.spawn(self.task.actor, name or body.__name__, body, *args, **kwargs)
+
+    async def join(self, task: Task, *, idle: bool = False) -> Any:
+        """Wait for a task to end; its result, None if it was cancelled."""
+        kernel = self._kernel
+        me = self.task
+        me.point = "join"
+        if task.state == DONE:
+            kernel.make_ready(me, kernel.step)
+            await kernel.park()
+            return task.result
+        me.idle = idle
+        task.joiners.append((me, kernel.parked(me, f"join {task.name}")))
+        return await kernel.park()
+
+    def cancel(self, task: Task) -> None:
+        """Throw Cancelled into a task of this actor where it stands."""
+        if task.actor is not self.task.actor:
+            raise UsageError(f"{task.label} belongs to another actor")
+        self._kernel.cancel(task)
+
+    def event(self) -> Event:
+        """A flag that tasks of this actor can wait for."""
+        return Event(self._kernel)
+
+    def condition(self) -> Condition:
+        """A condition that tasks can wait on until notified."""
+        return Condition(self._kernel)
+
+    # ------------------------------------------------------------------ chance, identity, disk, log
+
+    def choose(self, kind: str, n: int, label: str = "") -> int:
+        """A choice among 0 to n - 1; 0 is the dull one. The only source of chance."""
+        return self._kernel.pick(kind, n, label or kind)
+
+    def serial(self) -> int:
+        """A number nobody else in this run has got: the ground of uids and generated names."""
+        return self._kernel.uid()
+
+    @property
+    def disk(self) -> Disk:
+        """What this actor keeps across a crash."""
+        return self.task.actor.disk
+
+    def log(
+        self,
+        event: str,
+        *,
+        level: int = INFO,
+        obj: str | None = None,
+        uid: str | None = None,
+        rv: int | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record an event, with what it is about."""
+        task = self.task
+        if task.dead:
+            return
+        kernel = self._kernel
+        kernel.log.emit(
+            level, kernel.step, kernel.now, task.no, event, kernel.step, obj, uid, rv, data
+        )
+
+    # ------------------------------------------------------------------ faults
+
+    def crash(self, actor: str) -> None:
+        """Kill an actor as SIGKILL would. Its tasks end before anybody else runs."""
+        self._kernel.crash(self._kernel.actors[actor])
+
+    def restart(self, actor: str) -> None:
+        """Start a crashed actor again."""
+        self._kernel.start_actor(self._kernel.actors[actor])
+
+    def break_link(self, one: str, other: str) -> None:
+        """Reset all connections between two actors."""
+        self._kernel.break_link(one, other)

@@ -1,0 +1,77 @@
+"""A disk: what an actor keeps across a crash.
+
+Writes are ordered. A crash keeps everything that was synced and a *prefix* of the rest; how much of
+it is a choice ("disk", option 0: all of it). Values are bytes or anything MessagePack knows; they
+are stored as bytes, so nobody shares memory with the past.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_GONE = b"\xc1"  # a byte that MessagePack never produces
+
+
+class Disk:
+    """A small key-value disk with a write-back cache."""
+
+    __slots__ = ("_cached", "_durable", "_pending")
+
+    def __init__(self) -> None:
+        self._durable: dict[str, bytes] = {}
+        self._cached: dict[str, bytes] = {}
+        self._pending: list[tuple[str, bytes]] = []
+
+    def write(self, key: str, value: Any) -> None:
+        """Write a value; it survives a crash for certain only after `sync`."""
+        packed = msgpack.packb(value)
+        self._pending.append((key, packed))
+        self._cached[key] = packed
+
+    def remove(self, key: str) -> None:
+        """Remove a key, if it is there."""
+        self._pending.append((key, _GONE))
+        self._cached[key] = _GONE
+
+    def read(self, key: str, default: Any = None) -> Any:
+        """The value last written, synced or not."""
+        packed = self._cached.get(key)
+        if packed is None:
+            packed = self._durable.get(key)
+        if packed is None or packed == _GONE:
+            return default
+        return msgpack.unpackb(packed)
+
+    def keys(self) -> list[str]:
+        """All keys, sorted."""
+        merged = {**self._durable, **self._cached}
+        return sorted(key for key, packed in merged.items() if packed != _GONE)
+
+    def sync(self) -> None:
+        """Make all writes so far survive any crash."""
+        self._keep(len(self._pending))
+
+    def unsynced(self) -> int:
+        """How many writes a crash could lose."""
+        return len(self._pending)
+
+    def crash(self, lose: Callable[[int], int]) -> int:
+        """Lose a suffix of the unsynced writes; `lose(n)` draws 0 to n - 1 of them to lose. How many were lost."""
+        count = len(self._pending)
+        lost = lose(count + 1) if count else 0
+        self._keep(count - lost)
+        return lost
+
+    def _keep(self, count: int) -> None:
+        for key, packed in self._pending[:count]:
+            if packed == _GONE:
+                self._durable.pop(key, None)
+            else:
+                self._durable[key] = packed
+        self._pending.clear()
+        self._cached.clear()

@@ -1,0 +1,46 @@
+"""The bare driver: one loop that sends into coroutines. For exploration campaigns; two to three times faster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from actors.kernel import Kernel
+    from actors.task import Task
+
+
+def run(kernel: Kernel) -> None:
+    """Step a kernel from its first choice to the end of its teardown."""
+
+    def switch(_task: Task, chosen: Task | None) -> Generator[Any, Any, Any]:
+        kernel.baton = chosen
+        yield
+
+    kernel.switch = switch
+    kernel.begin()
+    _loop(kernel, kernel.select())
+    kernel.run_end_checks()
+    kernel.tear_down()
+    kernel.current = None
+    _loop(kernel, kernel.select())
+
+
+def _loop(kernel: Kernel, task: Task | None) -> None:
+    while task is not None:
+        coro = task.coro
+        if coro is None:
+            coro = task.coro = task.body()
+        try:
+            coro.send(None)
+        except StopIteration as stop:
+            kernel.task_done(task, stop.value)
+            task = kernel.select()
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            kernel.task_failed(task, error)
+            task = kernel.select()
+        else:
+            task = kernel.baton

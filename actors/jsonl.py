@@ -1,0 +1,97 @@
+"""From the packed stream to `log.jsonl`, through structlog processors. Nothing else writes that file.
+
+One flat JSON object per line, keys sorted, only keys that say something: `run, step, t` (virtual
+seconds, an exact decimal), `actor, task, event, obj, uid, rv, cause` (a list of steps), `data`. The
+schema stands in `event.schema.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import IO, TYPE_CHECKING, Any
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, MutableMapping
+
+    from actors.log import Event
+
+NS = 1_000_000_000
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+
+
+def seconds(ns: int) -> str:
+    """Virtual nanoseconds as exact decimal seconds: 1500000000 -> "1.5"."""
+    whole, rest = divmod(ns, NS)
+    if not rest:
+        return str(whole)
+    return f"{whole}.{rest:09d}".rstrip("0")
+
+
+class _Lines:
+    """Final logger: writes finished lines, adds nothing, never flushes."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._write = file.write
+
+    def msg(self, line: str) -> None:
+        self._write(line)
+
+
+def _flat(
+    _logger: object, _method: str, fields: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """One event as the flat map that the schema describes."""
+    event: Event = fields["record"]
+    flat: dict[str, Any] = {
+        "actor": event.actor,
+        "event": event.event,
+        "run": fields["run"],
+        "step": event.step,
+        "t": seconds(event.t_ns),
+        "task": event.task,
+    }
+    if event.cause:
+        flat["cause"] = [event.cause]
+    for key in ("obj", "uid", "rv", "data"):
+        value = getattr(event, key)
+        if value is not None:
+            flat[key] = value
+    return flat
+
+
+def _line(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
+    """Render with sorted keys; `t` goes out as the decimal number it is, which no float could carry."""
+    parts = [
+        f'"{key}":{fields[key] if key == "t" else _encode(fields[key])}' for key in sorted(fields)
+    ]
+    return "{" + ",".join(parts) + "}\n"
+
+
+def logger(file: IO[str]) -> Any:
+    """A structlog logger that writes event lines to `file`."""
+    return structlog.wrap_logger(
+        _Lines(file),
+        processors=[_flat, _line],
+        wrapper_class=structlog.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def write(events: Iterable[Event], file: IO[str], run: str) -> int:
+    """Write events as JSON lines; how many. `run` names the run, for instance the first digits of its trace hash."""
+    out = logger(file).bind(run=run)
+    count = 0
+    for event in events:
+        out.msg(None, record=event)
+        count += 1
+    return count
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of one line."""
+    text = resources.files("actors").joinpath("event.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded

@@ -1,0 +1,667 @@
+"""The kernel: one runnable task at a time, one list of choices, virtual time in whole nanoseconds.
+
+How a step works. The running task parks: it says what it waits for and calls `select`, which,
+synchronously, ends the step, picks the next ready task (a choice when there are several) and hands
+the baton to it. Trio's run queue never holds more than one task of ours, so Trio's own order has
+nothing to decide. The bare driver steps the same coroutines.
+
+A task is born lazily: `spawn` only puts it among the ready tasks; the driver starts the coroutine
+when the task is picked for its first step, while the spawning task is parked. That is the spawn
+handshake without a round trip.
+
+Ready tasks stand in the order in which they became ready; index 0 is the oldest, so the all-zero
+run is first in, first out. Time moves only when no task is ready (policy "lazy"), or at any step as
+one more option (policy "eager").
+"""
+
+from __future__ import annotations
+
+import heapq
+import traceback
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.choices import ChoiceList
+from actors.disk import Disk
+from actors.errors import Cancelled, Divergence, Killed, LinkBroken, UsageError
+from actors.log import DEBUG, ERROR, INFO, TASK_DECLARED, WARNING, EventLog
+from actors.mailbox import Mailbox, Message, Request
+from actors.strategies.fifo import Fifo
+from actors.strategies.replay import Replay
+from actors.task import DONE, NEW, PARKED, READY, RUNNING, Actor, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator, Sequence
+
+    from actors.inlet import Inlet
+    from actors.link import Link
+    from actors.strategies.base import Strategy
+
+    Body = Callable[..., Coroutine[Any, Any, Any]]
+
+
+async def _nobody(_ctx: Any) -> None:
+    """Main of the actor that stands for the outside; never started."""
+
+
+class _TimedOut:
+    """The value of a wait that ended at its time limit."""
+
+
+class _NextTimer:
+    """The option "let the next timer fire first" of the eager time policy."""
+
+    label = "timer"
+
+
+NEXT_TIMER: Final = _NextTimer()
+
+
+class Named:
+    """An option that is only a name."""
+
+    __slots__ = ("label",)
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+
+class Kernel:
+    """The state of one run. `World` is its public face; actor code reaches it only through its `Context`."""
+
+    TIMED_OUT: Final = _TimedOut()
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        log: EventLog,
+        *,
+        step_limit: int,
+        livelock_limit: int,
+        eager_time: bool = False,
+    ) -> None:
+        self.strategy = strategy
+        self.log = log
+        self.choices = ChoiceList()
+        self.step = 0
+        self.now = 0
+        self.current: Task | None = None
+        self.baton: Task | None = None
+        self.actors: dict[str, Actor] = {}
+        self.links: dict[tuple[str, str], Link] = {}
+        self.inlet: Inlet | None = None
+        self.ready: list[Task] = []
+        self.reaping: list[Task] = []
+        self.verdict: str | None = None
+        self.reason = ""
+        self.error: BaseException | None = None
+        self.tearing_down = False
+        self._fifo = type(strategy) is Fifo
+        self._eager = eager_time
+        self._timers: list[tuple[int, int, Task | Callable[[], None], int, bool, Any]] = []
+        self._busy_timers = 0
+        self._timer_seq = 0
+        self._send_no = 0
+        self._request_no = 0
+        self._task_no = 0
+        self._mailbox_no = 0
+        self._step_limit = step_limit
+        self._livelock_limit = livelock_limit
+        self._instant_start = 0
+        self.until_ns: int | None = None
+        self.checks: dict[str, list[tuple[str, Callable[[], str | None]]]] = {}
+        self.end_checks: list[tuple[str, Callable[[], str | None]]] = []
+        self.context: Callable[[Kernel, Task], Any] = lambda _kernel, task: task
+        self._uid_no = 0
+        self._outside: Actor | None = None
+
+    # ------------------------------------------------------------------ actors and tasks
+
+    def add_actor(self, name: str, main: Body) -> Actor:
+        """Declare an actor. It starts with `start_actor`."""
+        if name in self.actors:
+            raise UsageError(f"actor {name!r} exists already")
+        actor = Actor(self, len(self.actors) + 1, name, main, Disk())
+        self.actors[name] = actor
+        return actor
+
+    def start_actor(self, actor: Actor) -> Task:
+        """Start an actor, or start it again: a new incarnation with empty memory and the disk it left."""
+        if actor.alive:
+            raise UsageError(f"actor {actor.name!r} is running already")
+        actor.incarnation += 1
+        actor.alive = True
+        actor.tasks = {}
+        actor.names = {}
+        actor.open_streams = {}
+        actor.waiting_for = {}
+        actor.mailbox = self.new_mailbox(actor, "recv")
+        return self.spawn(actor, "main", actor.main)
+
+    def new_mailbox(self, actor: Actor, name: str) -> Mailbox:
+        """One more mailbox of an actor."""
+        self._mailbox_no += 1
+        return Mailbox(self, self._mailbox_no, actor, name)
+
+    def spawn(self, actor: Actor, name: str, body: Body, *args: Any, **kwargs: Any) -> Task:
+        """A new task of `actor`, ready for its first step. Equal names get a number: "worker", "worker#2"."""
+        count = actor.names.get(name, 0) + 1
+        actor.names[name] = count
+        if count > 1:
+            name = f"{name}#{count}"
+        self._task_no += 1
+
+        def start() -> Coroutine[Any, Any, Any]:
+            return body(self.context(self, task), *args, **kwargs)
+
+        task = Task(self._task_no, actor, name, start)
+        actor.tasks[task.no] = task
+        task.cause = self.step
+        declared = {"no": task.no, "actor": actor.name, "task": name, "inc": actor.incarnation}
+        self.log.emit(
+            ERROR, self.step, self.now, self.task_no(), TASK_DECLARED, self.step, data=declared
+        )
+        self.ready.append(task)
+        return task
+
+    def running(self) -> Task:
+        """The task whose step this is."""
+        task = self.current
+        if task is None:
+            raise UsageError("no task is running: this may only be called from inside an actor")
+        if task.dead:
+            raise Killed
+        return task
+
+    def task_no(self) -> int:
+        """Number of the running task, 0 for the world itself."""
+        return self.current.no if self.current is not None else 0
+
+    # ------------------------------------------------------------------ waiting and waking
+
+    def parked(self, task: Task, awaiting: str) -> int:
+        """Note that `task` is about to park until woken; the number of this wait."""
+        task.state = PARKED
+        task.awaiting = awaiting
+        task.wait_no += 1
+        return task.wait_no
+
+    def make_ready(self, task: Task, cause: int) -> None:
+        """Put a task that gives up the baton behind the ready ones."""
+        task.state = READY
+        task.cause = cause
+        self.ready.append(task)
+
+    def wake(
+        self,
+        task: Task,
+        wait_no: int,
+        value: Any = None,
+        error: BaseException | None = None,
+        cause: int | None = None,
+    ) -> bool:
+        """End wait `wait_no` of a task. False when that wait is over already (a stale wake-up)."""
+        if task.wait_no != wait_no or task.state != PARKED:
+            return False
+        task.wait_no += 1
+        if task.armed:
+            task.armed = False
+            self._busy_timers -= 1
+        task.value = value
+        task.error = error
+        task.state = READY
+        task.cause = self.step if cause is None else cause
+        self.ready.append(task)
+        return True
+
+    def arm(self, task: Task, wait_no: int, at_ns: int, *, idle: bool, value: Any = None) -> None:
+        """Wake that wait of `task` at `at_ns` at the latest. An idle timer does not keep the run from settling."""
+        self._timer_seq += 1
+        if not idle:
+            task.armed = True
+            self._busy_timers += 1
+        heapq.heappush(self._timers, (at_ns, self._timer_seq, task, wait_no, idle, value))
+
+    def call_at(self, at_ns: int, call: Callable[[], None]) -> None:
+        """Let the kernel itself do something at a time: a delayed delivery, the end of a fault."""
+        self._timer_seq += 1
+        self._busy_timers += 1
+        heapq.heappush(self._timers, (at_ns, self._timer_seq, call, 0, False, None))
+
+    def _fire(self) -> None:
+        """Move time to the next timer and fire it. Stale timers are dropped without moving time."""
+        at_ns, _, target, wait_no, _, value = heapq.heappop(self._timers)
+        if isinstance(target, Task):
+            if target.wait_no != wait_no or target.state != PARKED:
+                return
+            self._move_time(at_ns)
+            self.wake(target, wait_no, value, cause=self.step)
+            return
+        self._move_time(at_ns)
+        self._busy_timers -= 1
+        target()
+
+    def _move_time(self, at_ns: int) -> None:
+        if at_ns > self.now:
+            self.now = at_ns
+            self._instant_start = self.step
+
+    def _drop_stale_timers(self) -> None:
+        timers = self._timers
+        while timers:
+            _, _, target, wait_no, _, _ = timers[0]
+            if isinstance(target, Task) and (target.wait_no != wait_no or target.state != PARKED):
+                heapq.heappop(timers)
+            else:
+                return
+
+    @types.coroutine
+    def park(self) -> Generator[Any, Any, Any]:
+        """Give up the baton and come back when picked: the only await in actor code.
+
+        The value is what the wake-up brought. A task that is picked again at once goes on without
+        any driver's help.
+        """
+        task = self.current
+        assert task is not None
+        if task.dead:
+            raise Killed
+        chosen = self.select()
+        if chosen is not task:
+            yield from self.switch(task, chosen)
+        error = task.error
+        if error is not None:
+            task.error = None
+            raise error
+        return task.value
+
+    switch: Callable[[Task, Task | None], Generator[Any, Any, Any]]
+    """Set by the driver: suspend this task, hand the baton to the other one (None: the run is over)."""
+
+    # ------------------------------------------------------------------ the step
+
+    def select(self) -> Task | None:
+        """End the current step and pick the task of the next one; None when the run is over."""
+        try:
+            return self._select()
+        except Divergence as divergence:
+            self.finish("diverged", str(divergence), divergence)
+            return None
+
+    def _select(self) -> Task | None:
+        done = self.current
+        if done is not None and self.checks and not self.tearing_down:
+            self._check(done.actor.name)
+        self.current = None
+        inlet = self.inlet
+        if inlet is not None and not self.tearing_down:
+            inlet.admit()
+        if self.reaping:
+            task = self.reaping.pop(0)
+            self.current = task
+            task.state = RUNNING
+            return task
+        if self.verdict is not None:
+            return None
+        ready = self.ready
+        if not ready and not self._advance():
+            return None
+        if self.step >= self._step_limit or self.step - self._instant_start > self._livelock_limit:
+            self._over_limit()
+            return None
+        count = len(ready)
+        if self._eager and self._timers:
+            count, index = self._choose_with_time()
+        elif count > 1:
+            index = 0 if self._fifo else self.strategy.choose("task", ready, self.step + 1)
+        else:
+            index = 0
+        task = ready.pop(index)
+        if count > 1:
+            self.choices.append("task", count, index, task.label)
+        self.step = step = self.step + 1
+        self.log.step(step, self.now, task.no, task.point, task.cause)
+        if task.state == READY:
+            task.state = RUNNING
+        self.current = task
+        return task
+
+    def _choose_with_time(self) -> tuple[int, int]:
+        """Eager time: besides the ready tasks, the next timer is an option (the last one)."""
+        while True:
+            self._drop_stale_timers()
+            options: list[Any] = [*self.ready]
+            if self._timers:
+                options.append(NEXT_TIMER)
+            if len(options) == 1:
+                return 1, 0
+            index = self.strategy.choose("task", options, self.step + 1)
+            if index < len(self.ready):
+                return len(options), index
+            self.choices.append("task", len(options), index, NEXT_TIMER.label)
+            self._fire()
+
+    def _advance(self) -> bool:
+        """Nothing is ready: let time pass to the next instant at which something happens. False ends the run."""
+        ready = self.ready
+        timers = self._timers
+        until = self.until_ns
+        while not ready:
+            self._drop_stale_timers()
+            if not timers or (until is None and self._busy_timers == 0):
+                if self.inlet is not None and self.inlet.more():
+                    self.inlet.skip_to_next()
+                    continue
+                self._settled()
+                return False
+            at_ns = timers[0][0]
+            if until is not None and at_ns > until:
+                self._move_time(until)
+                self.finish("until", f"virtual time {until} ns reached")
+                return False
+            while timers and timers[0][0] <= at_ns:
+                self._fire()
+        return True
+
+    def _settled(self) -> None:
+        stuck = [
+            task.label + " waits for " + str(task.awaiting)
+            for actor in self.actors.values()
+            for task in actor.tasks.values()
+            if task.state == PARKED and not task.idle
+        ]
+        if stuck:
+            self.finish("deadlock", "; ".join(stuck[:10]))
+        else:
+            self.finish("quiescent", "nothing more will happen")
+
+    def _over_limit(self) -> None:
+        if self.step >= self._step_limit:
+            self.finish("step-limit", f"{self.step} steps")
+        else:
+            self.finish(
+                "livelock",
+                f"{self.step - self._instant_start} steps without time moving on from {self.now} ns",
+            )
+
+    def finish(self, verdict: str, reason: str, error: BaseException | None = None) -> None:
+        """End the run after this step. The first verdict stays."""
+        if self.verdict is not None:
+            return
+        self.verdict = verdict
+        self.reason = reason
+        self.error = error
+        level = INFO if verdict in {"quiescent", "until", "stopped"} else ERROR
+        self.log.emit(
+            level,
+            self.step,
+            self.now,
+            0,
+            "verdict",
+            self.step,
+            data={"verdict": verdict, "reason": reason},
+        )
+
+    def _check(self, actor: str) -> None:
+        for name, check in self.checks.get(actor, ()):
+            violation = check()
+            if violation is not None:
+                self.violated(name, violation)
+                return
+
+    def violated(self, name: str, violation: str) -> None:
+        """An invariant broke: the run ends with verdict "violated"."""
+        self.finish("violated", f"{name}: {violation}")
+
+    # ------------------------------------------------------------------ choices
+
+    def choose(self, kind: str, options: Sequence[Any]) -> int:
+        """Ask the strategy; record the answer. One option is no choice."""
+        n = len(options)
+        if n <= 1:
+            return 0
+        if self._fifo:
+            index = 0
+        else:
+            index = self.strategy.choose(kind, options, self.step)
+            if not 0 <= index < n:
+                raise UsageError(f"strategy {self.strategy.name} answered {index} for {n} options")
+        self.choices.append(kind, n, index, options[index].label)
+        return index
+
+    def pick(self, kind: str, n: int, label: str) -> int:
+        """A choice that actor code names itself, among the numbers 0 to n - 1."""
+        if n < 1:
+            raise UsageError(f"choice {kind!r} needs at least one option")
+        value = self.choose(kind, [Named(label)] * n)
+        if n > 1:
+            self.log.emit(
+                DEBUG,
+                self.step,
+                self.now,
+                self.task_no(),
+                "choice",
+                self.step,
+                data={"kind": kind, "n": n, "value": value, "label": label},
+            )
+        return value
+
+    def uid(self) -> int:
+        """The next identity number of this run."""
+        self._uid_no += 1
+        return self._uid_no
+
+    # ------------------------------------------------------------------ messages
+
+    def send(
+        self,
+        sender: Actor,
+        target: Mailbox,
+        payload: Any,
+        *,
+        key: Any = None,
+        request: Request | None = None,
+        stream: Mailbox | None = None,
+    ) -> None:
+        """Put a message on its way. To a dead incarnation it is lost, as on a closed socket."""
+        self._send_no = send_no = self._send_no + 1
+        message = Message(self, send_no, sender, payload, self.step, request, stream)
+        if key is None:
+            key = sender.name
+        if self.links:
+            link = self.links.get((sender.name, target.owner.name))
+            if link is not None:
+                link.carry(target, key, message)
+                return
+        self.deliver(target, key, message)
+
+    def deliver(self, target: Mailbox, key: Any, message: Message) -> None:
+        """The message arrives."""
+        owner = target.owner
+        if owner.alive and target.incarnation == owner.incarnation and not target.broken:
+            target.put(key, message)
+        elif message.request is not None:
+            self.answer(message.request, None, LinkBroken(f"{owner.name} is down"))
+
+    def unordered_key(self) -> int:
+        """The key of a channel for one message."""
+        return self._send_no + 1
+
+    def new_request(self, asker: Task, wait_no: int, peer: Actor) -> Request:
+        """Register a request, so that a reset link can fail it."""
+        self._request_no += 1
+        request = Request(self._request_no, asker, wait_no, peer)
+        asker.actor.waiting_for[request.number] = (asker, wait_no, peer.name)
+        return request
+
+    def answer(self, request: Request, value: Any, error: BaseException | None) -> None:
+        """Send the answer of a request back along its link."""
+        asker = request.asker
+        if self.links:
+            link = self.links.get((request.peer.name, asker.actor.name))
+            if link is not None:
+                link.carry_answer(request, value, error, self.step)
+                return
+        self.answered(request, value, error, self.step)
+
+    def answered(
+        self, request: Request, value: Any, error: BaseException | None, cause: int
+    ) -> None:
+        """The answer arrives; dropped when the asker is gone or gave up."""
+        asker = request.asker
+        if asker.actor.waiting_for.pop(request.number, None) is not None:
+            self.wake(asker, request.wait_no, value, error, cause)
+
+    def outside(self) -> Actor:
+        """The sender of external input: an actor without tasks."""
+        if self._outside is None:
+            self._outside = Actor(self, 0, "outside", _nobody, Disk())
+        return self._outside
+
+    # ------------------------------------------------------------------ faults
+
+    def break_link(self, one: str, other: str) -> None:
+        """Reset all connections between two actors: requests under way fail, streams break, both ways."""
+        self.log.emit(
+            WARNING,
+            self.step,
+            self.now,
+            self.task_no(),
+            "fault",
+            self.step,
+            data={"fault": "break", "a": one, "b": other},
+        )
+        for mine, theirs in ((one, other), (other, one)):
+            actor = self.actors[mine]
+            for number, (task, wait_no, peer) in list(actor.waiting_for.items()):
+                if peer == theirs:
+                    del actor.waiting_for[number]
+                    self.wake(task, wait_no, None, LinkBroken(f"connection to {theirs} was reset"))
+            for mailbox in list(actor.open_streams.values()):
+                if mailbox.peer is not None and mailbox.peer.name == theirs:
+                    del actor.open_streams[mailbox.no]
+                    mailbox.break_now()
+
+    def crash(self, actor: Actor) -> None:
+        """Kill an actor at once: its tasks, its memory, a suffix of its unsynced writes, its connections."""
+        if not actor.alive:
+            return
+        actor.alive = False
+        for task in actor.tasks.values():
+            if task.state == DONE:
+                continue
+            task.dead = True
+            if task.state == NEW:
+                if task in self.ready:
+                    self.ready.remove(task)
+                self.task_done(task, None)
+            elif task is not self.current:
+                self._condemn(task)
+        lost = actor.disk.crash(lambda n: self.pick("disk", n, f"{actor.name} loses writes"))
+        self.log.emit(
+            WARNING,
+            self.step,
+            self.now,
+            self.task_no(),
+            "fault",
+            self.step,
+            data={"fault": "crash", "actor": actor.name, "lost_writes": lost},
+        )
+        for other in self.actors.values():
+            if other is not actor and other.alive:
+                self._reset(other, actor.name)
+
+    def _reset(self, actor: Actor, peer: str) -> None:
+        for number, (task, wait_no, to) in list(actor.waiting_for.items()):
+            if to == peer:
+                del actor.waiting_for[number]
+                self.wake(task, wait_no, None, LinkBroken(f"connection to {peer} was reset"))
+        for mailbox in list(actor.open_streams.values()):
+            if mailbox.peer is not None and mailbox.peer.name == peer:
+                del actor.open_streams[mailbox.no]
+                mailbox.break_now()
+
+    def _condemn(self, task: Task) -> None:
+        """Let a task's next step be its last: it gets Killed where it stands, before anybody else runs."""
+        task.dead = True
+        if task.state == READY and not self.tearing_down:
+            self.ready.remove(task)
+        if task.armed:
+            task.armed = False
+            self._busy_timers -= 1
+        task.wait_no += 1
+        task.value = None
+        task.error = Killed()
+        self.reaping.append(task)
+
+    def cancel(self, task: Task) -> None:
+        """Throw Cancelled into a task where it is parked; a task that has not begun never will."""
+        if task.state == NEW:
+            self.ready.remove(task)
+            self.task_done(task, None)
+        elif task.state == PARKED:
+            self.wake(task, task.wait_no, None, Cancelled())
+        elif task.state == READY:
+            task.error = Cancelled()
+
+    # ------------------------------------------------------------------ the end of a task, and of a run
+
+    def task_done(self, task: Task, result: Any) -> None:
+        """A task ended; whoever joins it is woken."""
+        task.state = DONE
+        task.result = result
+        task.coro = None
+        if task.armed:
+            task.armed = False
+            self._busy_timers -= 1
+        task.actor.tasks.pop(task.no, None)
+        for joiner, wait_no in task.joiners:
+            self.wake(joiner, wait_no, result)
+
+    def task_failed(self, task: Task, error: BaseException) -> None:
+        """A task raised. Killed and Cancelled end it quietly; anything else ends the run."""
+        self.task_done(task, None)
+        if isinstance(error, Killed | Cancelled) or task.dead:
+            return
+        if isinstance(error, Divergence):
+            self.finish("diverged", str(error), error)
+            return
+        where = "".join(traceback.format_exception_only(error)).strip()
+        self.finish("failed", f"{task.label} at {task.point}: {where}", error)
+
+    def begin(self) -> None:
+        """Start the strategy, then all actors in the order in which they were added."""
+        self.strategy.begin()
+        for actor in list(self.actors.values()):
+            if not actor.alive:
+                self.start_actor(actor)
+
+    def run_end_checks(self) -> None:
+        """Invariants that hold once the run has settled."""
+        if self.verdict != "quiescent":
+            return
+        for name, check in self.end_checks:
+            violation = check()
+            if violation is not None:
+                self.verdict = None
+                self.violated(name, violation)
+                return
+        strategy = self.strategy
+        if isinstance(strategy, Replay) and not strategy.clamp and strategy.left_over():
+            self.verdict = None
+            self.finish(
+                "diverged", f"the run settled with {strategy.left_over()} recorded choices unused"
+            )
+
+    def tear_down(self) -> None:
+        """After the verdict: condemn every task, in actor order. Drivers then step until nobody is left."""
+        self.tearing_down = True
+        self.log.close()
+        self.ready.clear()
+        for actor in self.actors.values():
+            actor.alive = False
+            for task in list(actor.tasks.values()):
+                if task.state == NEW:
+                    self.task_done(task, None)
+                elif task.state != DONE:
+                    self._condemn(task)

@@ -1,0 +1,80 @@
+"""Links: what lies between two actors. Without one, messages arrive at once (and in an order that is still a choice).
+
+A link has a latency (a base, and a spread drawn as choice "latency"; option 0 is the base), can be
+*cut* (messages wait, as behind a dropped route, and go on when it is healed) and *broken*
+(connections reset; see `Kernel.break_link`). Channels stay first in, first out whatever the
+latency.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.kernel import Kernel
+    from actors.mailbox import Mailbox, Message, Request
+
+SPREAD_STEPS = 8
+"""Into how many options the spread of a latency is divided."""
+
+
+class Link:
+    """One direction between two actors. `latency_ns` and `spread_ns` in virtual nanoseconds."""
+
+    __slots__ = ("_held", "_kernel", "_last", "cut", "label", "latency_ns", "spread_ns")
+
+    def __init__(self, kernel: Kernel, label: str, latency_ns: int = 0, spread_ns: int = 0) -> None:
+        self._kernel = kernel
+        self.label = label
+        self.latency_ns = latency_ns
+        self.spread_ns = spread_ns
+        self.cut = False
+        self._held: deque[Callable[[], None]] = deque()
+        self._last: dict[tuple[int, Any], int] = {}
+
+    def carry(self, target: Mailbox, key: Any, message: Message) -> None:
+        """Take a message across."""
+        self._after((target.no, key), partial(self._kernel.deliver, target, key, message))
+
+    def carry_answer(
+        self, request: Request, value: Any, error: BaseException | None, cause: int
+    ) -> None:
+        """Take an answer back."""
+        self._after(
+            (0, request.number), partial(self._kernel.answered, request, value, error, cause)
+        )
+
+    def heal(self) -> None:
+        """End a cut: what waited goes on, in order."""
+        self.cut = False
+        while self._held:
+            self._held.popleft()()
+
+    def _after(self, channel: tuple[int, Any], arrive: Callable[[], None]) -> None:
+        if self.cut:
+            self._held.append(partial(self._after, channel, arrive))
+            return
+        kernel = self._kernel
+        delay = self.latency_ns
+        if self.spread_ns:
+            delay += (
+                self.spread_ns
+                * kernel.pick("latency", SPREAD_STEPS, self.label)
+                // (SPREAD_STEPS - 1)
+            )
+        at = max(kernel.now + delay, self._last.get(channel, 0))
+        if at <= kernel.now:
+            arrive()
+            return
+        self._last[channel] = at
+        kernel.call_at(at, partial(self._arrive, arrive))
+
+    def _arrive(self, arrive: Callable[[], None]) -> None:
+        if self.cut:
+            self._held.append(arrive)
+        else:
+            arrive()

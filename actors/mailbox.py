@@ -1,0 +1,227 @@
+"""Mailboxes, messages and the channels between them.
+
+A message travels on a *channel*; a channel is first in, first out. Ordinary sends from one actor to
+one mailbox share a channel (ordered per pair), an unordered send and every request of another task
+has a channel of its own. Which non-empty channel a receiver reads next is a choice ("message",
+canonical order: oldest message first).
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from actors.errors import LinkBroken, Timeout
+from actors.log import TRACE
+
+if TYPE_CHECKING:
+    from actors.kernel import Kernel
+    from actors.task import Actor, Task
+
+
+class Message:
+    """What a receiver gets: the payload, who sent it, and, for a request, the way back."""
+
+    __slots__ = ("cause", "kernel", "payload", "request", "send_no", "sender", "stream")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        send_no: int,
+        sender: Actor,
+        payload: Any,
+        cause: int,
+        request: Request | None = None,
+        stream: Mailbox | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.send_no = send_no
+        self.sender = sender
+        self.payload = payload
+        self.cause = cause
+        self.request = request
+        self.stream = stream
+
+    @property
+    def label(self) -> str:
+        """Names the link it came by."""
+        return f"from {self.sender.name}"
+
+    def reply(self, value: Any) -> None:
+        """Answer a request. A second answer, or an answer to somebody who gave up, is dropped."""
+        if self.request is not None:
+            self.kernel.answer(self.request, value, None)
+            self.request = None
+
+    def fail(self, error: Exception) -> None:
+        """Answer a request with an error, which is raised where it was asked."""
+        if self.request is not None:
+            self.kernel.answer(self.request, None, error)
+            self.request = None
+
+
+class Request:
+    """The way back of a request: which wait of which task it ends."""
+
+    __slots__ = ("asker", "number", "peer", "wait_no")
+
+    def __init__(self, number: int, asker: Task, wait_no: int, peer: Actor) -> None:
+        self.number = number
+        self.asker = asker
+        self.wait_no = wait_no
+        self.peer = peer
+
+
+class Channel:
+    """One ordered stretch of link into one mailbox."""
+
+    __slots__ = ("key", "messages", "not_before")
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.messages: deque[Message] = deque()
+        self.not_before = 0
+
+    def __lt__(self, other: Channel) -> bool:
+        return self.messages[0].send_no < other.messages[0].send_no
+
+    @property
+    def label(self) -> str:
+        """Names where its next message comes from."""
+        return self.messages[0].label
+
+
+class Mailbox:
+    """Where messages wait until a task of the owning actor takes them."""
+
+    __slots__ = (
+        "_channels",
+        "_kernel",
+        "_pending",
+        "_waiters",
+        "broken",
+        "incarnation",
+        "name",
+        "no",
+        "owner",
+        "peer",
+    )
+
+    def __init__(self, kernel: Kernel, no: int, owner: Actor, name: str) -> None:
+        self._kernel = kernel
+        self._channels: dict[Any, Channel] = {}
+        self._pending: list[Channel] = []
+        self._waiters: list[tuple[Task, int]] = []
+        self.no = no
+        self.owner = owner
+        self.incarnation = owner.incarnation
+        self.name = name
+        self.peer: Actor | None = None
+        self.broken = False
+
+    def __len__(self) -> int:
+        return sum(len(channel.messages) for channel in self._pending)
+
+    def channel(self, key: Any) -> Channel:
+        """The channel with this key, made when first used."""
+        found = self._channels.get(key)
+        if found is None:
+            found = self._channels[key] = Channel(key)
+        return found
+
+    def put(self, key: Any, message: Message) -> None:
+        """A message arrives (kernel only)."""
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = Channel(key)
+            if not isinstance(key, int):  # numbered channels carry one message and are forgotten
+                self._channels[key] = channel
+        channel.messages.append(message)
+        if len(channel.messages) == 1:
+            pending = self._pending
+            if pending and pending[-1].messages[0].send_no > message.send_no:
+                insort(pending, channel)
+            else:
+                pending.append(channel)
+        if self._waiters:
+            self._wake(message.cause)
+
+    def _wake(self, cause: int) -> None:
+        waiters, self._waiters = self._waiters, []
+        for at, (task, wait_no) in enumerate(waiters):
+            if self._kernel.wake(task, wait_no, cause=cause):
+                self._waiters = waiters[at + 1 :]
+                return
+
+    def break_now(self) -> None:
+        """The link behind this mailbox is reset: what was under way is lost, receivers get LinkBroken."""
+        self.broken = True
+        self._pending.clear()
+        self._channels.clear()
+        self._wake(self._kernel.step)
+
+    def ready(self) -> bool:
+        """Whether a message (or the news of a broken link) waits."""
+        return self.broken or bool(self._pending)
+
+    async def recv(
+        self, timeout_ns: int | None = None, *, idle: bool = False, point: str | None = None
+    ) -> Message:
+        """Take the next message; which link is read first is a choice. Every call is one step.
+
+        `idle` marks a wait that may last for ever (a server waiting for requests): it is no
+        deadlock. Raises Timeout after `timeout_ns` of virtual time, LinkBroken when the link behind
+        a stream is reset.
+        """
+        kernel = self._kernel
+        task = kernel.running()
+        task.point = point or self.name
+        if self.broken or self._pending:
+            kernel.make_ready(task, kernel.step)
+        else:
+            self._wait(task, timeout_ns, idle=idle)
+        await kernel.park()
+        while not self._pending:
+            if task.value is kernel.TIMED_OUT:
+                raise Timeout(f"{self.name}: nothing came within {timeout_ns} ns")
+            if self.broken:
+                raise LinkBroken(f"{self.name}: the link was reset")
+            self._wait(task, timeout_ns, idle=idle)
+            await kernel.park()
+        return self.take()
+
+    def _wait(self, task: Task, timeout_ns: int | None, *, idle: bool) -> None:
+        kernel = self._kernel
+        task.idle = idle
+        wait_no = kernel.parked(task, self.name)
+        self._waiters.append((task, wait_no))
+        if timeout_ns is not None:
+            kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT)
+
+    def take(self) -> Message:
+        """Take the next message without waiting. Only after `ready()` said so."""
+        kernel = self._kernel
+        pending = self._pending
+        index = kernel.choose("message", pending) if len(pending) > 1 else 0
+        channel = pending.pop(index)
+        message = channel.messages.popleft()
+        if channel.messages:
+            insort(pending, channel)
+        if pending and self._waiters:
+            self._wake(kernel.step)
+        task = kernel.running()
+        payload = message.payload
+        kernel.log.emit(
+            TRACE,
+            kernel.step,
+            kernel.now,
+            task.no,
+            "message",
+            message.cause,
+            data={
+                "from": message.sender.name,
+                "message": getattr(payload, "label", None) or type(payload).__name__,
+            },
+        )
+        return message

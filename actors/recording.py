@@ -1,0 +1,127 @@
+"""The recording `run.rec`: everything a run needs to happen again, bit for bit.
+
+MessagePack: one map, keys in a fixed order, holding `format` (this file's format version),
+`package` (version of the package that wrote it), `header` (what the caller gave: seed, release,
+gates, scenario, ...), `labels` and `choices` (see `actors.choices`; the choices are one flat array
+kind-and-label number, n, value, ...), `inputs` from outside, and what came of it: `verdict`,
+`reason`, `steps`, `t_ns`, `trace_hash`. Nothing of the host goes in, so the bytes are the same on
+every machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgpack
+from attrs import field, frozen
+
+from actors.choices import N_BITS, N_MAX, ChoiceList
+from actors.errors import RecordingError
+from actors.inlet import Input
+
+FORMAT = 1
+
+
+@frozen
+class Recording:
+    """A run that can be repeated."""
+
+    package: str
+    header: dict[str, Any]
+    choices: ChoiceList = field(repr=False)
+    inputs: tuple[Input, ...]
+    verdict: str
+    reason: str
+    steps: int
+    t_ns: int
+    trace_hash: str
+
+    def to_bytes(self) -> bytes:
+        """The file's content."""
+        flat: list[int] = []
+        for word in self.choices.packed:
+            flat += (word >> (2 * N_BITS), (word >> N_BITS) & N_MAX, word & N_MAX)
+        packed: bytes = msgpack.packb(
+            {
+                "format": FORMAT,
+                "package": self.package,
+                "header": _sorted(self.header),
+                "labels": self.choices.labels,
+                "choices": flat,
+                "inputs": self.inputs,
+                "verdict": self.verdict,
+                "reason": self.reason,
+                "steps": self.steps,
+                "t_ns": self.t_ns,
+                "trace_hash": self.trace_hash,
+            }
+        )
+        return packed
+
+    def save(self, path: Path) -> None:
+        """Write it whole or not at all."""
+        draft = path.with_name(path.name + ".part")
+        draft.write_bytes(self.to_bytes())
+        draft.replace(path)
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return value
+
+
+def load(path: Path, *, package: str | None = None) -> Recording:
+    """Read a recording. With `package` given, one written by another version of it is refused: schedules move with code.
+
+    Raises RecordingError with one line that names the file and what is wrong.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be read: {error.strerror}") from error
+    return from_bytes(raw, str(path), package=package)
+
+
+def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recording:
+    """Decode a recording; `name` is used in error messages."""
+    try:
+        data = msgpack.unpackb(raw, strict_map_key=False)
+    except (ValueError, msgpack.UnpackException) as error:
+        raise RecordingError(f"{name}: not a recording (not MessagePack, or cut short)") from error
+    if not isinstance(data, dict) or "format" not in data:
+        raise RecordingError(f"{name}: not a recording (no format number)")
+    if data["format"] != FORMAT:
+        raise RecordingError(f"{name}: recording format {data['format']!r}, expected {FORMAT}")
+    if package is not None and data.get("package") != package:
+        raise RecordingError(
+            f"{name}: recorded by version {data.get('package')!r}, this is {package!r}"
+        )
+    try:
+        choices = _choices(data["labels"], data["choices"])
+        return Recording(
+            data["package"],
+            dict(data["header"]),
+            choices,
+            tuple(Input(*entry) for entry in data["inputs"]),
+            str(data["verdict"]),
+            str(data["reason"]),
+            int(data["steps"]),
+            int(data["t_ns"]),
+            str(data["trace_hash"]),
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise RecordingError(
+            f"{name}: damaged recording: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _choices(labels: list[list[str]], flat: list[int]) -> ChoiceList:
+    if len(flat) % 3:
+        raise ValueError("choice list cut short")
+    choices = ChoiceList()
+    for at in range(0, len(flat), 3):
+        kind, label = labels[flat[at]]
+        choices.append(kind, flat[at + 1], flat[at + 2], label)
+    return choices

@@ -1,0 +1,229 @@
+"""The world: owns steps, time, choices, identity and the log of one run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from attrs import field, frozen
+
+from actors.context import Context
+from actors.drivers import bare
+from actors.errors import UsageError
+from actors.inlet import Inlet, Input
+from actors.kernel import Kernel
+from actors.link import Link
+from actors.log import EventLog
+from actors.recording import Recording
+from actors.strategies.fifo import Fifo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from actors.choices import ChoiceList
+    from actors.strategies.base import Strategy
+
+Driver = Literal["trio", "bare"]
+
+STEP_LIMIT = 50_000_000
+LIVELOCK_LIMIT = 2_000_000
+
+
+@frozen
+class RunResult:
+    """What came of a run.
+
+    `verdict`: "quiescent" (settled: nothing but idle timers is left), "until" (the time limit was
+    reached), "deadlock", "livelock", "step-limit", "violated" (an invariant broke), "failed" (an
+    actor raised), "diverged" (a replay met another choice), or "stopped". `t_ns` is virtual
+    nanoseconds; `trace_hash` identifies everything that happened.
+    """
+
+    verdict: str
+    reason: str
+    steps: int
+    t_ns: int
+    trace_hash: str
+    choices: ChoiceList = field(repr=False)
+    inputs: tuple[Input, ...] = field(repr=False)
+    error: BaseException | None = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended well."""
+        return self.verdict in {"quiescent", "until", "stopped"}
+
+
+class World:
+    """One run: declare actors, then `run` once.
+
+    Args:
+        strategy: answers the choices; first-in-first-out by default. log: where events go; by
+        default everything is kept in memory. eager_time: make "time passes" an option at every
+        step, instead of only when nothing is ready. step_limit, livelock_limit: verdicts
+        "step-limit" after so many steps, "livelock" after so many in one instant. inputs: the
+        recorded external input of a session that is being replayed.
+    """
+
+    def __init__(
+        self,
+        *,
+        strategy: Strategy | None = None,
+        log: EventLog | None = None,
+        eager_time: bool = False,
+        step_limit: int = STEP_LIMIT,
+        livelock_limit: int = LIVELOCK_LIMIT,
+        inputs: Iterable[Input] | None = None,
+    ) -> None:
+        self.strategy: Strategy = strategy or Fifo()
+        self.log = log or EventLog()
+        self._kernel = Kernel(
+            self.strategy,
+            self.log,
+            step_limit=step_limit,
+            livelock_limit=livelock_limit,
+            eager_time=eager_time,
+        )
+        self._kernel.context = Context
+        recorded = tuple(inputs or ())
+        if recorded:
+            self._kernel.inlet = Inlet(self._kernel, recorded)
+        self._ran = False
+
+    @property
+    def now(self) -> int:
+        """Virtual nanoseconds since the start."""
+        return self._kernel.now
+
+    @property
+    def steps(self) -> int:
+        """Steps so far."""
+        return self._kernel.step
+
+    def actor(
+        self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any, **kwargs: Any
+    ) -> None:
+        """Declare an actor: `main(ctx, *args, **kwargs)` is its first task, now and after each restart."""
+
+        def body(ctx: Context) -> Coroutine[Any, Any, Any]:
+            return main(ctx, *args, **kwargs)
+
+        self._kernel.add_actor(name, body)
+
+    def start(
+        self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any, **kwargs: Any
+    ) -> None:
+        """Declare and start an actor while the world runs (a new node joins)."""
+        self.actor(name, main, *args, **kwargs)
+        self._kernel.start_actor(self._kernel.actors[name])
+
+    def link(
+        self, one: str, other: str, *, latency_ns: int = 0, spread_ns: int = 0
+    ) -> tuple[Link, Link]:
+        """Put links with a latency between two actors, one for each direction."""
+        pair = (
+            Link(self._kernel, f"{one}->{other}", latency_ns, spread_ns),
+            Link(self._kernel, f"{other}->{one}", latency_ns, spread_ns),
+        )
+        self._kernel.links[(one, other)], self._kernel.links[(other, one)] = pair
+        return pair
+
+    def cut(self, one: str, other: str) -> None:
+        """Cut the link between two actors, both ways: messages wait until it is healed."""
+        for pair in ((one, other), (other, one)):
+            if pair not in self._kernel.links:
+                self._kernel.links[pair] = Link(self._kernel, "->".join(pair))
+            self._kernel.links[pair].cut = True
+
+    def heal(self, one: str, other: str) -> None:
+        """End a cut."""
+        for pair in ((one, other), (other, one)):
+            if pair in self._kernel.links:
+                self._kernel.links[pair].heal()
+
+    def crash(self, actor: str) -> None:
+        """Kill an actor between two steps."""
+        self._kernel.crash(self._kernel.actors[actor])
+
+    def restart(self, actor: str) -> None:
+        """Start a crashed actor again."""
+        self._kernel.start_actor(self._kernel.actors[actor])
+
+    def invariant(
+        self, name: str, check: Callable[[], str | None], *, after: str | None = None
+    ) -> None:
+        """Something that must always hold: `check()` answers None, or says in one line what is wrong.
+
+        With `after`, it is asked after every step of that actor; without, once the run has settled.
+        """
+        if after is None:
+            self._kernel.end_checks.append((name, check))
+        else:
+            self._kernel.checks.setdefault(after, []).append((name, check))
+
+    def stop(self, reason: str = "stopped") -> None:
+        """End the run after this step."""
+        self._kernel.finish("stopped", reason)
+
+    def inlet(self) -> Inlet:
+        """Where external input enters."""
+        if self._kernel.inlet is None:
+            self._kernel.inlet = Inlet(self._kernel)
+        return self._kernel.inlet
+
+    def run(self, driver: Driver = "trio", *, until_ns: int | None = None) -> RunResult:
+        """Run until the world has settled, or virtual time `until_ns`. From inside Trio use `run_async`."""
+        if driver == "bare":
+            self._begin(until_ns)
+            bare.run(self._kernel)
+            return self._result()
+        import trio
+
+        return trio.run(partial(self.run_async, until_ns=until_ns))
+
+    async def run_async(self, *, until_ns: int | None = None) -> RunResult:
+        """`run` on the Trio driver, from inside a Trio task."""
+        from actors.drivers.trio_driver import TrioDriver
+
+        self._begin(until_ns)
+        await TrioDriver(self._kernel).run()
+        return self._result()
+
+    def _begin(self, until_ns: int | None) -> None:
+        if self._ran:
+            raise UsageError("a world runs once: build another one")
+        self._ran = True
+        self._kernel.until_ns = until_ns
+
+    def _result(self) -> RunResult:
+        kernel = self._kernel
+        kernel.strategy.end()
+        inlet = kernel.inlet
+        return RunResult(
+            kernel.verdict or "stopped",
+            kernel.reason,
+            kernel.step,
+            kernel.now,
+            self.log.close(),
+            kernel.choices,
+            tuple(inlet.admitted) if inlet else (),
+            kernel.error,
+        )
+
+
+def record(
+    result: RunResult, *, package: str, header: dict[str, Any], strategy: Strategy
+) -> Recording:
+    """The recording of a run that ended. The strategy's name, seed and parameters join the caller's header."""
+    told = {"name": strategy.name, "seed": strategy.seed, "parameters": strategy.parameters()}
+    return Recording(
+        package,
+        {**header, "strategy": told},
+        result.choices,
+        result.inputs,
+        result.verdict,
+        result.reason,
+        result.steps,
+        result.t_ns,
+        result.trace_hash,
+    )

@@ -1,0 +1,417 @@
+"""Steps, time, messages, faults and verdicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors import (
+    Cancelled,
+    Context,
+    LinkBroken,
+    RandomWalk,
+    Timeout,
+    UsageError,
+    World,
+)
+from tests.actors.worlds import counter, ticker
+
+SECOND = 1_000_000_000
+both = pytest.mark.parametrize("driver", ["bare", "trio"])
+
+
+def run(driver, *actors, **world_options):
+    world = World(**world_options)
+    for name, body, *args in actors:
+        world.actor(name, body, *args)
+    return world, world.run(driver)
+
+
+@both
+def test_time_moves_only_to_timers_in_order(driver):
+    heard: list[tuple[int, str]] = []
+    _, result = run(
+        driver, ("slow", ticker, 3 * SECOND, 2, heard), ("fast", ticker, 2 * SECOND, 3, heard)
+    )
+    assert [at // SECOND for at, _ in heard] == [2, 3, 4, 6, 6]
+    assert heard[-2:] == [(6 * SECOND, "slow"), (6 * SECOND, "fast")]
+    assert result.verdict == "quiescent"
+    assert result.t_ns == 6 * SECOND
+
+
+@both
+def test_idle_sleeps_do_not_keep_a_run_from_settling(driver):
+    async def heartbeat(ctx: Context) -> None:
+        while True:
+            await ctx.sleep(SECOND, idle=True)
+
+    async def work(ctx: Context) -> None:
+        await ctx.sleep(5 * SECOND)
+
+    _, result = run(driver, ("heart", heartbeat), ("work", work))
+    assert (result.verdict, result.t_ns) == ("quiescent", 5 * SECOND)
+
+
+@both
+def test_a_time_limit_ends_the_run_at_that_time(driver):
+    world = World()
+    heard: list[tuple[int, str]] = []
+    world.actor("ticker", ticker, SECOND, 100, heard)
+    result = world.run(driver, until_ns=3 * SECOND + 1)
+    assert (result.verdict, result.t_ns, len(heard)) == ("until", 3 * SECOND + 1, 3)
+
+
+@both
+def test_waiting_for_what_never_comes_is_a_deadlock_that_names_the_waiter(driver):
+    async def waits(ctx: Context) -> None:
+        await ctx.event().wait(point="for.godot")
+
+    _, result = run(driver, ("vladimir", waits))
+    assert result.verdict == "deadlock"
+    assert "vladimir/main waits for for.godot" in result.reason
+
+
+@both
+def test_spinning_without_time_is_a_livelock(driver):
+    async def spins(ctx: Context) -> None:
+        while True:
+            await ctx.point("spin")
+
+    _, result = run(driver, ("spinner", spins), livelock_limit=100)
+    assert result.verdict == "livelock"
+    _, result = run(driver, ("spinner", spins), step_limit=50)
+    assert result.verdict == "step-limit"
+
+
+@both
+def test_an_exception_ends_the_run_and_names_the_task(driver):
+    async def fails(ctx: Context) -> None:
+        await ctx.point("before.trouble")
+        raise ValueError("no good")
+
+    _, result = run(driver, ("a", fails), ("b", counter))
+    assert result.verdict == "failed"
+    assert result.reason == "a/main at before.trouble: ValueError: no good"
+    assert isinstance(result.error, ValueError)
+
+
+@both
+def test_messages_between_two_actors_keep_their_order(driver):
+    got: list[int] = []
+
+    async def sender(ctx: Context) -> None:
+        for number in range(10):
+            ctx.send("receiver", number)
+            await ctx.point("sent")
+
+    async def receiver(ctx: Context) -> None:
+        while True:
+            got.append((await ctx.recv(idle=True)).payload)
+
+    for seed in range(5):
+        got.clear()
+        run(driver, ("receiver", receiver), ("sender", sender), strategy=RandomWalk(seed))
+        assert got == list(range(10))
+
+
+def test_unordered_messages_overtake_each_other_under_some_schedule():
+    orders = set()
+    for seed in range(20):
+        got: list[int] = []
+
+        async def sender(ctx: Context) -> None:
+            for number in range(4):
+                ctx.send("receiver", number, ordered=False)
+
+        async def receiver(ctx: Context, got: list[int] = got) -> None:
+            await ctx.point("late")
+            await ctx.point("later")
+            while True:
+                got.append((await ctx.recv(idle=True)).payload)
+
+        run("bare", ("receiver", receiver), ("sender", sender), strategy=RandomWalk(seed))
+        assert sorted(got) == [0, 1, 2, 3]
+        orders.add(tuple(got))
+    assert len(orders) > 1
+
+
+@both
+def test_a_request_that_is_not_answered_times_out(driver):
+    seen = []
+
+    async def asks(ctx: Context) -> None:
+        with pytest.raises(Timeout):
+            await ctx.ask("silent", "hello", timeout_ns=2 * SECOND)
+        seen.append(ctx.now)
+
+    async def silent(ctx: Context) -> None:
+        while True:
+            await ctx.recv(idle=True)
+
+    _, result = run(driver, ("silent", silent), ("asks", asks))
+    assert seen == [2 * SECOND]
+    assert result.verdict == "quiescent"
+
+
+@both
+def test_latency_delays_messages_and_keeps_them_in_order(driver):
+    world = World(strategy=RandomWalk(1))
+    got: list[tuple[int, int]] = []
+
+    async def sender(ctx: Context) -> None:
+        for number in range(5):
+            ctx.send("receiver", number)
+
+    async def receiver(ctx: Context) -> None:
+        while True:
+            message = await ctx.recv(idle=True)
+            got.append((message.payload, ctx.now))
+
+    world.actor("receiver", receiver)
+    world.actor("sender", sender)
+    world.link("sender", "receiver", latency_ns=SECOND, spread_ns=SECOND)
+    assert world.run(driver).verdict == "quiescent"
+    assert [number for number, _ in got] == list(range(5))
+    assert all(SECOND <= at <= 2 * SECOND for _, at in got)
+
+
+@both
+def test_a_cut_link_holds_messages_until_it_is_healed(driver):
+    world = World()
+    got: list[int] = []
+
+    async def sender(ctx: Context) -> None:
+        ctx.send("receiver", 1)
+        await ctx.sleep(SECOND)
+        world.heal("sender", "receiver")
+
+    async def receiver(ctx: Context) -> None:
+        await ctx.recv()
+        got.append(ctx.now)
+
+    world.actor("receiver", receiver)
+    world.actor("sender", sender)
+    world.cut("sender", "receiver")
+    assert world.run(driver).verdict == "quiescent"
+    assert got == [SECOND]
+
+
+@both
+def test_a_crash_fails_requests_under_way_and_breaks_streams(driver):
+    seen: list[str] = []
+
+    async def server(ctx: Context) -> None:
+        message = await ctx.recv(idle=True)
+        assert message.stream is not None
+        ctx.send(message.stream, "first")
+        await ctx.sleep(100 * SECOND)
+
+    async def client(ctx: Context) -> None:
+        stream = ctx.open("server", "subscribe")
+        seen.append((await stream.recv()).payload)
+        try:
+            await stream.recv()
+        except LinkBroken:
+            seen.append("stream broken")
+        try:
+            await ctx.ask("server", "hello")
+        except LinkBroken:
+            seen.append("refused")
+
+    async def chaos(ctx: Context) -> None:
+        await ctx.sleep(SECOND)
+        ctx.crash("server")
+
+    _, result = run(driver, ("server", server), ("client", client), ("chaos", chaos))
+    assert result.verdict == "quiescent", result.reason
+    assert seen == ["first", "stream broken", "refused"]
+
+
+@both
+def test_a_crash_has_no_last_words_and_a_restart_finds_the_disk(driver):
+    story: list[str] = []
+
+    async def diarist(ctx: Context) -> None:
+        story.append(f"incarnation {ctx.incarnation} remembers {ctx.disk.read('page')}")
+        ctx.disk.write("page", ctx.incarnation)
+        ctx.disk.sync()
+        try:
+            await ctx.sleep(100 * SECOND)
+        finally:
+            ctx.send("witness", "last words")
+
+    async def witness(ctx: Context) -> None:
+        while True:
+            story.append((await ctx.recv(idle=True)).payload)
+
+    async def chaos(ctx: Context) -> None:
+        await ctx.sleep(SECOND)
+        ctx.crash("diarist")
+        await ctx.sleep(SECOND)
+        ctx.restart("diarist")
+
+    _, result = run(driver, ("witness", witness), ("diarist", diarist), ("chaos", chaos))
+    assert result.verdict == "quiescent", result.reason
+    assert story[:2] == ["incarnation 1 remembers None", "incarnation 2 remembers 1"]
+    # The second incarnation ends in peace after its sleep and may speak.
+    assert story[2:] == ["last words"]
+
+
+@both
+def test_unsynced_writes_may_be_lost_but_only_a_suffix(driver):
+    outcomes = set()
+    for seed in range(30):
+        left: list[tuple[object, ...]] = []
+
+        async def writer(ctx: Context, left: list[tuple[object, ...]] = left) -> None:
+            if ctx.incarnation == 2:
+                left.append(tuple(ctx.disk.read(key) for key in ("a", "b", "c")))
+                return
+            ctx.disk.write("a", 1)
+            ctx.disk.sync()
+            ctx.disk.write("b", 2)
+            ctx.disk.write("c", 3)
+            await ctx.sleep(10 * SECOND)
+
+        async def chaos(ctx: Context) -> None:
+            await ctx.sleep(SECOND)
+            ctx.crash("writer")
+            ctx.restart("writer")
+
+        run(driver, ("writer", writer), ("chaos", chaos), strategy=RandomWalk(seed))
+        outcomes.update(left)
+    assert outcomes == {(1, 2, 3), (1, 2, None), (1, None, None)}
+
+
+@both
+def test_cancel_reaches_a_task_where_it_waits(driver):
+    seen: list[str] = []
+
+    async def child(ctx: Context) -> None:
+        try:
+            await ctx.sleep(100 * SECOND)
+        except Cancelled:
+            seen.append("cancelled")
+            raise
+
+    async def parent(ctx: Context) -> None:
+        task = ctx.spawn(child)
+        await ctx.sleep(SECOND)
+        ctx.cancel(task)
+        await ctx.join(task)
+        seen.append("joined")
+
+    _, result = run(driver, ("parent", parent))
+    assert seen == ["cancelled", "joined"]
+    assert (result.verdict, result.t_ns) == ("quiescent", SECOND)
+
+
+@both
+def test_join_brings_the_result_of_a_task(driver):
+    seen: list[int] = []
+
+    async def child(ctx: Context, number: int) -> int:
+        await ctx.sleep(number * SECOND)
+        return number * number
+
+    async def parent(ctx: Context) -> None:
+        tasks = [ctx.spawn(child, number) for number in range(4)]
+        for task in tasks:
+            seen.append(await ctx.join(task))
+
+    run(driver, ("parent", parent))
+    assert seen == [0, 1, 4, 9]
+
+
+@both
+def test_notify_wakes_the_longest_waiting_and_notify_all_everybody(driver):
+    woken: list[str] = []
+
+    async def main(ctx: Context) -> None:
+        condition = ctx.condition()
+
+        async def waiter(ctx: Context, name: str) -> None:
+            await condition.wait(idle=True)
+            woken.append(name)
+
+        for name in "abcd":
+            ctx.spawn(waiter, name)
+        await ctx.sleep(SECOND)
+        condition.notify()
+        await ctx.sleep(SECOND)
+        assert woken == ["a"]
+        condition.notify_all()
+
+    _, result = run(driver, ("main", main))
+    assert woken == ["a", "b", "c", "d"]
+    assert result.verdict == "quiescent"
+
+
+def test_eager_time_lets_a_timer_overtake_ready_work():
+    orders = set()
+    for seed in range(30):
+        order: list[str] = []
+
+        async def worker(ctx: Context, order: list[str] = order) -> None:
+            for _ in range(3):
+                await ctx.point("work")
+            order.append("work")
+
+        async def impatient(ctx: Context, order: list[str] = order) -> None:
+            await ctx.sleep(SECOND)
+            order.append("timeout")
+
+        run(
+            "bare",
+            ("worker", worker),
+            ("impatient", impatient),
+            strategy=RandomWalk(seed),
+            eager_time=True,
+        )
+        orders.add(tuple(order))
+    assert orders == {("work", "timeout"), ("timeout", "work")}
+
+
+def test_an_invariant_is_checked_after_the_steps_of_its_actor():
+    world = World()
+    state = {"value": 0}
+
+    async def worker(ctx: Context) -> None:
+        for _ in range(5):
+            await ctx.point("count")
+            state["value"] += 1
+
+    world.actor("worker", worker)
+    world.invariant(
+        "below three", lambda: None if state["value"] < 3 else "it is three", after="worker"
+    )
+    result = world.run("bare")
+    assert (result.verdict, result.reason, state["value"]) == (
+        "violated",
+        "below three: it is three",
+        3,
+    )
+
+
+def test_wrong_use_says_what_was_expected():
+    world = World()
+    world.actor("a", counter)
+    with pytest.raises(UsageError, match="exists already"):
+        world.actor("a", counter)
+    world.run("bare")
+    with pytest.raises(UsageError, match="runs once"):
+        world.run("bare")
+
+
+async def test_a_cancellation_from_outside_stops_the_run_in_order():
+    import trio
+
+    async def endless(ctx: Context) -> None:
+        while True:
+            await ctx.point("again")
+
+    world = World()
+    for name in "abc":
+        world.actor(name, endless)
+    with trio.move_on_after(0.05) as scope:
+        await world.run_async()
+    assert scope.cancelled_caught

@@ -1,0 +1,93 @@
+"""The event log: what is kept, and the JSON lines that come of it."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import jsonschema
+import pytest
+
+from actors import Context, EventLog, RandomWalk, World
+from actors.jsonl import schema, seconds, write
+from actors.log import INFO
+from tests.actors.worlds import lost_update
+
+
+def test_every_line_fits_the_published_schema():
+    world = lost_update(RandomWalk(1))
+    world.run("bare")
+    out = io.StringIO()
+    count = write(world.log, out, "abc")
+    lines = out.getvalue().splitlines()
+    assert len(lines) == count > 50
+    check = jsonschema.Draft202012Validator(schema())
+    for line in lines:
+        check.validate(json.loads(line))
+        keys = list(json.loads(line))
+        assert keys == sorted(keys)
+
+
+def test_a_level_keeps_only_what_is_at_or_above_it():
+    async def talks(ctx: Context) -> None:
+        await ctx.point("step")
+        ctx.log("remark", obj="Pod/default/x", uid="u", rv=7, data={"why": "because"})
+
+    world = World(log=EventLog(INFO))
+    world.actor("a", talks)
+    world.run("bare")
+    events = [event for event in world.log if event.event != "task"]
+    assert [event.event for event in events] == ["remark", "verdict"]
+    assert events[0].obj == "Pod/default/x"
+    assert (events[0].actor, events[0].task, events[0].rv) == ("a", "main", 7)
+
+
+def test_nothing_is_kept_when_nothing_is_wanted():
+    world = World(log=EventLog(keep=False))
+    world.run("bare")
+    assert list(world.log) == []
+
+
+def test_data_that_has_no_order_is_refused():
+    async def careless(ctx: Context) -> None:
+        ctx.log("bad", data={"names": {"a", "b"}})
+        await ctx.point("never")
+
+    world = World()
+    world.actor("a", careless)
+    assert "TypeError" in world.run("bare").reason
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0"),
+        (1_500_000_000, "1.5"),
+        (1, "0.000000001"),
+        (12 * 10**9, "12"),
+        (12_902_960_000_000_001, "12902960.000000001"),
+    ],
+)
+def test_seconds_are_exact(ns, text):
+    assert seconds(ns) == text
+    out = io.StringIO()
+    assert out.getvalue() == ""
+
+
+def test_causes_lead_back_to_the_step_that_sent():
+    world = World()
+
+    async def sender(ctx: Context) -> None:
+        await ctx.point("sender.before")
+        ctx.send("receiver", "hi")
+
+    async def receiver(ctx: Context) -> None:
+        await ctx.recv()
+
+    world.actor("receiver", receiver)
+    world.actor("sender", sender)
+    world.run("bare")
+    events = list(world.log)
+    sent = next(event for event in events if event.event == "sender.before")
+    got = next(event for event in events if event.event == "message")
+    assert got.cause == sent.step

@@ -1,0 +1,138 @@
+"""Recordings: what a file brings back, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors import (
+    Choice,
+    ChoiceList,
+    Context,
+    PrefixThenContinue,
+    RandomWalk,
+    RecordingError,
+    Replay,
+    World,
+    record,
+)
+from actors.recording import from_bytes, load
+from tests.actors.worlds import lost_update
+
+
+def recorded(seed: int = 4):
+    strategy = RandomWalk(seed)
+    result = lost_update(strategy).run("bare")
+    return record(result, package="1.2.3", header={"scenario": "lost update"}, strategy=strategy)
+
+
+def test_a_recording_comes_back_from_its_bytes():
+    recording = recorded()
+    again = from_bytes(recording.to_bytes(), "x")
+    assert again == recording
+    assert again.to_bytes() == recording.to_bytes()
+
+
+def test_saved_and_loaded(tmp_path):
+    recording = recorded()
+    recording.save(tmp_path / "run.rec")
+    assert load(tmp_path / "run.rec", package="1.2.3") == recording
+    assert [path.name for path in tmp_path.iterdir()] == ["run.rec"]
+
+
+def test_a_recording_of_another_version_is_refused(tmp_path):
+    recorded().save(tmp_path / "run.rec")
+    with pytest.raises(
+        RecordingError, match=r"run\.rec: recorded by version '1\.2\.3', this is '2\.0'"
+    ):
+        load(tmp_path / "run.rec", package="2.0")
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "not a recording"),
+        (b"hello", "not a recording"),
+        (b"\x81\xa6format\x63", "format 99"),
+        (b"\x81\xa6format\x01", "damaged"),
+    ],
+)
+def test_what_is_no_recording_is_refused_in_one_line(raw, message):
+    with pytest.raises(RecordingError, match=message) as caught:
+        from_bytes(raw, "f.rec")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("f.rec: ")
+
+
+def test_any_cut_of_a_recording_is_refused():
+    raw = recorded().to_bytes()
+    for length in range(0, len(raw), 7):
+        with pytest.raises(RecordingError):
+            from_bytes(raw[:length], "cut")
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(RecordingError, match="cannot be read"):
+        load(tmp_path / "none.rec")
+
+
+def test_a_strict_replay_stops_at_the_first_difference_and_shows_both_sides():
+    first = lost_update(RandomWalk(4)).run("bare")
+    choices = list(first.choices)
+    wrong = choices[5]._replace(label="somebody/else")
+    world = lost_update(Replay(ChoiceList.of([*choices[:5], wrong, *choices[6:]])))
+    result = world.run("bare")
+    assert result.verdict == "diverged"
+    assert "choice 5" in result.reason
+    assert "somebody/else" in result.reason
+    assert "client-" in result.reason
+
+
+def test_a_strict_replay_notices_a_list_that_is_too_short_or_too_long():
+    first = lost_update(RandomWalk(4)).run("bare")
+    choices = list(first.choices)
+    short = lost_update(Replay(ChoiceList.of(choices[:-3]))).run("bare")
+    assert short.verdict == "diverged"
+    assert "ends after" in short.reason
+    clean = World()
+
+    async def nothing(ctx: Context) -> None:
+        await ctx.point("done")
+
+    clean = World(strategy=Replay(ChoiceList.of(choices[:2])))
+    clean.actor("only", nothing)
+    result = clean.run("bare")
+    assert result.verdict == "diverged"
+    assert "2 recorded choices unused" in result.reason
+
+
+def test_a_clamping_replay_takes_what_fits_and_counts():
+    strategy = Replay(ChoiceList.of([Choice("task", 99, 98, "nobody")] * 500), clamp=True)
+    result = lost_update(strategy).run("bare")
+    assert result.verdict in {"quiescent", "violated"}
+    assert strategy.clamped > 0
+
+
+def test_a_prefix_is_followed_and_then_left():
+    first = lost_update(RandomWalk(4)).run("bare")
+    strategy = PrefixThenContinue(first.choices, RandomWalk(9), length=10)
+    other = lost_update(strategy).run("bare")
+    assert list(other.choices)[:10] == list(first.choices)[:10]
+    assert other.trace_hash != first.trace_hash
+    same = lost_update(PrefixThenContinue(first.choices, RandomWalk(9))).run("bare")
+    assert same.trace_hash == first.trace_hash
+
+
+choice = st.builds(
+    lambda kind, n, value, label: Choice(kind, n, value % n, label),
+    st.sampled_from(["task", "message", "fault"]),
+    st.integers(2, 2**20 - 1),
+    st.integers(0, 2**20),
+    st.text(max_size=5),
+)
+
+
+@given(st.lists(choice, max_size=30))
+def test_a_choice_list_keeps_what_it_is_given(choices):
+    assert list(ChoiceList.of(choices)) == choices
