@@ -114,6 +114,8 @@ class Kernel:
         self.context: Callable[[Kernel, Task], Any] = lambda _kernel, task: task
         self._uid_no = 0
         self._outside: Actor | None = None
+        self.observer: Callable[[], None] | None = None
+        self.observe_every = 4096
 
     # ------------------------------------------------------------------ actors and tasks
 
@@ -320,6 +322,8 @@ class Kernel:
         if count > 1:
             self.choices.append("task", count, index, task.label)
         self.step = step = self.step + 1
+        if self.observer is not None and step % self.observe_every == 0:
+            self.observer()
         self.log.step(step, self.now, task.no, task.point, task.cause)
         if task.state == READY:
             task.state = RUNNING

@@ -161,6 +161,11 @@ class World:
         else:
             self._kernel.checks.setdefault(after, []).append((name, check))
 
+    def observe(self, every_steps: int, look: Callable[[], None]) -> None:
+        """Call `look` every so many steps: progress for people. It must not touch the world."""
+        self._kernel.observer = look
+        self._kernel.observe_every = every_steps
+
     def stop(self, reason: str = "stopped") -> None:
         """End the run after this step."""
         self._kernel.finish("stopped", reason)

@@ -29,10 +29,10 @@ def run(kernel: Kernel) -> None:
 
 def _loop(kernel: Kernel, task: Task | None) -> None:
     while task is not None:
-        coro = task.coro
-        if coro is None:
-            coro = task.coro = task.body()
         try:
+            coro = task.coro
+            if coro is None:
+                coro = task.coro = task.body()
             coro.send(None)
         except StopIteration as stop:
             kernel.task_done(task, stop.value)

@@ -78,8 +78,8 @@ class TrioDriver:
     async def _body(self, task: Task) -> None:
         kernel = self._kernel
         task.handle = current_task()
-        task.coro = task.body()
         try:
+            task.coro = task.body()
             result = await task.coro
         except BaseException as error:
             kernel.task_failed(task, error)

@@ -1,0 +1,1 @@
+"""What is fast, and how we know: `python3 dev.py bench [NAMES]`."""

@@ -1,0 +1,1 @@
+"""Values of the Kubernetes API: trees, typed views, quantities, selectors, times."""

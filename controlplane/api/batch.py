@@ -1,0 +1,130 @@
+"""Jobs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from controlplane.api.meta import LabelSelector
+from controlplane.api.pod import PodTemplateSpec
+from controlplane.api.times import Time
+from controlplane.api.view import View
+
+
+@attrs.frozen
+class PodFailurePolicyOnExitCodesRequirement:
+    """Exit codes that a failure rule applies to."""
+
+    container_name: str = ""
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+@attrs.frozen
+class PodFailurePolicyOnPodConditionsPattern:
+    """A pod condition that a failure rule applies to."""
+
+    status: str = ""
+    type: str = ""
+
+
+@attrs.frozen
+class PodFailurePolicyRule:
+    """What a certain failure means for the job."""
+
+    action: str = ""
+    on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
+    on_pod_conditions: tuple[PodFailurePolicyOnPodConditionsPattern, ...] = ()
+
+
+@attrs.frozen
+class PodFailurePolicy:
+    """Rules for failed pods; the first that fits counts."""
+
+    rules: tuple[PodFailurePolicyRule, ...] = ()
+
+
+@attrs.frozen
+class SuccessPolicyRule:
+    """When the job counts as done early."""
+
+    succeeded_count: int | None = None
+    succeeded_indexes: str = ""
+
+
+@attrs.frozen
+class SuccessPolicy:
+    """Rules for early success."""
+
+    rules: tuple[SuccessPolicyRule, ...] = ()
+
+
+@attrs.frozen
+class JobSpec:
+    """Wanted runs of a job."""
+
+    active_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    completion_mode: str | None = None
+    completions: int | None = None
+    managed_by: str = ""
+    manual_selector: bool = False
+    max_failed_indexes: int | None = None
+    parallelism: int | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    pod_replacement_policy: str | None = None
+    selector: LabelSelector | None = None
+    success_policy: SuccessPolicy | None = None
+    suspend: bool = False
+    template: PodTemplateSpec = attrs.field(factory=PodTemplateSpec)
+    ttl_seconds_after_finished: int | None = None
+
+
+@attrs.frozen
+class JobCondition:
+    """A condition of a job."""
+
+    last_probe_time: Time | None = None
+    last_transition_time: Time | None = None
+    message: str = ""
+    reason: str = ""
+    status: str = ""
+    type: str = ""
+
+
+@attrs.frozen
+class UncountedTerminatedPods:
+    """Finished pods not yet in the counters."""
+
+    failed: tuple[str, ...] = ()
+    succeeded: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class JobStatus:
+    """Runs counted by a job."""
+
+    active: int = 0
+    completed_indexes: str = ""
+    completion_time: Time | None = None
+    conditions: tuple[JobCondition, ...] = ()
+    failed: int = 0
+    failed_indexes: str = ""
+    ready: int | None = None
+    start_time: Time | None = None
+    succeeded: int = 0
+    terminating: int | None = None
+    uncounted_terminated_pods: UncountedTerminatedPods | None = None
+
+
+@attrs.frozen(eq=False)
+class Job(View):
+    """A job."""
+
+    API_VERSION: ClassVar[str] = "batch/v1"
+    KIND: ClassVar[str] = "Job"
+
+    spec: JobSpec = attrs.field(factory=JobSpec)
+    status: JobStatus = attrs.field(factory=JobStatus)

@@ -1,0 +1,166 @@
+"""
+From JSON trees to typed views: cattrs generates one function per class.
+
+Null counts as absent everywhere. Strings, maps and opaque sub-trees are taken as they are, so a
+view shares them with its tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+from cattrs import Converter
+from cattrs.gen import make_dict_structure_fn, override
+
+from controlplane.api.meta import ObjectMeta
+from controlplane.api.quantity import Quantity, parse
+from controlplane.api.times import Time, parse_time
+from controlplane.api.tree import Tree
+from controlplane.api.view import View
+
+V = TypeVar("V", bound=View)
+T = TypeVar("T")
+Hook = Callable[[Any, Any], Any]
+
+IRREGULAR: Final = {
+    "boot_id": "bootID",
+    "cluster_ip": "clusterIP",
+    "cluster_ips": "clusterIPs",
+    "container_id": "containerID",
+    "disk_uri": "diskURI",
+    "downward_api": "downwardAPI",
+    "external_ips": "externalIPs",
+    "host_ip": "hostIP",
+    "host_ipc": "hostIPC",
+    "host_ips": "hostIPs",
+    "host_pid": "hostPID",
+    "image_id": "imageID",
+    "load_balancer_ip": "loadBalancerIP",
+    "machine_id": "machineID",
+    "node_id": "nodeID",
+    "pod_cidr": "podCIDR",
+    "pod_cidrs": "podCIDRs",
+    "pod_ip": "podIP",
+    "pod_ips": "podIPs",
+    "provider_id": "providerID",
+    "set_hostname_as_fqdn": "setHostnameAsFQDN",
+    "system_uuid": "systemUUID",
+    "volume_id": "volumeID",
+}
+"""Python name to JSON name where plain camel case does not give it."""
+
+_CONVERTER: Final = Converter(detailed_validation=False)
+
+
+def json_name(field: str) -> str:
+    """The JSON name of a field of a view."""
+    irregular = IRREGULAR.get(field)
+    if irregular is not None:
+        return irregular
+    head, *tail = field.split("_")
+    return head + "".join(part.capitalize() for part in tail)
+
+
+def _as_is(value: Any, _: Any) -> Any:
+    return value
+
+
+def _quantity(value: Any, _: Any) -> Quantity:
+    return parse(value if isinstance(value, str) else str(value))
+
+
+def _quantities(value: Any, _: Any) -> dict[str, Quantity]:
+    return {k: parse(v if isinstance(v, str) else str(v)) for k, v in value.items()}
+
+
+def _time(value: Any, _: Any) -> int:
+    return parse_time(value)
+
+
+def _times(value: Any, _: Any) -> dict[str, int]:
+    return {k: parse_time(v) for k, v in value.items()}
+
+
+def _tuple_of(item: Hook, kind: Any) -> Hook:
+    if item is _as_is:
+        return lambda value, _: tuple(value)
+    return lambda value, _: tuple([item(element, kind) for element in value])
+
+
+def _hook(kind: Any) -> Hook:
+    """The function that decodes a present value of a field of this type."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        members = [member for member in get_args(kind) if member is not NoneType]
+        return _hook(members[0]) if len(members) == 1 else _as_is
+    if origin is tuple:
+        return _tuple_of(_hook(get_args(kind)[0]), get_args(kind)[0])
+    if origin is dict:
+        by_value: dict[Any, Hook] = {Quantity: _quantities, Time: _times}
+        return by_value.get(get_args(kind)[1], _as_is)
+    if kind is Quantity:
+        return _quantity
+    if kind is Time:
+        return _time
+    return nested_decoder(kind) if attrs.has(kind) else _as_is
+
+
+@cache
+def nested_decoder(cls: type) -> Hook:
+    """The function that decodes a dict into a class that is not a top-level kind."""
+    if hasattr(cls, "from_tree"):
+        from_tree = cls.from_tree
+        return lambda value, _: from_tree(value)
+    hints = get_type_hints(cls)
+    overrides: dict[str, Any] = {
+        field.name: override(rename=json_name(field.name), struct_hook=_hook(hints[field.name]))
+        for field in attrs.fields(cls)
+    }
+    generated: Hook = make_dict_structure_fn(
+        cls, _CONVERTER, _cattrs_detailed_validation=False, **overrides
+    )
+
+    def decode(value: Tree, kind: Any) -> Any:
+        if None in value.values():
+            value = {k: v for k, v in value.items() if v is not None}
+        return generated(value, kind)
+
+    return decode
+
+
+def top_level_decoder(cls: type[V]) -> Callable[[Tree], V]:
+    """The function that decodes an object with metadata and keeps its tree."""
+    hints = get_type_hints(cls)
+    meta = nested_decoder(ObjectMeta)
+    no_meta = ObjectMeta()
+    build: Callable[..., V] = cls
+    parts = []
+    for field in attrs.fields(cls):
+        if field.name not in ("tree", "metadata"):
+            kind = hints[field.name]
+            default = field.default
+            factory = getattr(default, "factory", None)
+            if factory is not None:
+                default = factory()
+            parts.append((json_name(field.name), _hook(kind), kind, default))
+
+    def decode(tree: Tree) -> V:
+        raw = tree.get("metadata")
+        values = [tree, no_meta if raw is None else meta(raw, ObjectMeta)]
+        for name, hook, kind, default in parts:
+            value = tree.get(name)
+            values.append(default if value is None else hook(value, kind))
+        return build(*values)
+
+    return decode
+
+
+def decode(cls: type[T], tree: Tree) -> T:
+    """A part of an object (a spec, a selector, a taint) as its view class."""
+    decoder: Hook = nested_decoder(cls)  # type: ignore[arg-type]
+    value: T = decoder(tree, cls)
+    return value

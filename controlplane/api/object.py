@@ -1,0 +1,81 @@
+"""One stored revision of an object: its tree, and lazily its typed view and its JSON bytes."""
+
+from __future__ import annotations
+
+import json
+
+from controlplane.api.kinds import view
+from controlplane.api.tree import EMPTY_MAP, Tree
+from controlplane.api.view import View
+
+
+class Object:
+    """A revision that server, watchers and caches share by reference; nobody writes to it."""
+
+    __slots__ = ("_json", "_view", "tree")
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._view: View | None = None
+        self._json: bytes | None = None
+
+    @property
+    def view(self) -> View:
+        """The typed view, decoded at first use."""
+        found = self._view
+        if found is None:
+            found = self._view = view(self.tree)
+        return found
+
+    @property
+    def json(self) -> bytes:
+        """The compact JSON bytes, encoded at first use."""
+        found = self._json
+        if found is None:
+            text = json.dumps(self.tree, ensure_ascii=False, separators=(",", ":"))
+            found = self._json = text.encode("utf-8", "surrogatepass")
+        return found
+
+    @property
+    def metadata(self) -> Tree:
+        """The metadata tree."""
+        return self.tree.get("metadata") or EMPTY_MAP
+
+    @property
+    def kind(self) -> str:
+        """Kind as the tree says."""
+        return self.tree.get("kind") or ""
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as the tree says."""
+        return self.tree.get("apiVersion") or ""
+
+    @property
+    def namespace(self) -> str:
+        """metadata.namespace, "" for cluster-scoped objects."""
+        return self.metadata.get("namespace") or ""
+
+    @property
+    def name(self) -> str:
+        """metadata.name."""
+        return self.metadata.get("name") or ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name` for cluster-scoped objects."""
+        namespace = self.namespace
+        return f"{namespace}/{self.name}" if namespace else self.name
+
+    @property
+    def uid(self) -> str:
+        """metadata.uid."""
+        return self.metadata.get("uid") or ""
+
+    @property
+    def resource_version(self) -> int:
+        """metadata.resourceVersion as a number, 0 when absent."""
+        return int(self.metadata.get("resourceVersion") or 0)
+
+    def __repr__(self) -> str:
+        return f"Object({self.kind} {self.key} @{self.resource_version})"

@@ -1,0 +1,105 @@
+"""What the API server is asked, and what it answers: the values that travel between components and server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field, frozen
+
+from controlplane.api.object import Object
+
+__all__ = ["ADMIN", "JSON", "Request", "Response", "User"]
+
+Tree = dict[str, Any]
+
+JSON = "application/json"
+
+
+@frozen
+class User:
+    """Who asks."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+
+
+ADMIN = User("system:admin", "", ("system:masters", "system:authenticated"))
+
+
+@define(eq=False)
+class Request:
+    """One API request.
+
+    `verb` is get, list, watch, create, update, patch, delete, deletecollection or connect. Query
+    values are plain texts (the first one where several were given). `body` is the parsed tree, None
+    when there was no body; `raw` the bytes, where somebody needs them.
+    """
+
+    verb: str
+    group: str = ""
+    version: str = "v1"
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    query: dict[str, str] = field(factory=dict)
+    body: Any = None
+    content_type: str = JSON
+    user_agent: str = ""
+    user: User = ADMIN
+    accept: str = ""
+    raw: bytes = b""
+    path: str = ""
+    body_issues: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What the event log calls it: verb, resource and subresource."""
+        sub = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.verb} {self.resource}{sub}"
+
+    @property
+    def manager(self) -> str:
+        """The field manager: the parameter, else the first word of the user agent."""
+        named = self.query.get("fieldManager", "")
+        return named or self.user_agent.partition("/")[0]
+
+
+@define(eq=False)
+class Response:
+    """One answer.
+
+    `tree` is the body. For a single stored object `object` is the shared revision whose bytes and
+    view are cached; `tree` is its tree. For a list `items` are the shared objects.
+    """
+
+    code: int
+    tree: Tree
+    object: Object | None = None
+    items: list[Object] | None = None
+    warnings: list[str] = field(factory=list)
+    headers: dict[str, str] = field(factory=dict)
+    content: bytes | None = None
+    content_type: str = JSON
+
+    @property
+    def ok(self) -> bool:
+        """True for 2xx."""
+        return self.code < 300
+
+    @property
+    def reason(self) -> str:
+        """The reason of a Status body, "" when there is none."""
+        if self.code < 300:
+            return ""
+        reason: str = self.tree.get("reason", "")
+        return reason
+
+    @property
+    def message(self) -> str:
+        """The message of a Status body, "" when there is none."""
+        if self.code < 300:
+            return ""
+        message: str = self.tree.get("message", "")
+        return message

@@ -1,0 +1,29 @@
+"""
+The JSON values that the API server stores, and how to read them without surprises.
+
+A tree is immutable by convention once somebody else can see it: whoever wants a change builds a
+new dict around the parts that stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+Tree: TypeAlias = dict[str, Any]
+"""A JSON object: string keys; values are dicts, lists, strings, ints, floats, bools, None."""
+
+EMPTY_MAP: Final[dict[str, Any]] = {}
+"""The one empty map that views share for absent maps. Never written to."""
+
+
+def metadata_of(tree: Tree) -> Tree:
+    """The metadata object of a tree, empty when absent or null."""
+    return tree.get("metadata") or EMPTY_MAP
+
+
+def object_key(tree: Tree) -> str:
+    """`namespace/name`, or `name` for objects outside namespaces."""
+    meta = metadata_of(tree)
+    namespace = meta.get("namespace")
+    name: str = meta.get("name") or ""
+    return f"{namespace}/{name}" if namespace else name

@@ -1,0 +1,133 @@
+"""How an API server lives: one task answers requests, one moves the watch cache on.
+
+The store (etcd) is not part of the process: it survives when the actor is crashed and started
+again. Every request is one step and runs to completion against the store. The watch cache hears of
+a write in a later step, so what watchers and cached lists show may lag behind; how far is the
+schedule's choice.
+
+Points: `recv` (a request arrives), `apiserver.cache` (the watch cache moves on and watchers are
+told).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.log import DEBUG, INFO
+from controlplane.apiserver.server import ApiServer
+from controlplane.client.informer import WatchBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Context, Mailbox, Message
+    from controlplane.api.request import Request, Response
+    from controlplane.apiserver.watch_cache import Watcher
+
+EXPIRY_ROUND_NS = 300_000_000_000
+"""How often expired events are looked for: virtual five minutes."""
+READ_VERBS = ("get", "list", "watch")
+
+
+async def run(ctx: Context, make_core: Callable[[Context], ApiServer], epoch_ns: int) -> None:
+    """Main task. `make_core` builds the server's memory over the store; `epoch_ns` is the wall time of virtual 0."""
+    core = make_core(ctx)
+    server = _Server(ctx, core, epoch_ns)
+    ctx.spawn(server.advance, name="cache")
+    ctx.spawn(server.expire, name="expiry")
+    while True:
+        server.serve(await ctx.recv(idle=True))
+
+
+class _Server:
+    """What the two tasks share."""
+
+    def __init__(self, ctx: Context, core: ApiServer, epoch_ns: int) -> None:
+        self._ctx = ctx
+        self._core = core
+        self._epoch = epoch_ns
+        self._changed = ctx.condition()
+        self._revision = core.store.revision
+        self._filled: list[Watcher] = []
+
+    def serve(self, message: Message) -> None:
+        """Answer one request, or open one watch."""
+        request: Request = message.payload
+        now = self._epoch + self._ctx.now
+        core = self._core
+        if message.stream is not None:
+            self._open(request, message.stream, now)
+            return
+        response = core.handle(request, now)
+        if request.verb not in READ_VERBS:
+            self._log(request, response)
+        revision = core.store.revision
+        if revision != self._revision:
+            self._revision = revision
+            self._changed.notify_all()
+        message.reply(response)
+
+    def _log(self, request: Request, response: Response) -> None:
+        core = self._core
+        obj = response.object
+        if obj is not None:
+            place, uid = f"{obj.kind}/{obj.key}", obj.uid
+        else:
+            parts = (request.resource, request.namespace, request.name)
+            place, uid = "/".join(part for part in parts if part), ""
+        data: dict[str, object] = {"verb": request.label, "code": response.code}
+        if request.user_agent:
+            data["by"] = request.user_agent
+        if response.reason:
+            data["reason"] = response.reason
+        revision = core.store.revision if core.store.revision != self._revision else None
+        self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid or None, rv=revision, data=data)
+
+    def _open(self, request: Request, stream: Mailbox, now: int) -> None:
+        opened = self._core.watch(request, now)
+        if not hasattr(opened, "drain"):
+            self._ctx.send(stream, WatchBatch((), end=True, error=opened.tree))
+            return
+        watcher: Watcher = opened
+        watcher.user_data = stream
+        watcher.on_ready = lambda: self._filled.append(watcher)
+        if watcher.buffer:
+            self._filled.append(watcher)
+            self._flush()
+
+    async def advance(self, ctx: Context) -> None:
+        """Move the watch cache to the store's revision whenever something was written."""
+        core = self._core
+        seen = -1
+        while True:
+            while seen == core.store.revision:
+                await self._changed.wait(idle=True, point="apiserver.cache")
+            seen = core.store.revision
+            core.advance()
+            self._flush()
+            ctx.log("apiserver.cache", level=DEBUG, rv=seen)
+
+    async def expire(self, ctx: Context) -> None:
+        """Let leases of the store run out (events live for an hour), in rounds as etcd's lessor does."""
+        store = self._core.store
+        while True:
+            due = store.next_expiry()
+            now = self._epoch + ctx.now
+            await ctx.sleep(max(EXPIRY_ROUND_NS, (due or now) - now), idle=True, point="apiserver.expiry")
+            store.expire(self._epoch + ctx.now)
+            if store.revision != self._revision:
+                self._revision = store.revision
+                self._changed.notify_all()
+
+    def _flush(self) -> None:
+        filled, self._filled = self._filled, []
+        for watcher in filled:
+            stream: Mailbox = watcher.user_data
+            if stream.broken or not stream.owner.alive:
+                watcher.stop()
+                continue
+            events = watcher.drain()
+            if events:
+                self._ctx.send(stream, WatchBatch(tuple(events)))
+            if watcher.closed:
+                self._ctx.send(stream, WatchBatch((), end=True))

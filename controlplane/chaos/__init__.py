@@ -1,0 +1,1 @@
+"""Workloads, invariants and exploration of a cluster; may reach into all components."""

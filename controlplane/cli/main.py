@@ -1,0 +1,87 @@
+"""Entry point: `controlplane COMMAND`. Commands are loaded late, so that help answers at once."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from controlplane import __version__
+
+COMMANDS = {
+    "run": (
+        "controlplane.cli.run",
+        "Load manifests or a trace, emulate until settled, print what happened.",
+    ),
+    "race": (
+        "controlplane.cli.race",
+        "List, run, explore and replay the catalogue of published races.",
+    ),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and summary, and imports one only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names, in the order of the manual."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command itself, imported now."""
+        found = COMMANDS.get(cmd_name)
+        if found is None:
+            return None
+        command: click.Command = import_module(found[0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from the table: nothing is imported for help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="controlplane")
+def cli() -> None:
+    """A Kubernetes control plane in one process, with every choice under control.
+
+    Exit status: 0 all well; 1 an invariant broke or a search found a race; 2 wrong use.
+    """
+
+
+def main() -> None:
+    """Run the command line. Bad input ends with one line on standard error and exit status 2."""
+    try:
+        status = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("controlplane: stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        click.echo(f"controlplane: {_one_line(error)}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:
+        if not _is_usage_error(error):
+            raise
+        click.echo(f"controlplane: {error}", err=True)
+        sys.exit(2)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _one_line(error: click.ClickException) -> str:
+    return " ".join(error.format_message().split())
+
+
+def _is_usage_error(error: Exception) -> bool:
+    from actors.errors import RecordingError
+    from actors.errors import UsageError as RuntimeUsageError
+    from controlplane.errors import UsageError
+
+    return isinstance(error, UsageError | RecordingError | RuntimeUsageError)

@@ -1,0 +1,116 @@
+"""The queue between reflector and informer: single deltas in arrival order, replacement as one atomic delta.
+
+This is upstream's newest form (AtomicFIFO, default since 1.36): nothing is merged; a relist is one
+`REPLACED_ALL`, which is reconciled against the store when it is popped. Consecutive deltas with
+different keys are popped as one batch, and are one transaction of the store. Upstream: client-go
+tools/cache/the_real_fifo.go.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from controlplane.api.object import Object
+    from controlplane.client.indexer import Indexer
+
+ADDED = "Added"
+UPDATED = "Updated"
+DELETED = "Deleted"
+REPLACED_ALL = "ReplacedAll"
+BOOKMARK = "Bookmark"
+BATCH_MAX = 1000
+
+
+class Delta(NamedTuple):
+    """One change as the reflector heard it. `objects` and `resource_version` are for REPLACED_ALL and BOOKMARK."""
+
+    type: str
+    obj: Object | None
+    objects: tuple[Object, ...] = ()
+    resource_version: str = ""
+
+
+class Notification(NamedTuple):
+    """What a handler is told: an add (no `old`), an update, or a delete (no `new`).
+
+    `final_state_unknown` marks a delete that was missed: `old` is what the store last held, maybe
+    stale. `initial` marks the adds of the first list.
+    """
+
+    old: Object | None
+    new: Object | None
+    final_state_unknown: bool = False
+    initial: bool = False
+
+
+class DeltaQueue:
+    """Deltas waiting to be processed."""
+
+    __slots__ = ("_deltas", "synced")
+
+    def __init__(self) -> None:
+        self._deltas: deque[Delta] = deque()
+        self.synced = False
+
+    def __len__(self) -> int:
+        return len(self._deltas)
+
+    def add(self, delta: Delta) -> None:
+        """Queue one delta."""
+        self._deltas.append(delta)
+
+    def pop_batch(self) -> list[Delta]:
+        """The next batch: up to 1000 deltas with different keys, or one that is not batchable."""
+        batch: list[Delta] = []
+        keys: dict[str, None] = {}
+        deltas = self._deltas
+        while deltas and len(batch) < BATCH_MAX:
+            delta = deltas[0]
+            if delta.obj is None or delta.type == BOOKMARK:
+                if not batch:
+                    batch.append(deltas.popleft())
+                return batch
+            key = delta.obj.key
+            if key in keys:
+                return batch
+            keys[key] = None
+            batch.append(deltas.popleft())
+        return batch
+
+
+def apply(batch: list[Delta], store: Indexer, *, initial: bool) -> list[Notification]:
+    """Bring the store up to a batch; what the handlers are to be told, in order.
+
+    An object deleted and created again under its name while the watch was down comes out as ONE
+    update with two different uids, as upstream.
+    """
+    notifications: list[Notification] = []
+    for delta in batch:
+        if delta.type == REPLACED_ALL:
+            notifications += _replace(delta, store, initial=initial)
+        elif delta.type == BOOKMARK:
+            store.resource_version = delta.resource_version
+        else:
+            assert delta.obj is not None
+            store.resource_version = delta.resource_version
+            if delta.type == DELETED:
+                store.remove(delta.obj.key)
+                notifications.append(Notification(delta.obj, None))
+            else:
+                old = store.put(delta.obj)
+                notifications.append(Notification(old, delta.obj))
+    return notifications
+
+
+def _replace(delta: Delta, store: Indexer, *, initial: bool) -> list[Notification]:
+    before = {obj.key: obj for obj in store}
+    store.replace(delta.objects)
+    store.resource_version = delta.resource_version
+    gone = [
+        Notification(obj, None, final_state_unknown=True)
+        for key, obj in before.items()
+        if key not in store
+    ]
+    return gone + [Notification(before.get(obj.key), obj, initial=initial) for obj in delta.objects]

@@ -1,0 +1,35 @@
+"""What the API server answers when it does not do what was asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ApiError(Exception):
+    """A Status with `status: Failure`. `code` is the HTTP status, `reason` one of metav1's reasons."""
+
+    def __init__(self, code: int, status: dict[str, Any]) -> None:
+        super().__init__(status.get("message", f"status {code}"))
+        self.code = code
+        self.status = status
+        self.reason: str = status.get("reason", "")
+
+    @property
+    def message(self) -> str:
+        """The message for people."""
+        return str(self)
+
+
+def is_not_found(error: ApiError) -> bool:
+    """Whether the object does not exist."""
+    return error.code == 404
+
+
+def is_conflict(error: ApiError) -> bool:
+    """Whether a precondition (uid, resource version) failed."""
+    return error.code == 409 and error.reason == "Conflict"
+
+
+def is_already_exists(error: ApiError) -> bool:
+    """Whether the name is taken."""
+    return error.code == 409 and error.reason == "AlreadyExists"

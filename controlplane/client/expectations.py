@@ -1,0 +1,59 @@
+"""Expectations: what a controller has asked for and not yet seen. Upstream: pkg/controller/controller_utils.go.
+
+They keep a controller from acting twice on a cache that does not show its own writes yet; they live
+in memory only.
+"""
+
+from __future__ import annotations
+
+from attrs import define
+
+TIMEOUT_NS = 5 * 60 * 1_000_000_000
+
+
+@define
+class _Expected:
+    creations: int
+    deletions: dict[str, None]
+    since_ns: int
+
+
+class Expectations:
+    """Per controller key: creations still to be seen, and the pod keys still to go."""
+
+    __slots__ = ("_expected",)
+
+    def __init__(self) -> None:
+        self._expected: dict[str, _Expected] = {}
+
+    def expect_creations(self, key: str, count: int, now: int) -> None:
+        """Replace the record of `key`: so many creations are on their way."""
+        self._expected[key] = _Expected(count, {}, now)
+
+    def expect_deletions(self, key: str, pods: list[str], now: int) -> None:
+        """Replace the record of `key`: these pods are being deleted."""
+        self._expected[key] = _Expected(0, dict.fromkeys(pods), now)
+
+    def creation_observed(self, key: str) -> None:
+        """One creation was seen, or failed."""
+        record = self._expected.get(key)
+        if record is not None:
+            record.creations -= 1
+
+    def deletion_observed(self, key: str, pod: str) -> None:
+        """This pod's deletion was seen (its deletion time or its removal, whichever first), or failed."""
+        record = self._expected.get(key)
+        if record is not None:
+            record.deletions.pop(pod, None)
+
+    def satisfied(self, key: str, now: int) -> bool:
+        """Whether the controller may act: nothing outstanding, or the record is older than five minutes."""
+        record = self._expected.get(key)
+        if record is None:
+            return True
+        fulfilled = record.creations <= 0 and not record.deletions
+        return fulfilled or now - record.since_ns > TIMEOUT_NS
+
+    def forget(self, key: str) -> None:
+        """The owner is gone."""
+        self._expected.pop(key, None)

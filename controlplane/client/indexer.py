@@ -1,0 +1,86 @@
+"""The informer's store: the objects of one resource as last heard, by key, with indexes.
+
+Reads give the newest object that was heard, not the newest that exists: every stale-cache race
+starts here. Upstream: client-go tools/cache/thread_safe_store.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from controlplane.api.object import Object
+
+IndexFunction = "Callable[[Object], tuple[str, ...]]"
+
+
+class Indexer:
+    """Objects by key ("namespace/name" or "name"). `resource_version` is what the store has reached."""
+
+    __slots__ = ("_functions", "_indexes", "_objects", "resource_version")
+
+    def __init__(self, **index: Callable[[Object], tuple[str, ...]]) -> None:
+        self._objects: dict[str, Object] = {}
+        self._functions = index
+        self._indexes: dict[str, dict[str, dict[str, Object]]] = {name: {} for name in index}
+        self.resource_version = ""
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self._objects.values())
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._objects
+
+    def get(self, key: str) -> Object | None:
+        """The object with this key, as last heard."""
+        return self._objects.get(key)
+
+    def keys(self) -> list[str]:
+        """All keys, in the order in which they were first heard."""
+        return list(self._objects)
+
+    def by_index(self, index: str, value: str) -> list[Object]:
+        """The objects for which the index function named `index` answered `value`."""
+        return list(self._indexes[index].get(value, {}).values())
+
+    def put(self, obj: Object) -> Object | None:
+        """Add or replace; the object that was there before."""
+        key = obj.key
+        old = self._objects.get(key)
+        self._objects[key] = obj
+        if self._functions:
+            self._reindex(key, old, obj)
+        return old
+
+    def remove(self, key: str) -> Object | None:
+        """Remove; the object that was there."""
+        old = self._objects.pop(key, None)
+        if old is not None and self._functions:
+            self._reindex(key, old, None)
+        return old
+
+    def replace(self, objects: Iterable[Object]) -> None:
+        """Make these the whole content."""
+        self._objects = {}
+        self._indexes = {name: {} for name in self._functions}
+        for obj in objects:
+            self.put(obj)
+
+    def _reindex(self, key: str, old: Object | None, new: Object | None) -> None:
+        for name, function in self._functions.items():
+            index = self._indexes[name]
+            if old is not None:
+                for value in function(old):
+                    found = index.get(value)
+                    if found is not None:
+                        found.pop(key, None)
+                        if not found:
+                            del index[value]
+            if new is not None:
+                for value in function(new):
+                    index.setdefault(value, {})[key] = new

@@ -1,0 +1,157 @@
+"""What a ReplicaSet controller decides. Upstream: pkg/controller/replicaset/replica_set.go, replica_set_utils.go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from controlplane.api.times import format_time
+from controlplane.controllers.ownership import controller_reference
+from controlplane.controllers.pods import (
+    available_at,
+    deletion_rank,
+    is_active,
+    is_available,
+    is_ready,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controlplane.api.apps import ReplicaSet
+    from controlplane.api.pod import Pod
+
+Tree = dict[str, Any]
+BURST_REPLICAS = 500
+SLOW_START_BATCH = 1
+
+
+class Plan(NamedTuple):
+    """How many pods to create, or which to delete (never both)."""
+
+    create: int
+    delete: list[Pod]
+
+
+def wanted(replica_set: ReplicaSet) -> int:
+    """spec.replicas, 1 when absent."""
+    replicas = replica_set.spec.replicas
+    return 1 if replicas is None else replicas
+
+
+def manage_replicas(
+    replica_set: ReplicaSet, active: Sequence[Pod], related_on_node: Mapping[str, int], now: int
+) -> Plan:
+    """Bring the number of active pods to what is wanted, at most 500 at a time."""
+    diff = len(active) - wanted(replica_set)
+    if diff < 0:
+        return Plan(min(-diff, BURST_REPLICAS), [])
+    if diff == 0:
+        return Plan(0, [])
+    count = min(diff, BURST_REPLICAS)
+    pods = list(active)
+    if count < len(pods):
+        pods.sort(key=lambda pod: deletion_rank(pod, related_on_node, now))
+    return Plan(0, pods[:count])
+
+
+def slow_start(total: int) -> list[int]:
+    """Sizes of the batches in which pods are created: 1, 2, 4, ... A batch with an error is the last one."""
+    batches = []
+    size = SLOW_START_BATCH
+    while total > 0:
+        batches.append(min(size, total))
+        total -= batches[-1]
+        size *= 2
+    return batches
+
+
+def new_pod(replica_set: ReplicaSet) -> Tree:
+    """The pod that the template asks for."""
+    template: Tree = replica_set.tree["spec"]["template"]
+    metadata: Tree = {
+        key: value
+        for key, value in (template.get("metadata") or {}).items()
+        if key in {"labels", "annotations", "finalizers"}
+    }
+    metadata["generateName"] = f"{replica_set.name}-"
+    metadata["namespace"] = replica_set.namespace
+    metadata["ownerReferences"] = [controller_reference(replica_set)]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": template.get("spec") or {},
+    }
+
+
+def new_status(
+    replica_set: ReplicaSet, pods: Sequence[Pod], error: str | None, create: bool, now: int
+) -> Tree:
+    """The status to be written.
+
+    `error` is what went wrong while pods were created (`create`) or deleted; it becomes condition
+    ReplicaFailure.
+    """
+    active = [pod for pod in pods if is_active(pod)]
+    template_labels = replica_set.spec.template.metadata.labels
+    status: Tree = {"replicas": len(active), "observedGeneration": replica_set.metadata.generation}
+    counts = {
+        "fullyLabeledReplicas": sum(1 for pod in active if _labelled(pod, template_labels)),
+        "readyReplicas": sum(1 for pod in active if is_ready(pod)),
+        "availableReplicas": sum(
+            1 for pod in active if is_available(pod, replica_set.spec.min_ready_seconds, now)
+        ),
+    }
+    status.update({name: count for name, count in counts.items() if count})
+    status["terminatingReplicas"] = sum(1 for pod in pods if _terminating(pod))
+    conditions = [
+        found
+        for found in (replica_set.tree.get("status") or {}).get("conditions", ())
+        if found["type"] != "ReplicaFailure"
+    ]
+    if error is not None:
+        conditions.append(
+            _failure(replica_set, error, "FailedCreate" if create else "FailedDelete", now)
+        )
+    if conditions:
+        status["conditions"] = conditions
+    return status
+
+
+def _terminating(pod: Pod) -> bool:
+    finished = pod.status.phase in {"Succeeded", "Failed"}
+    return pod.metadata.deletion_timestamp is not None and not finished
+
+
+def _labelled(pod: Pod, template_labels: Mapping[str, str]) -> bool:
+    labels = pod.labels
+    return all(labels.get(key) == value for key, value in template_labels.items())
+
+
+def _failure(replica_set: ReplicaSet, message: str, reason: str, now: int) -> Tree:
+    """Condition ReplicaFailure; an unchanged one keeps its transition time."""
+    for found in (replica_set.tree.get("status") or {}).get("conditions", ()):
+        if found["type"] == "ReplicaFailure" and found.get("reason") == reason:
+            kept: Tree = {**found, "message": message}
+            return kept
+    return {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": format_time(now),
+    }
+
+
+def status_differs(replica_set: ReplicaSet, status: Tree) -> bool:
+    """Whether the status has to be written."""
+    return bool((replica_set.tree.get("status") or {}) != status)
+
+
+def next_available(replica_set: ReplicaSet, pods: Sequence[Pod], now: int) -> int | None:
+    """When the next ready pod becomes available, None if none is on the way."""
+    seconds = replica_set.spec.min_ready_seconds
+    if not seconds:
+        return None
+    times = [available_at(pod, seconds) for pod in pods if is_active(pod) and is_ready(pod)]
+    return min((at for at in times if at > now), default=None)

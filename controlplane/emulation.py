@@ -1,0 +1,195 @@
+"""One emulation from files to summary: what `controlplane run` does, as a Python interface."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field, frozen
+
+from actors import EventLog, Replay, record
+from actors import UsageError as RuntimeUsageError
+from actors import strategies as known_strategies
+from actors.jsonl import seconds, write
+from actors.log import LEVELS
+from actors.recording import load as load_recording
+from controlplane import __version__, inputs, summary
+from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig, node_tree
+from controlplane.errors import UsageError
+from controlplane.gates import LATEST, fix_gates
+from controlplane.submission import Resources, preflight, submit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from actors import RunResult, Strategy
+
+DEFAULT_NODES = 3
+PROGRESS_STEPS = 4096
+
+
+@frozen
+class Settings:
+    """What a run is asked for; the command line's options under their own names."""
+
+    files: Sequence[str]
+    node_count: int | None = None
+    node_cpu: str = "8"
+    node_memory: str = "32Gi"
+    all_at_once: bool = False
+    heartbeats: bool | None = None
+    until: float | None = None
+    strategy: str = "fifo"
+    seed: int = 0
+    replay: Path | None = None
+    release: str = LATEST
+    without: Sequence[str] = ()
+    variants: Sequence[str] = ()
+    driver: str = "trio"
+    log_level: str = "trace"
+    keep_log: bool = False
+
+
+@define
+class Emulation:
+    """A cluster with its user, ready to run once."""
+
+    cluster: Cluster
+    settings: Settings
+    header: dict[str, Any]
+    notes: list[str] = field(factory=list)
+    _result: RunResult | None = field(default=None, init=False)
+
+    @classmethod
+    def prepare(cls, settings: Settings) -> Emulation:
+        """Read and check everything. Raises UsageError (or RecordingError) before anything runs."""
+        gates = fix_gates(settings.release, tuple(settings.without), tuple(settings.variants))
+        given = inputs.load(settings.files, all_at_once=settings.all_at_once)
+        count = settings.node_count
+        if count is None:
+            count = 0 if given.nodes else DEFAULT_NODES
+        made = [
+            node_tree(f"node-{number}", cpu=settings.node_cpu, memory=settings.node_memory)
+            for number in range(1, count + 1)
+        ]
+        nodes = [*given.nodes, *made]
+        preflight(given.submissions, nodes, EPOCH_NS, DISABLED_ADMISSION)
+        heartbeats = settings.heartbeats if settings.heartbeats is not None else not given.is_trace
+        header = {
+            "scenario": "run",
+            "inputs": _digest(settings.files),
+            "nodes": [count, settings.node_cpu, settings.node_memory],
+            "all_at_once": settings.all_at_once,
+            "heartbeats": heartbeats,
+            "until": settings.until,
+            "seed": settings.seed,
+            "release": settings.release,
+            "gates": gates.to_header(),
+        }
+        strategy = _strategy(settings, header)
+        log = EventLog(LEVELS[settings.log_level], keep=settings.keep_log)
+        config = ClusterConfig(
+            nodes=nodes, gates=gates, release=settings.release, heartbeats=heartbeats
+        )
+        cluster = Cluster(config, strategy=strategy, log=log)
+        scratch = Resources(cluster.scratch_server())
+        cluster.user("user", submit, given.submissions, scratch)
+        emulation = cls(cluster, settings, header)
+        if not heartbeats and settings.heartbeats is None:
+            emulation.notes.append(
+                "node heartbeats were off (a trace): turn them on with --heartbeats"
+            )
+        return emulation
+
+    def run(self, progress: Callable[[str], None] | None = None) -> summary.Summary:
+        """Run to the end and say what happened. `progress` gets a line now and then."""
+        world = self.cluster.world
+        if progress is not None:
+            world.observe(
+                PROGRESS_STEPS,
+                lambda: progress(f"{world.steps} steps, virtual time {seconds(world.now)} s"),
+            )
+        until = self.settings.until
+        until_ns = None if until is None else round(until * 1_000_000_000)
+        driver: Any = self.settings.driver
+        result = self._result = world.run(driver, until_ns=until_ns)
+        cluster = self.cluster
+        pods = cluster.objects("/registry/pods/")
+        return summary.Summary(
+            result.verdict,
+            result.reason,
+            result.steps,
+            seconds(result.t_ns),
+            result.trace_hash,
+            summary.node_lines(cluster.objects("/registry/minions/"), pods),
+            summary.workload_lines(
+                cluster.objects("/registry/deployments/"), cluster.objects("/registry/replicasets/")
+            ),
+            summary.pod_lines(pods),
+        )
+
+    @property
+    def result(self) -> RunResult:
+        """How the run ended."""
+        if self._result is None:
+            raise RuntimeUsageError("the emulation has not run yet")
+        return self._result
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether nothing broke."""
+        return self.result.ok
+
+    def save(self, folder: Path) -> None:
+        """Leave log.jsonl, run.rec and objects.yaml in `folder`, each whole or not at all."""
+        result = self.result
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot be made: {error.strerror}") from error
+        world = self.cluster.world
+        recording = record(result, package=__version__, header=self.header, strategy=world.strategy)
+        recording.save(folder / "run.rec")
+        draft = folder / "log.jsonl.part"
+        with draft.open("w", encoding="utf-8") as file:
+            write(world.log, file, result.trace_hash[:12])
+        draft.replace(folder / "log.jsonl")
+        draft = folder / "objects.yaml.part"
+        draft.write_text(self.cluster.dump(), encoding="utf-8")
+        draft.replace(folder / "objects.yaml")
+
+
+def _digest(files: Sequence[str]) -> str:
+    """Identifies the content of the input files, wherever they lie."""
+    digest = blake2b(digest_size=16)
+    for name in files:
+        path = Path(name)
+        parts = (
+            sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+        )
+        for part in parts:
+            try:
+                content = part.read_bytes()
+            except OSError as error:
+                raise UsageError(f"{part}: cannot be read: {error.strerror}") from error
+            digest.update(len(content).to_bytes(8, "big"))
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def _strategy(settings: Settings, header: dict[str, Any]) -> Strategy:
+    if settings.replay is None:
+        return known_strategies.named(settings.strategy, settings.seed)
+    recording = load_recording(settings.replay, package=__version__)
+    told = {key: value for key, value in recording.header.items() if key != "strategy"}
+    if told.get("scenario") != "run":
+        raise UsageError(
+            f"{settings.replay}: records {told.get('scenario')!r}, not a run: use controlplane race replay"
+        )
+    for key, value in header.items():
+        if key != "seed" and told.get(key) != value:
+            raise UsageError(
+                f"{settings.replay}: recorded with another {key}: {told.get(key)!r}, now {value!r}"
+            )
+    return Replay(recording.choices)

@@ -1,0 +1,97 @@
+"""What a run is given: nodes that are there from the start, and what is submitted when.
+
+Manifests are submitted in file order at virtual time 0. A trace (see `openb`) brings its nodes, and
+creations and deletions at its own times, or all creations at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from controlplane import manifests, openb
+from controlplane.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from controlplane.manifests import Manifest
+
+Tree = dict[str, Any]
+SECOND = 1_000_000_000
+CREATE = "create"
+DELETE = "delete"
+
+
+@frozen
+class Submission:
+    """One write of the user: create or delete this object at `at_ns` (virtual)."""
+
+    at_ns: int
+    verb: str
+    tree: Tree = field(repr=False)
+    error: Callable[[str, str], UsageError] = field(repr=False)
+    """Makes the error for (field, message), naming where the object was written."""
+
+
+@frozen
+class Inputs:
+    """Everything a run is given, in order of time."""
+
+    nodes: tuple[Tree, ...]
+    submissions: tuple[Submission, ...]
+    is_trace: bool
+
+
+def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
+    """Read manifests (YAML, JSON, folders of them) and traces (CSV, told by their header line).
+
+    With `all_at_once` every pod of a trace is created at time 0, and none is deleted. Raises
+    UsageError.
+    """
+    nodes: list[Tree] = []
+    submissions: list[Submission] = []
+    traced = False
+    for path in paths:
+        kind = openb.detect(path) if Path(path).suffix.lower() == ".csv" else None
+        if kind == "nodes":
+            nodes += openb.load_nodes(path)
+        elif kind == "pods":
+            traced = True
+            submissions += _trace(str(path), all_at_once=all_at_once)
+        elif Path(path).suffix.lower() == ".csv":
+            raise UsageError(
+                f"{path}:1: not a node list or a pod list of the openb trace: unknown header line"
+            )
+        else:
+            for manifest in manifests.load([path]):
+                if manifest.kind == "Node" and manifest.tree.get("apiVersion") == "v1":
+                    nodes.append(manifest.tree)
+                else:
+                    submissions.append(_submission(manifest))
+    submissions.sort(key=lambda found: found.at_ns)
+    return Inputs(tuple(nodes), tuple(submissions), traced)
+
+
+def _submission(manifest: Manifest) -> Submission:
+    return Submission(0, CREATE, manifest.tree, manifest.error)
+
+
+def _trace(path: str, *, all_at_once: bool) -> list[Submission]:
+    found = []
+    for pod in openb.load_pods(path):
+
+        def error(
+            field_path: str, message: str, line: int = pod.line, tree: Tree = pod.tree
+        ) -> UsageError:
+            return UsageError(f"{path}:{line}: {manifests.describe(tree)}: {field_path}: {message}")
+
+        if all_at_once:
+            found.append(Submission(0, CREATE, pod.tree, error))
+            continue
+        found.append(Submission(pod.creation_s * SECOND, CREATE, pod.tree, error))
+        if pod.deletion_s is not None:
+            found.append(Submission(pod.deletion_s * SECOND, DELETE, pod.tree, error))
+    return found

@@ -1,0 +1,1 @@
+"""The kubelet: admission, pod workers, status, heartbeats. Decisions only; `actor.py` runs them."""

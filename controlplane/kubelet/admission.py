@@ -1,0 +1,243 @@
+"""Whether a node takes a pod that was bound to it: the kubelet's own predicates.
+
+Upstream: pkg/kubelet/lifecycle/predicate.go and pkg/scheduler `AdmissionCheck`. The scheduler has
+decided already; this check is what catches races (two schedulers, stale caches, changed labels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from controlplane.api.labels import SelectorError
+from controlplane.api.node import Node
+from controlplane.api.node_selector import RequiredNodeAffinity
+from controlplane.api.pod import Pod
+from controlplane.api.pod_resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    Options,
+    pod_requests,
+)
+from controlplane.api.quantity import Quantity
+from controlplane.api.taints import NO_EXECUTE, untolerated
+from controlplane.kubelet.preemption import Victims, is_critical, is_static, victims_for
+
+_WITH_STATUS: Final = Options(use_status=True, pod_level_status=True)
+_NATIVE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_WILDCARD: Final = "0.0.0.0"  # noqa: S104 - a host IP of a port, nothing listens here
+
+UNEXPECTED: Final = "UnexpectedAdmissionError"
+OS_LABEL: Final = "kubernetes.io/os"
+
+
+@attrs.frozen
+class Insufficient:
+    """A resource that does not suffice; CPU in millicores, all else in whole units."""
+
+    resource: str
+    requested: int
+    used: int
+    capacity: int
+
+    @property
+    def reason(self) -> str:
+        """The reason a pod fails with."""
+        return f"OutOf{self.resource}"
+
+    @property
+    def message(self) -> str:
+        """The message a pod fails with."""
+        return (
+            f"Node didn't have enough resource: {self.resource}, requested: {self.requested}, "
+            f"used: {self.used}, capacity: {self.capacity}"
+        )
+
+    @property
+    def missing(self) -> int:
+        """How much must be freed."""
+        return self.requested - (self.capacity - self.used)
+
+
+@attrs.frozen
+class Mismatch:
+    """A predicate other than resources that failed."""
+
+    predicate: str
+    detail: str
+
+    @property
+    def reason(self) -> str:
+        """The reason a pod fails with."""
+        return self.predicate
+
+    @property
+    def message(self) -> str:
+        """The message a pod fails with."""
+        return f"Predicate {self.predicate} failed: {self.detail}"
+
+
+Failure = Insufficient | Mismatch
+
+
+@attrs.frozen
+class Admission:
+    """The decision; `victims` are to be killed before the admitted pod starts."""
+
+    admitted: bool
+    reason: str = ""
+    message: str = ""
+    victims: tuple[Pod, ...] = ()
+
+
+ADMITTED: Final = Admission(admitted=True)
+
+
+def admit(pod: Pod, node: Node, active: Sequence[Pod]) -> Admission:
+    """Decides about a pod given the other active pods of the node, in the kubelet's order.
+
+    Critical pods may be admitted at the cost of less important ones.
+    """
+    rejected = _operating_system(pod, node)
+    if rejected is not None:
+        return rejected
+    failures = predicates(pod, node, active)
+    victims: Victims = ()
+    if failures and is_critical(pod):
+        others: list[Failure] = [item for item in failures if isinstance(item, Mismatch)]
+        if not others:
+            missing = {
+                item.resource: item.missing for item in failures if isinstance(item, Insufficient)
+            }
+            found = victims_for(pod, active, missing)
+            if isinstance(found, str):
+                message = (
+                    "Unexpected error while attempting to recover from admission failure: "
+                    f"preemption: error finding a set of pods to preempt: {found}"
+                )
+                return Admission(False, UNEXPECTED, message)
+            victims = found
+        failures = others
+    if failures:
+        return Admission(False, failures[0].reason, failures[0].message)
+    return Admission(True, victims=victims) if victims else ADMITTED
+
+
+def rejection_status(pod: Pod, admission: Admission) -> dict[str, str]:
+    """The status fields of a rejected pod: it fails for good, controllers make another."""
+    status = {
+        "phase": "Failed",
+        "reason": admission.reason,
+        "message": f"Pod was rejected: {admission.message}",
+    }
+    if pod.status.qos_class:
+        status["qosClass"] = pod.status.qos_class
+    return status
+
+
+def _operating_system(pod: Pod, node: Node) -> Admission | None:
+    wanted = pod.labels.get(OS_LABEL)
+    actual = node.labels.get(OS_LABEL, "linux")
+    if wanted is not None and wanted != actual:
+        return Admission(
+            False,
+            "PodOSSelectorNodeLabelDoesNotMatch",
+            f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label",
+        )
+    if pod.spec.os is not None and pod.spec.os.name != actual:
+        return Admission(
+            False,
+            "PodOSNotSupported",
+            "Failed to admit pod as the OS field doesn't match node OS",
+        )
+    return None
+
+
+def predicates(pod: Pod, node: Node, active: Sequence[Pod]) -> list[Failure]:
+    """All failed predicates in upstream's order: resources, affinity, name, ports, taints."""
+    failures: list[Failure] = list(insufficient_resources(pod, node, active))
+    try:
+        fits = RequiredNodeAffinity(pod).match(node)
+    except SelectorError:
+        fits = False
+    if not fits:
+        failures.append(
+            Mismatch("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+        )
+    if pod.spec.node_name and pod.spec.node_name != node.name:
+        failures.append(Mismatch("NodeName", "node(s) didn't match the requested node name"))
+    if _ports_clash(pod, active):
+        failures.append(
+            Mismatch("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+        )
+    if not is_static(pod):
+        taint = untolerated(
+            node.spec.taints, pod.spec.tolerations, lambda item: item.effect == NO_EXECUTE
+        )
+        if taint is not None:
+            failures.append(
+                Mismatch("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+            )
+    return failures
+
+
+def insufficient_resources(pod: Pod, node: Node, active: Sequence[Pod]) -> list[Insufficient]:
+    """Resources that the node lacks: pods, CPU, memory, ephemeral storage, then the others.
+
+    Other pods count with what they actually have (in-place resize), the pod itself with its spec.
+    Extended resources that the node does not know are left to those who provide them.
+    """
+    allocatable = {name: amount(name, q) for name, q in node.status.allocatable.items()}
+    found: list[Insufficient] = []
+    allowed = allocatable.get(PODS, 0)
+    if len(active) + 1 > allowed:
+        found.append(Insufficient(PODS, 1, len(active), allowed))
+    requests = {name: amount(name, q) for name, q in pod_requests(pod).items()}
+    used: dict[str, int] = {}
+    for other in active:
+        for name, quantity in pod_requests(other, _WITH_STATUS).items():
+            used[name] = used.get(name, 0) + amount(name, quantity)
+    others = [name for name in requests if name not in _NATIVE]
+    for name in (*_NATIVE, *others):
+        wanted = requests.get(name, 0)
+        if name not in _NATIVE and name not in allocatable:
+            continue
+        capacity = allocatable.get(name, 0)
+        if wanted > 0 and wanted > capacity - used.get(name, 0):
+            found.append(Insufficient(name, wanted, used.get(name, 0), capacity))
+    return found
+
+
+def amount(name: str, quantity: Quantity) -> int:
+    """A quantity as the predicates count it: millicores for CPU, else whole units."""
+    return quantity.milli_value() if name == CPU else quantity.value()
+
+
+def _host_ports(pod: Pod, *, running: bool) -> list[tuple[str, str, int]]:
+    """(IP, protocol, port) of the host ports; `running` counts all init containers too."""
+    spec = pod.spec
+    sidecars = [c for c in spec.init_containers if running or c.restart_policy == "Always"]
+    return [
+        (port.host_ip or _WILDCARD, port.protocol or "TCP", port.host_port)
+        for container in (*spec.containers, *sidecars)
+        for port in container.ports
+        if port.host_port > 0
+    ]
+
+
+def _ports_clash(pod: Pod, active: Sequence[Pod]) -> bool:
+    wanted = _host_ports(pod, running=False)
+    if not wanted:
+        return False
+    taken = [port for other in active for port in _host_ports(other, running=True)]
+    return any(
+        protocol == other_protocol
+        and port == other_port
+        and (ip == other_ip or _WILDCARD in (ip, other_ip))
+        for ip, protocol, port in wanted
+        for other_ip, other_protocol, other_port in taken
+    )

@@ -1,0 +1,196 @@
+"""The emulated container runtime: what runs in a pod, since when, and how it ended.
+
+It survives a restart of its kubelet. Nothing is executed: how long pulling, starting, running and
+stopping take is asked of the caller, so that whoever owns the choices decides it. Annotations of
+the pod describe a program: `emulate.controlplane/run-seconds` (it ends by itself after so long),
+`emulate.controlplane/exit-codes` ("1,1,0": one per run, the last one repeats),
+`emulate.controlplane/never-ready` ("true") and `emulate.controlplane/stop-seconds` (how long it
+ignores the request to stop). Each may end in `.NAME` to mean one container only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Final
+
+import attrs
+
+from controlplane.api.pod import Pod
+from controlplane.api.times import SECOND
+
+SANDBOX: Final = "sandbox"
+PULL: Final = "pull"
+START: Final = "start"
+RUN: Final = "run"
+STOP: Final = "stop"
+
+DEFAULTS: Final = {
+    SANDBOX: SECOND // 2,
+    PULL: SECOND,
+    START: SECOND // 4,
+    RUN: 2 * SECOND,
+    STOP: SECOND // 2,
+}
+"""Plain durations in nanoseconds; `run` is for init containers and the pods of jobs."""
+
+Durations = Callable[[str, str], int]
+"""(what takes time, container or pod name) to nanoseconds; a pull of 0 means the image is there."""
+
+PREFIX: Final = "emulate.controlplane/"
+KILLED: Final = 137
+"""Exit code of a program that had to be killed."""
+
+
+def fixed(durations: Mapping[str, int] = DEFAULTS) -> Durations:
+    """The same duration every time."""
+    return lambda kind, _name: durations[kind]
+
+
+@attrs.frozen
+class Program:
+    """What a container does: `run_ns` None means that it runs until it is stopped."""
+
+    run_ns: int | None = None
+    exit_codes: tuple[int, ...] = (0,)
+    ready: bool = True
+    stop_ns: int | None = None
+
+    def exit_code(self, attempt: int) -> int:
+        """How run number `attempt` (0 is the first) ends."""
+        return self.exit_codes[min(attempt, len(self.exit_codes) - 1)]
+
+
+def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Program:
+    """The program of a container by the pod's annotations; `ends` when it ends without any.
+
+    What an annotation says wrongly is ignored, as an emulated program has no one to complain to.
+    """
+    run_ns = _seconds(_annotation(pod, "run-seconds", container))
+    if run_ns is None and ends:
+        run_ns = durations(RUN, container)
+    codes = [part.strip() for part in _annotation(pod, "exit-codes", container).split(",")]
+    numbers = tuple(int(code) for code in codes if code.isascii() and code.isdecimal())
+    return Program(
+        run_ns=run_ns,
+        exit_codes=numbers or (0,),
+        ready=_annotation(pod, "never-ready", container) != "true",
+        stop_ns=_seconds(_annotation(pod, "stop-seconds", container)),
+    )
+
+
+def _annotation(pod: Pod, name: str, container: str) -> str:
+    whole = pod.annotations.get(f"{PREFIX}{name}", "")
+    return pod.annotations.get(f"{PREFIX}{name}.{container}", whole)
+
+
+def _seconds(text: str) -> int | None:
+    whole, _, fraction = text.partition(".")
+    digits = whole + fraction
+    if not (digits.isascii() and digits.isdecimal() and len(fraction) <= 9):
+        return None
+    return int(whole or 0) * SECOND + int(fraction.ljust(9, "0"))
+
+
+@attrs.frozen
+class Exit:
+    """How a run ended; times in nanoseconds."""
+
+    exit_code: int
+    reason: str
+    started_at: int
+    finished_at: int
+    container_id: str
+    message: str = ""
+
+
+@attrs.define
+class Container:
+    """One container of a sandbox over all its runs."""
+
+    name: str
+    image: str
+    program: Program
+    attempt: int = -1
+    """Number of the current or last run, -1 before the first."""
+    running_since: int | None = None
+    ends_at: int | None = None
+    """When the current run ends by itself, or by the stop it was asked for."""
+    stopping: bool = False
+    _stop_code: int = 0
+    exit: Exit | None = None
+    """How the last run ended; None while one is running or before the first."""
+    previous: Exit | None = None
+    """How the run before ended."""
+    container_id: str = ""
+
+    def start(self, uid: str, now: int) -> None:
+        """Begins the next run."""
+        self.attempt += 1
+        self.previous = self.exit or self.previous
+        self.exit = None
+        self.running_since = now
+        self.stopping = False
+        run_ns = self.program.run_ns
+        self.ends_at = None if run_ns is None else now + run_ns
+        self.container_id = container_id(uid, self.name, self.attempt)
+
+    def stop(self, now: int, grace_ns: int, takes_ns: int) -> None:
+        """Asks the program to stop; it is killed when the grace period is over."""
+        if self.running_since is None:
+            return
+        if self.stopping and self.ends_at is not None:
+            if now + grace_ns < self.ends_at:
+                self.ends_at = now + grace_ns
+                self._stop_code = KILLED
+            return
+        takes = self.program.stop_ns if self.program.stop_ns is not None else takes_ns
+        due = now + min(takes, grace_ns)
+        if self.ends_at is None or due < self.ends_at:
+            self.ends_at = due
+            self._stop_code = KILLED if takes > grace_ns else 0
+            self.stopping = True
+
+    def settle(self, now: int) -> bool:
+        """Ends the run if its time has come; whether it did."""
+        if self.running_since is None or self.ends_at is None or now < self.ends_at:
+            return False
+        code = self._stop_code if self.stopping else self.program.exit_code(self.attempt)
+        self.exit = Exit(
+            exit_code=code,
+            reason="Completed" if code == 0 else "Error",
+            started_at=self.running_since,
+            finished_at=now,
+            container_id=self.container_id,
+        )
+        self.running_since = self.ends_at = None
+        self.stopping = False
+        return True
+
+
+@attrs.define
+class Sandbox:
+    """The runtime's part of a pod; `ready_at` is when its network stands."""
+
+    uid: str
+    ip: str = ""
+    ready_at: int | None = None
+    containers: dict[str, Container] = attrs.field(factory=dict)
+
+    def ready(self, now: int) -> bool:
+        """Whether containers can be started."""
+        return self.ready_at is not None and self.ready_at <= now
+
+    def running(self) -> list[Container]:
+        """The containers that run at present."""
+        return [item for item in self.containers.values() if item.running_since is not None]
+
+
+def container_id(uid: str, name: str, attempt: int) -> str:
+    """The id of one run, the same in every replay."""
+    return f"containerd://{sha256(f'{uid}/{name}/{attempt}'.encode()).hexdigest()}"
+
+
+def image_id(image: str) -> str:
+    """The id of an image, the same in every replay."""
+    return f"{image.partition('@')[0]}@sha256:{sha256(image.encode()).hexdigest()}"

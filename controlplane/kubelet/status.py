@@ -1,0 +1,314 @@
+"""The status that a kubelet reports about a pod: phase, conditions, containers.
+
+Upstream: pkg/kubelet/kubelet_pods.go (getPhase, generateAPIPodStatus) and pkg/kubelet/status
+(generate.go). Values only: what is observed comes in as `ContainerReport`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from controlplane.api.pod import Pod
+from controlplane.api.pod_resources import compute_qos
+from controlplane.api.times import SECOND, format_time
+from controlplane.api.tree import Tree
+from controlplane.kubelet.container_runtime import Exit
+
+PENDING: Final = "Pending"
+RUNNING: Final = "Running"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+TERMINAL: Final = (SUCCEEDED, FAILED)
+
+INIT: Final = "init"
+SIDECAR: Final = "sidecar"
+APP: Final = "app"
+
+READY_TO_START: Final = "PodReadyToStartContainers"
+INITIALIZED: Final = "Initialized"
+READY: Final = "Ready"
+CONTAINERS_READY: Final = "ContainersReady"
+SCHEDULED: Final = "PodScheduled"
+OWN_CONDITIONS: Final = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED)
+
+
+@attrs.frozen
+class ContainerReport:
+    """What the kubelet knows of a container: running, ended or waiting for `waiting` reason."""
+
+    name: str
+    image: str
+    role: str = APP
+    running_since: int | None = None
+    exit: Exit | None = None
+    previous: Exit | None = None
+    waiting: str = ""
+    waiting_message: str = ""
+    ready: bool = False
+    started: bool = False
+    restart_count: int = 0
+    container_id: str = ""
+    image_id: str = ""
+    may_restart: bool = False
+    """Whether it would be started again after its last end."""
+    resources: Tree | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether a regular init container has done its work."""
+        return self.exit is not None and self.exit.exit_code == 0
+
+
+@attrs.frozen
+class Condition:
+    """A condition before it has a transition time."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+def phase(reports: Sequence[ContainerReport], *, terminating: bool = False) -> str:
+    """The phase that the containers add up to; `terminating` when nothing is started any more."""
+    pending_init = failed_init = pending_sidecar = 0
+    for item in reports:
+        if item.role == INIT:
+            ended = item.exit or (item.previous if item.waiting else None)
+            if ended is not None and ended.exit_code != 0 and not item.may_restart:
+                failed_init += 1
+            elif not item.done and (item.running_since is not None or ended is None):
+                pending_init += 1
+        elif item.role == SIDECAR and item.exit is None and not item.started:
+            pending_sidecar += 1
+    apps = [item for item in reports if item.role == APP]
+    if failed_init:
+        return FAILED
+    any_started = any(
+        item.running_since is not None or item.exit is not None or item.previous is not None
+        for item in apps
+    )
+    if pending_init or (pending_sidecar and not any_started):
+        return PENDING
+    running = sum(item.running_since is not None for item in apps)
+    stopped = [item for item in apps if _stopped(item)]
+    waiting = len(apps) - running - len(stopped)
+    succeeded = sum(item.exit is not None and item.exit.exit_code == 0 for item in stopped)
+    if waiting:
+        return PENDING
+    if running:
+        return RUNNING
+    if not stopped:
+        return PENDING
+    if not terminating and any(item.may_restart for item in stopped):
+        return RUNNING
+    return SUCCEEDED if succeeded == len(stopped) else FAILED
+
+
+def _stopped(item: ContainerReport) -> bool:
+    """Ended, or waiting to run again."""
+    return item.running_since is None and (item.exit is not None or item.previous is not None)
+
+
+def conditions(
+    pod: Pod, reports: Sequence[ContainerReport], phase: str, *, sandbox_ready: bool
+) -> list[Condition]:
+    """The kubelet's own conditions, in upstream's order."""
+    containers_ready = _containers_ready(reports, phase)
+    return [
+        Condition(READY_TO_START, "True" if sandbox_ready else "False"),
+        _initialized(reports, phase),
+        _ready(pod, containers_ready),
+        containers_ready,
+        Condition(SCHEDULED, "True"),
+    ]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{' '.join(names)}]"
+
+
+def _initialized(reports: Sequence[ContainerReport], phase: str) -> Condition:
+    incomplete = [
+        item.name
+        for item in reports
+        if (item.role == INIT and not item.done) or (item.role == SIDECAR and not item.started)
+    ]
+    if phase == SUCCEEDED:
+        return Condition(INITIALIZED, "True", "PodCompleted")
+    started = any(
+        item.running_since is not None or item.exit is not None or item.previous is not None
+        for item in reports
+        if item.role == APP
+    )
+    if started or not incomplete:
+        return Condition(INITIALIZED, "True")
+    message = f"containers with incomplete status: {_listed(incomplete)}"
+    return Condition(INITIALIZED, "False", "ContainersNotInitialized", message)
+
+
+def _containers_ready(reports: Sequence[ContainerReport], phase: str) -> Condition:
+    if phase == SUCCEEDED:
+        return Condition(CONTAINERS_READY, "False", "PodCompleted")
+    if phase == FAILED:
+        return Condition(CONTAINERS_READY, "False", "PodFailed")
+    unready = [item.name for item in reports if item.role != INIT and not item.ready]
+    if unready:
+        message = f"containers with unready status: {_listed(unready)}"
+        return Condition(CONTAINERS_READY, "False", "ContainersNotReady", message)
+    return Condition(CONTAINERS_READY, "True")
+
+
+def _ready(pod: Pod, containers: Condition) -> Condition:
+    if containers.status != "True":
+        return attrs.evolve(containers, type=READY)
+    known = {item.type: item.status for item in pod.status.conditions}
+    problems = []
+    for gate in pod.spec.readiness_gates:
+        status = known.get(gate.condition_type)
+        if status is None:
+            problems.append(
+                f'corresponding condition of pod readiness gate "{gate.condition_type}" '
+                "does not exist."
+            )
+        elif status != "True":
+            problems.append(
+                f'the status of pod readiness gate "{gate.condition_type}" is not "True", '
+                f"but {status}"
+            )
+    if problems:
+        return Condition(READY, "False", "ReadinessGatesNotReady", ", ".join(problems))
+    return Condition(READY, "True")
+
+
+def stamped(
+    found: Iterable[Condition], before: Iterable[Tree], generation: int, now: int
+) -> list[Tree]:
+    """Conditions as trees: the transition time moves only when the status changes.
+
+    Conditions of others in `before` are kept as they are.
+    """
+    before = list(before)
+    known = {item["type"]: item for item in before}
+    trees: list[Tree] = []
+    for item in found:
+        old = known.get(item.type)
+        same = old is not None and old.get("status") == item.status
+        since = old["lastTransitionTime"] if same and old is not None else format_time(now)
+        tree: Tree = {
+            "type": item.type,
+            "status": item.status,
+            "lastProbeTime": None,
+            "lastTransitionTime": since,
+        }
+        if generation:
+            tree["observedGeneration"] = generation
+        if item.reason:
+            tree["reason"] = item.reason
+        if item.message:
+            tree["message"] = item.message
+        trees.append(tree)
+    own = {item["type"] for item in trees}
+    return [*(item for item in before if item["type"] not in own), *trees]
+
+
+def container_status(report: ContainerReport) -> Tree:
+    """The status tree of one container."""
+    tree: Tree = {
+        "name": report.name,
+        "state": _state(report),
+        "lastState": {"terminated": _terminated(report.previous)} if report.previous else {},
+        "ready": report.ready or (report.role == INIT and report.done),
+        "restartCount": report.restart_count,
+        "image": report.image,
+        "imageID": report.image_id,
+        "started": report.started and report.running_since is not None,
+    }
+    if report.container_id:
+        tree["containerID"] = report.container_id
+    if report.resources:
+        tree["resources"] = report.resources
+        if report.resources.get("requests"):
+            tree["allocatedResources"] = report.resources["requests"]
+    return tree
+
+
+def _state(report: ContainerReport) -> Tree:
+    if report.running_since is not None:
+        return {"running": {"startedAt": format_time(report.running_since)}}
+    if report.exit is not None and not report.waiting:
+        return {"terminated": _terminated(report.exit)}
+    waiting = {"reason": report.waiting or "ContainerCreating"}
+    if report.waiting_message:
+        waiting["message"] = report.waiting_message
+    return {"waiting": waiting}
+
+
+def _terminated(ended: Exit) -> Tree:
+    tree: Tree = {
+        "exitCode": ended.exit_code,
+        "reason": ended.reason,
+        "startedAt": format_time(ended.started_at) if ended.started_at else None,
+        "finishedAt": format_time(ended.finished_at) if ended.finished_at else None,
+    }
+    if ended.message:
+        tree["message"] = ended.message
+    if ended.container_id:
+        tree["containerID"] = ended.container_id
+    return tree
+
+
+def build(
+    pod: Pod,
+    reports: Sequence[ContainerReport],
+    *,
+    now: int,
+    start_time: int,
+    sandbox_ready: bool,
+    ip: str = "",
+    host_ip: str = "",
+    before: Tree | None = None,
+    terminating: bool = False,
+    override: Mapping[str, str] | None = None,
+    extra: Sequence[Condition] = (),
+) -> Tree:
+    """The whole status; `before` is the one last reported, `override` sets phase and reason.
+
+    A phase that was terminal once stays.
+    """
+    before = before or pod.tree.get("status") or {}
+    found = phase(reports, terminating=terminating)
+    reason: Mapping[str, str] = {}
+    if before.get("phase") in TERMINAL:
+        found, reason = before["phase"], before
+    elif override:
+        found, reason = override.get("phase", found), override
+    elif before.get("phase") == found:
+        reason = before
+    tree: Tree = {"phase": found}
+    for field in ("reason", "message"):
+        if reason.get(field):
+            tree[field] = reason[field]
+    own = conditions(pod, reports, found, sandbox_ready=sandbox_ready)
+    generation = pod.metadata.generation
+    tree["conditions"] = stamped([*own, *extra], before.get("conditions") or (), generation, now)
+    if generation:
+        tree["observedGeneration"] = generation
+    if host_ip:
+        tree["hostIP"] = host_ip
+        tree["hostIPs"] = [{"ip": host_ip}]
+    if ip:
+        tree["podIP"] = ip
+        tree["podIPs"] = [{"ip": ip}]
+    tree["startTime"] = format_time(start_time // SECOND * SECOND)
+    inits = [container_status(item) for item in reports if item.role != APP]
+    if inits:
+        tree["initContainerStatuses"] = inits
+    tree["containerStatuses"] = [container_status(item) for item in reports if item.role == APP]
+    tree["qosClass"] = pod.status.qos_class or compute_qos(pod)
+    if before.get("nominatedNodeName"):
+        tree["nominatedNodeName"] = before["nominatedNodeName"]
+    return tree

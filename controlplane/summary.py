@@ -1,0 +1,169 @@
+"""What happened: nodes, workloads, pods, and why some are pending. Read off the objects at the end of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import asdict, frozen
+
+from controlplane.api.quantity import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from controlplane.api.apps import Deployment
+    from controlplane.api.node import Node
+    from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
+
+ZERO = Quantity.parse("0")
+
+
+@frozen
+class NodeLine:
+    """One node: is it ready, how many pods it runs, and how much of it they asked for."""
+
+    name: str
+    ready: bool
+    pods: int
+    cpu_requested: str
+    cpu_allocatable: str
+    memory_requested: str
+    memory_allocatable: str
+
+
+@frozen
+class WorkloadLine:
+    """One workload: wanted, ready and available replicas."""
+
+    kind: str
+    key: str
+    wanted: int
+    ready: int
+    available: int
+
+
+@frozen
+class PodLine:
+    """One pod. `why` says why it is not running (the scheduler's or the kubelet's message)."""
+
+    key: str
+    phase: str
+    ready: bool
+    node: str
+    why: str
+
+
+@frozen
+class Summary:
+    """Everything a run ends with; `virtual_s` as exact decimal text."""
+
+    verdict: str
+    reason: str
+    steps: int
+    virtual_s: str
+    trace_hash: str
+    nodes: tuple[NodeLine, ...]
+    workloads: tuple[WorkloadLine, ...]
+    pods: tuple[PodLine, ...]
+
+    def pending(self) -> tuple[PodLine, ...]:
+        """Pods that wait for a node or for their containers."""
+        return tuple(pod for pod in self.pods if pod.phase == "Pending")
+
+    def phases(self) -> dict[str, int]:
+        """Pods per phase."""
+        counts: dict[str, int] = {}
+        for pod in self.pods:
+            counts[pod.phase] = counts.get(pod.phase, 0) + 1
+        return dict(sorted(counts.items()))
+
+    def to_json(self) -> dict[str, Any]:
+        """As a tree for programs."""
+        return asdict(self)
+
+
+def _requests(pod: Pod, resource: str) -> Quantity:
+    total = ZERO
+    for container in pod.spec.containers:
+        asked = container.resources.requests.get(resource)
+        if asked is not None:
+            total = total.add(asked)
+    return total
+
+
+def node_lines(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[NodeLine, ...]:
+    """One line per node, by name; finished pods no longer count."""
+    placed: dict[str, list[Pod]] = {}
+    for obj in pods:
+        pod: Any = obj.view
+        if pod.spec.node_name and pod.status.phase not in {"Succeeded", "Failed"}:
+            placed.setdefault(pod.spec.node_name, []).append(pod)
+    lines = []
+    for obj in sorted(nodes, key=lambda found: found.name):
+        node: Any = obj.view
+        there = placed.get(node.name, [])
+        cpu, memory = ZERO, ZERO
+        for pod in there:
+            cpu = cpu.add(_requests(pod, "cpu"))
+            memory = memory.add(_requests(pod, "memory"))
+        allocatable = node.status.allocatable
+        lines.append(
+            NodeLine(
+                node.name,
+                _ready(node),
+                len(there),
+                str(cpu),
+                str(allocatable.get("cpu", ZERO)),
+                str(memory),
+                str(allocatable.get("memory", ZERO)),
+            )
+        )
+    return tuple(lines)
+
+
+def _ready(view: Node | Pod) -> bool:
+    return any(found.type == "Ready" and found.status == "True" for found in view.status.conditions)
+
+
+def workload_lines(
+    deployments: Iterable[Object], replica_sets: Iterable[Object]
+) -> tuple[WorkloadLine, ...]:
+    """Deployments, and the ReplicaSets that have no owner."""
+    lines = [_workload("Deployment", obj) for obj in deployments]
+    lines += [
+        _workload("ReplicaSet", obj)
+        for obj in replica_sets
+        if not obj.metadata.get("ownerReferences")
+    ]
+    return tuple(sorted(lines, key=lambda line: (line.kind, line.key)))
+
+
+def _workload(kind: str, obj: Object) -> WorkloadLine:
+    view: Deployment | Any = obj.view
+    wanted = 1 if view.spec.replicas is None else view.spec.replicas
+    return WorkloadLine(
+        kind, obj.key, wanted, view.status.ready_replicas, view.status.available_replicas
+    )
+
+
+def pod_lines(pods: Iterable[Object]) -> tuple[PodLine, ...]:
+    """One line per pod, by namespace and name."""
+    lines = []
+    for obj in sorted(pods, key=lambda found: found.key):
+        pod: Any = obj.view
+        lines.append(PodLine(obj.key, pod.status.phase, _ready(pod), pod.spec.node_name, _why(pod)))
+    return tuple(lines)
+
+
+def _why(pod: Pod) -> str:
+    for found in pod.status.conditions:
+        if found.type == "PodScheduled" and found.status == "False":
+            return found.message
+    if pod.status.message:
+        return pod.status.message
+    for status in pod.status.container_statuses:
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason:
+            return f"{status.name}: {waiting.reason}"
+    return ""

@@ -1,0 +1,98 @@
+"""Every golden file that has an adapter must agree, case by case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.golden.__main__ import main
+from tests.golden.runner import (
+    DATA,
+    UNANSWERED,
+    Adapter,
+    Case,
+    adapter_for,
+    difference,
+    golden_files,
+    label,
+    run_case,
+    run_file,
+    stem,
+)
+
+BYTES_PER_SHARD = 30_000
+
+
+def shards() -> list[pytest.param]:
+    found = []
+    for path in golden_files([DATA]):
+        if adapter_for(path) is not None:
+            count = 1 + path.stat().st_size // BYTES_PER_SHARD
+            for shard in range(count):
+                name = f"{label(path)}-{shard + 1}of{count}"
+                found.append(pytest.param(path, shard, count, id=name))
+    return found
+
+
+@pytest.mark.parametrize(("path", "shard", "count"), shards())
+def test_agrees_with_real_kubernetes(path: Path, shard: int, count: int) -> None:
+    tally = run_file(path, shard, count)
+    shown = "\n".join(f"{case}: {text}" for case, text in tally.failures[:10])
+    assert not tally.failed, f"{tally}\n{shown}"
+
+
+def test_the_stored_copies_cover_the_scheduler_files() -> None:
+    names = {stem(path) for path in golden_files([DATA], "scheduler")}
+    assert names >= {"apimachinery", "queue_trace", "plugins_filter_score", "preemption"}
+
+
+@pytest.mark.parametrize(
+    ("want", "got", "place"),
+    [
+        ({"a": [1, {"b": "x"}]}, {"a": [1, {"b": "y"}]}, "want.a[1].b"),
+        ({"a": 1}, {}, "want.a: expected 1, got nothing"),
+        ({}, {"a": 1}, "want.a: expected nothing, got 1"),
+        ({"a": [1]}, {"a": [1, 2]}, "want.a: expected 1 entries"),
+        ({"a": True}, {"a": 1}, "want.a"),
+    ],
+)
+def test_the_first_difference_is_named_by_its_path(want: object, got: object, place: str) -> None:
+    found = difference(want, got)
+    assert found is not None
+    assert place in found
+
+
+def test_tuples_count_as_lists() -> None:
+    assert difference({"a": [1, [2]]}, {"a": (1, (2,))}) is None
+
+
+def test_a_fault_of_ours_is_a_failed_case() -> None:
+    def broken(_: object) -> object:
+        raise RuntimeError("boom")
+
+    result = run_case(Adapter(broken, difference), Case("x", {}, {}))
+    assert isinstance(result, str)
+    assert result.startswith("RuntimeError: boom (test_golden.py:")
+
+
+def test_a_case_may_stay_unanswered() -> None:
+    adapter = Adapter(lambda _: UNANSWERED, difference)
+    assert run_case(adapter, Case("x", {}, {})) is UNANSWERED
+
+
+def test_the_command_reports_counts_and_fails_on_differences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "scheduler"
+    folder.mkdir()
+    good = '{"id":"g","in":{"kind":"quantity.cmp","a":"1","b":"2"},"want":{"cmp":-1}}\n'
+    (folder / "apimachinery.jsonl").write_text(good + good.replace("-1", "1"))
+    (folder / "nobody_answers.jsonl").write_text(good)
+    assert main([str(tmp_path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "scheduler/apimachinery: passed 1, failed 1, unanswered 0",
+        "  g: want.cmp: expected 1, got -1",
+        "scheduler/nobody_answers: passed 0, failed 0, unanswered 1",
+    ]
