@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from actors import collector
 from actors.strategies import RandomWalk
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ def explore(
     traces: dict[str, None] = {}
     steps = 0
     done = 0
-    gc.collect()
-    gc.freeze()
-    try:
+    with collector.seldom():
         for number in range(schedules):
             world = build(strategy(seed + number))
             result = world.run(driver, until_ns=until_ns)
@@ -77,6 +75,4 @@ def explore(
                 findings.append(Finding(number + 1, seed + number, result, world))
                 if stop_at_first:
                     break
-    finally:
-        gc.unfreeze()
     return Exploration(done, len(traces), steps, verdicts, tuple(findings))

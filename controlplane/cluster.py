@@ -50,6 +50,7 @@ class ClusterConfig:
     kubelets: bool = True
     controllers: bool = True
     heartbeats: bool = True
+    kubelet_events: bool = True
     scheduler: SchedulerConfig | None = None
     epoch_ns: int = EPOCH_NS
 
@@ -123,6 +124,7 @@ class Cluster:
                 tree,
                 kubelet.Machine(number),
                 heartbeats=config.heartbeats,
+                events=config.kubelet_events,
             )
 
     def _core(self, ctx: Context) -> ApiServer:
@@ -130,7 +132,9 @@ class Cluster:
             self.store,
             uid=lambda: identity.uid(ctx.serial()),
             suffix=lambda: identity.suffix(ctx.serial()),
-            disabled=DISABLED_ADMISSION if self.config.controllers else (*DISABLED_ADMISSION, TAINT_NODES),
+            disabled=DISABLED_ADMISSION
+            if self.config.controllers
+            else (*DISABLED_ADMISSION, TAINT_NODES),
         )
 
     def user(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:

@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 
 from actors import EventLog, Replay, record
 from actors import UsageError as RuntimeUsageError
+from actors import collector
 from actors import strategies as known_strategies
 from actors.jsonl import seconds, write
 from actors.log import LEVELS
@@ -39,6 +40,7 @@ class Settings:
     node_memory: str = "32Gi"
     all_at_once: bool = False
     heartbeats: bool | None = None
+    kubelet_events: bool | None = None
     until: float | None = None
     strategy: str = "fifo"
     seed: int = 0
@@ -76,12 +78,16 @@ class Emulation:
         nodes = [*given.nodes, *made]
         preflight(given.submissions, nodes, EPOCH_NS, DISABLED_ADMISSION)
         heartbeats = settings.heartbeats if settings.heartbeats is not None else not given.is_trace
+        events = (
+            settings.kubelet_events if settings.kubelet_events is not None else not given.is_trace
+        )
         header = {
             "scenario": "run",
             "inputs": _digest(settings.files),
             "nodes": [count, settings.node_cpu, settings.node_memory],
             "all_at_once": settings.all_at_once,
             "heartbeats": heartbeats,
+            "kubelet_events": events,
             "until": settings.until,
             "seed": settings.seed,
             "release": settings.release,
@@ -90,15 +96,20 @@ class Emulation:
         strategy = _strategy(settings, header)
         log = EventLog(LEVELS[settings.log_level], keep=settings.keep_log)
         config = ClusterConfig(
-            nodes=nodes, gates=gates, release=settings.release, heartbeats=heartbeats
+            nodes=nodes,
+            gates=gates,
+            release=settings.release,
+            heartbeats=heartbeats,
+            kubelet_events=events,
         )
         cluster = Cluster(config, strategy=strategy, log=log)
         scratch = Resources(cluster.scratch_server())
         cluster.user("user", submit, given.submissions, scratch)
         emulation = cls(cluster, settings, header)
-        if not heartbeats and settings.heartbeats is None:
+        if given.is_trace and not (heartbeats and events):
             emulation.notes.append(
-                "node heartbeats were off (a trace): turn them on with --heartbeats"
+                "a trace: node heartbeats and the kubelets' Events are off unless asked for"
+                " (--heartbeats, --kubelet-events)"
             )
         return emulation
 
@@ -113,7 +124,8 @@ class Emulation:
         until = self.settings.until
         until_ns = None if until is None else round(until * 1_000_000_000)
         driver: Any = self.settings.driver
-        result = self._result = world.run(driver, until_ns=until_ns)
+        with collector.seldom():
+            result = self._result = world.run(driver, until_ns=until_ns)
         cluster = self.cluster
         pods = cluster.objects("/registry/pods/")
         return summary.Summary(

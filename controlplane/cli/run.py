@@ -38,6 +38,11 @@ SHOWN_NODES = 20
     help="Renew node leases [default: only without a trace].",
 )
 @click.option(
+    "--kubelet-events/--no-kubelet-events",
+    default=None,
+    help="Let kubelets report Events about containers [default: only without a trace].",
+)
+@click.option(
     "--until", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop at this virtual time."
 )
 @click.option(

@@ -89,9 +89,9 @@ class Client:
         assert response.object is not None
         return response.object
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        """Read one object."""
-        return await self._object(self._request("get", resource, namespace, name))
+    async def get(self, resource: Resource, namespace: str, name: str, **query: str) -> Object:
+        """Read one object; with `resourceVersion="0"` as the server's cache has it."""
+        return await self._object(self._request("get", resource, namespace, name, query=query))
 
     async def list(self, resource: Resource, namespace: str = "", **query: str) -> ObjectList:
         """List objects; `query` holds the server's own parameter names (labelSelector, resourceVersion, ...)."""

@@ -9,60 +9,94 @@ from __future__ import annotations
 import heapq
 from collections import deque
 
+from attrs import define
+
 MS = 1_000_000
 SECOND = 1_000 * MS
+
+
+@define
+class _Delay:
+    """When a waiting key is due, and whether nobody would miss it if the run ended before."""
+
+    ready_at: int
+    idle: bool
 
 
 class WorkQueue:
     """Queue, dirty and processing sets, and a heap of delayed keys."""
 
-    __slots__ = ("_delayed", "_dirty", "_processing", "_queue", "_seq", "_waiting")
+    __slots__ = ("_busy_delays", "_delayed", "_dirty", "_processing", "_queue", "_seq", "_waiting")
 
     def __init__(self) -> None:
         self._queue: deque[str] = deque()
         self._dirty: dict[str, None] = {}
         self._processing: dict[str, None] = {}
         self._delayed: list[tuple[int, int, str]] = []
-        self._waiting: dict[str, int] = {}
+        self._waiting: dict[str, _Delay] = {}
+        self._busy_delays = 0
         self._seq = 0
 
     def __len__(self) -> int:
         return len(self._queue)
 
-    def add(self, key: str) -> None:
-        """Ask for `key` to be processed."""
+    def add(self, key: str) -> bool:
+        """Ask for `key` to be processed; whether that put it into the queue now."""
         if key in self._dirty:
-            return
+            return False
         self._dirty[key] = None
-        if key not in self._processing:
-            self._queue.append(key)
+        if key in self._processing:
+            return False
+        self._queue.append(key)
+        return True
 
-    def add_after(self, key: str, ready_at: int, now: int) -> None:
-        """Ask for `key` at `ready_at`; an earlier time already set stays."""
+    def add_after(self, key: str, ready_at: int, now: int, *, idle: bool = False) -> bool:
+        """Ask for `key` at `ready_at`; an earlier time already set stays.
+
+        An `idle` delay is one that need not be awaited; a key asked for in both ways is not idle.
+        Answers whether `key` went straight into the queue, because its time has come.
+        """
         if ready_at <= now:
-            self.add(key)
-            return
+            return self.add(key)
         known = self._waiting.get(key)
-        if known is not None and known <= ready_at:
-            return
-        self._waiting[key] = ready_at
+        if known is None:
+            known = self._waiting[key] = _Delay(ready_at, idle)
+            self._busy_delays += not idle
+        else:
+            if known.idle and not idle:
+                known.idle = False
+                self._busy_delays += 1
+            if known.ready_at <= ready_at:
+                return False
+            known.ready_at = ready_at
         self._seq += 1
         heapq.heappush(self._delayed, (ready_at, self._seq, key))
+        return False
 
-    def release(self, now: int) -> int | None:
-        """Move delayed keys that are due into the queue; when the next one is due, None if none waits."""
+    @property
+    def only_idle_delays(self) -> bool:
+        """Whether no key waits that must be awaited."""
+        return self._busy_delays == 0
+
+    def next_due(self) -> int | None:
+        """When the first delayed key is due, None if none waits."""
         delayed = self._delayed
         while delayed:
             ready_at, _, key = delayed[0]
-            if self._waiting.get(key) != ready_at:
-                heapq.heappop(delayed)
-                continue
-            if ready_at > now:
+            known = self._waiting.get(key)
+            if known is not None and known.ready_at == ready_at:
                 return ready_at
             heapq.heappop(delayed)
-            del self._waiting[key]
-            self.add(key)
         return None
+
+    def release(self, now: int) -> int:
+        """Move delayed keys that are due into the queue; how many went in."""
+        released = 0
+        while (due := self.next_due()) is not None and due <= now:
+            _, _, key = heapq.heappop(self._delayed)
+            self._busy_delays -= not self._waiting.pop(key).idle
+            released += self.add(key)
+        return released
 
     def get(self) -> str | None:
         """Take the next key; call `done` when it has been processed. None when the queue is empty."""
@@ -73,11 +107,13 @@ class WorkQueue:
         del self._dirty[key]
         return key
 
-    def done(self, key: str) -> None:
-        """Processing of `key` ended; if it was added meanwhile it is queued again."""
+    def done(self, key: str) -> bool:
+        """Processing of `key` ended; if it was added meanwhile it is queued again, and this is True."""
         self._processing.pop(key, None)
-        if key in self._dirty:
-            self._queue.append(key)
+        if key not in self._dirty:
+            return False
+        self._queue.append(key)
+        return True
 
 
 class RateLimiter:
@@ -97,7 +133,7 @@ class RateLimiter:
         self._interval = SECOND // qps
         self._burst = burst
         self._failures: dict[str, int] = {}
-        self._spent_until = 0
+        self._spent_until = -burst * self._interval
 
     def when(self, key: str, now: int) -> int:
         """Count one more failure of `key`; the time from which it may run again."""
@@ -108,7 +144,7 @@ class RateLimiter:
         self._spent_until = (
             max(self._spent_until, now - self._burst * self._interval) + self._interval
         )
-        return max(now + backoff, self._spent_until, now)
+        return max(now + backoff, self._spent_until)
 
     def failures(self, key: str) -> int:
         """How often `key` failed since it was last forgotten."""

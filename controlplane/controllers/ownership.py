@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,29 +35,35 @@ def controller_reference(owner: View) -> Tree:
     }
 
 
-class Claim(NamedTuple):
-    """What of a set of candidates belongs to an owner: `mine` already, `adopt` and `release` by a patch first."""
+class Decision(Enum):
+    """What becomes of a candidate: it is the owner's already, or a patch makes it so, or frees it."""
 
-    mine: list[Any]
-    adopt: list[Any]
-    release: list[Any]
+    MINE = "mine"
+    ADOPT = "adopt"
+    RELEASE = "release"
 
 
-def claim(owner: View, candidates: Iterable[V], matches: Callable[[V], bool]) -> Claim:
-    """Sort candidates out. An owner being deleted adopts nothing; another uid of the same name is not ours."""
+def claim(
+    owner: View, candidates: Iterable[V], matches: Callable[[V], bool]
+) -> list[tuple[V, Decision]]:
+    """The candidates that concern an owner, in their order, with what becomes of each.
+
+    An owner that is being deleted neither adopts nor releases; what another uid controls is not
+    ours, even under the owner's name.
+    """
     deleting = owner.metadata.deletion_timestamp is not None
-    decided = Claim([], [], [])
+    decided: list[tuple[V, Decision]] = []
     for candidate in candidates:
         reference = controller_of(candidate)
-        if reference is not None:
-            if reference.uid != owner.uid:
-                continue
+        if reference is None:
+            being_deleted = candidate.metadata.deletion_timestamp is not None
+            if not deleting and not being_deleted and matches(candidate):
+                decided.append((candidate, Decision.ADOPT))
+        elif reference.uid == owner.uid:
             if matches(candidate):
-                decided.mine.append(candidate)
+                decided.append((candidate, Decision.MINE))
             elif not deleting:
-                decided.release.append(candidate)
-        elif not deleting and candidate.metadata.deletion_timestamp is None and matches(candidate):
-            decided.adopt.append(candidate)
+                decided.append((candidate, Decision.RELEASE))
     return decided
 
 

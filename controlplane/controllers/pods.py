@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cmp_to_key
 from math import frexp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from controlplane.api.pod import Pod
     from controlplane.api.pod_status import PodCondition
+    from controlplane.api.times import Time
 
 SECOND = 1_000_000_000
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -31,6 +33,14 @@ def is_active(pod: Pod) -> bool:
     )
 
 
+def is_terminating(pod: Pod) -> bool:
+    """Being deleted and not finished yet."""
+    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in {
+        "Succeeded",
+        "Failed",
+    }
+
+
 def is_ready(pod: Pod) -> bool:
     """Its Ready condition is True."""
     ready = condition(pod, "Ready")
@@ -41,14 +51,16 @@ def is_available(pod: Pod, min_ready_seconds: int, now: int) -> bool:
     """Ready, and for `min_ready_seconds` at least; `now` in nanoseconds since the epoch."""
     if not is_ready(pod):
         return False
-    return min_ready_seconds == 0 or available_at(pod, min_ready_seconds) <= now
+    if min_ready_seconds == 0:
+        return True
+    at = available_at(pod, min_ready_seconds)
+    return at is not None and at <= now
 
 
-def available_at(pod: Pod, min_ready_seconds: int) -> int:
-    """When a ready pod counts as available, in nanoseconds since the epoch."""
-    ready = condition(pod, "Ready")
-    since = ready.last_transition_time if ready is not None else None
-    return (since or 0) + min_ready_seconds * SECOND
+def available_at(pod: Pod, min_ready_seconds: int) -> int | None:
+    """When a ready pod counts as available, in nanoseconds since the epoch; None if it does not say since when."""
+    since = _ready_since(pod)
+    return since + min_ready_seconds * SECOND if since else None
 
 
 def _log_rank(age_ns: int) -> int:
@@ -64,34 +76,74 @@ def _deletion_cost(pod: Pod) -> int:
     return cost if -(2**31) <= cost < 2**31 else 0
 
 
-def _restarts(pod: Pod) -> int:
-    return max((status.restart_count for status in pod.status.container_statuses), default=0)
+def _restarts(pod: Pod) -> tuple[int, int]:
+    """The most restarts of a regular container, and of a sidecar."""
+    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    status = pod.status
+    return (
+        max((each.restart_count for each in status.container_statuses), default=0),
+        max(
+            (
+                each.restart_count
+                for each in status.init_container_statuses
+                if each.name in sidecars
+            ),
+            default=0,
+        ),
+    )
 
 
-def _init_restarts(pod: Pod) -> int:
-    return max((status.restart_count for status in pod.status.init_container_statuses), default=0)
+def _later_first(one: int | None, other: int | None, now: int, uids: tuple[str, str]) -> int:
+    """Which of two different times counts as later: an absent one, then by the logarithm of the age, then by uid."""
+    if not one or not other:
+        return -1 if not one else 1
+    ranks = _log_rank(now - one), _log_rank(now - other)
+    return _order(*(ranks if ranks[0] != ranks[1] else uids))
 
 
-def deletion_rank(pod: Pod, related_on_node: Mapping[str, int], now: int) -> tuple[object, ...]:
-    """Sort key of pods to delete: smallest first.
+def _order(one: Any, other: Any) -> int:
+    return int(one > other) - int(one < other)
+
+
+def _ready_since(pod: Pod) -> Time | None:
+    ready = condition(pod, "Ready")
+    return ready.last_transition_time if ready is not None else None
+
+
+def _compare(one: Pod, other: Pod, related_on_node: Mapping[str, int], now: int) -> int:
+    def rank(pod: Pod) -> tuple[int, ...]:
+        return (
+            1 if pod.spec.node_name else 0,
+            _PHASE_RANK.get(pod.status.phase, 0),
+            1 if is_ready(pod) else 0,
+            _deletion_cost(pod),
+            -related_on_node.get(pod.spec.node_name, 0),
+        )
+
+    if found := _order(rank(one), rank(other)):
+        return found
+    uids = one.uid, other.uid
+    if is_ready(one):
+        since = _ready_since(one), _ready_since(other)
+        if since[0] != since[1]:
+            return _later_first(*since, now, uids)
+    if found := _order(_restarts(other), _restarts(one)):
+        return found
+    created = one.metadata.creation_timestamp, other.metadata.creation_timestamp
+    return _later_first(*created, now, uids) if created[0] != created[1] else 0
+
+
+def by_deletion_rank(
+    pods: Iterable[Pod], related_on_node: Mapping[str, int], now: int
+) -> list[Pod]:
+    """Pods in the order in which they are to be deleted.
 
     `related_on_node` counts, per node, active pods of all replica sets with the same owner. Ages
-    are compared by their binary logarithm, so that pods of about the same age are chosen by uid.
-    Upstream: ActivePodsWithRanks.
+    are compared by their binary logarithm, so that among pods of about the same age the uid
+    decides. What nothing decides keeps its order. Upstream: ActivePodsWithRanks.
     """
-    ready = is_ready(pod)
-    ready_condition = condition(pod, "Ready")
-    ready_since = (ready_condition.last_transition_time or 0) if ready and ready_condition else 0
-    created = pod.metadata.creation_timestamp or 0
-    return (
-        0 if not pod.spec.node_name else 1,
-        _PHASE_RANK.get(pod.status.phase, 2),
-        1 if ready else 0,
-        _deletion_cost(pod),
-        -related_on_node.get(pod.spec.node_name, 0),
-        _log_rank(now - ready_since) if ready_since else 0,
-        -_restarts(pod),
-        -_init_restarts(pod),
-        _log_rank(now - created),
-        pod.uid,
-    )
+
+    def compare(one: Pod, other: Pod) -> int:
+        return _compare(one, other, related_on_node, now)
+
+    return sorted(pods, key=cmp_to_key(compare))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from controlplane.api.times import format_time
+from controlplane.api.times import SECOND, format_time
 from controlplane.controllers.ownership import controller_reference
 from controlplane.controllers.pods import (
     available_at,
-    deletion_rank,
-    is_active,
+    by_deletion_rank,
     is_available,
     is_ready,
 )
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 BURST_REPLICAS = 500
 SLOW_START_BATCH = 1
+REPLICA_FAILURE = "ReplicaFailure"
 
 
 class Plan(NamedTuple):
@@ -48,10 +48,9 @@ def manage_replicas(
     if diff == 0:
         return Plan(0, [])
     count = min(diff, BURST_REPLICAS)
-    pods = list(active)
-    if count < len(pods):
-        pods.sort(key=lambda pod: deletion_rank(pod, related_on_node, now))
-    return Plan(0, pods[:count])
+    if count < len(active):
+        return Plan(0, by_deletion_rank(active, related_on_node, now)[:count])
+    return Plan(0, list(active))
 
 
 def slow_start(total: int) -> list[int]:
@@ -85,42 +84,36 @@ def new_pod(replica_set: ReplicaSet) -> Tree:
 
 
 def new_status(
-    replica_set: ReplicaSet, pods: Sequence[Pod], error: str | None, create: bool, now: int
+    replica_set: ReplicaSet,
+    active: Sequence[Pod],
+    terminating: int,
+    error: str | None,
+    now: int,
 ) -> Tree:
     """The status to be written.
 
-    `error` is what went wrong while pods were created (`create`) or deleted; it becomes condition
-    ReplicaFailure.
+    `error` is what went wrong while pods were created or deleted; it becomes condition
+    ReplicaFailure, which then stays as it is until a turn goes well.
     """
-    active = [pod for pod in pods if is_active(pod)]
     template_labels = replica_set.spec.template.metadata.labels
+    min_ready = replica_set.spec.min_ready_seconds
     status: Tree = {"replicas": len(active), "observedGeneration": replica_set.metadata.generation}
     counts = {
         "fullyLabeledReplicas": sum(1 for pod in active if _labelled(pod, template_labels)),
         "readyReplicas": sum(1 for pod in active if is_ready(pod)),
-        "availableReplicas": sum(
-            1 for pod in active if is_available(pod, replica_set.spec.min_ready_seconds, now)
-        ),
+        "availableReplicas": sum(1 for pod in active if is_available(pod, min_ready, now)),
     }
     status.update({name: count for name, count in counts.items() if count})
-    status["terminatingReplicas"] = sum(1 for pod in pods if _terminating(pod))
-    conditions = [
-        found
-        for found in (replica_set.tree.get("status") or {}).get("conditions", ())
-        if found["type"] != "ReplicaFailure"
-    ]
-    if error is not None:
-        conditions.append(
-            _failure(replica_set, error, "FailedCreate" if create else "FailedDelete", now)
-        )
+    status["terminatingReplicas"] = terminating
+    conditions = list((replica_set.tree.get("status") or {}).get("conditions", ()))
+    failed = any(found["type"] == REPLICA_FAILURE for found in conditions)
+    if error is not None and not failed:
+        conditions.append(_failure(len(active) - wanted(replica_set), error, now))
+    elif error is None and failed:
+        conditions = [found for found in conditions if found["type"] != REPLICA_FAILURE]
     if conditions:
         status["conditions"] = conditions
     return status
-
-
-def _terminating(pod: Pod) -> bool:
-    finished = pod.status.phase in {"Succeeded", "Failed"}
-    return pod.metadata.deletion_timestamp is not None and not finished
 
 
 def _labelled(pod: Pod, template_labels: Mapping[str, str]) -> bool:
@@ -128,18 +121,13 @@ def _labelled(pod: Pod, template_labels: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in template_labels.items())
 
 
-def _failure(replica_set: ReplicaSet, message: str, reason: str, now: int) -> Tree:
-    """Condition ReplicaFailure; an unchanged one keeps its transition time."""
-    for found in (replica_set.tree.get("status") or {}).get("conditions", ()):
-        if found["type"] == "ReplicaFailure" and found.get("reason") == reason:
-            kept: Tree = {**found, "message": message}
-            return kept
+def _failure(surplus: int, message: str, now: int) -> Tree:
     return {
-        "type": "ReplicaFailure",
+        "type": REPLICA_FAILURE,
         "status": "True",
-        "reason": reason,
-        "message": message,
         "lastTransitionTime": format_time(now),
+        "reason": "FailedCreate" if surplus < 0 else "FailedDelete",
+        "message": message,
     }
 
 
@@ -148,10 +136,12 @@ def status_differs(replica_set: ReplicaSet, status: Tree) -> bool:
     return bool((replica_set.tree.get("status") or {}) != status)
 
 
-def next_available(replica_set: ReplicaSet, pods: Sequence[Pod], now: int) -> int | None:
-    """When the next ready pod becomes available, None if none is on the way."""
+def next_available(
+    replica_set: ReplicaSet, active: Sequence[Pod], status: Tree, now: int
+) -> int | None:
+    """When to look again because a ready pod becomes available; None if all ready ones are."""
     seconds = replica_set.spec.min_ready_seconds
-    if not seconds:
+    if not seconds or status.get("readyReplicas", 0) == status.get("availableReplicas", 0):
         return None
-    times = [available_at(pod, seconds) for pod in pods if is_active(pod) and is_ready(pod)]
-    return min((at for at in times if at > now), default=None)
+    times = [available_at(pod, seconds) for pod in active if is_ready(pod)]
+    return min((at for at in times if at is not None and at > now), default=now + seconds * SECOND)

@@ -1,6 +1,7 @@
 """The worker loop that every controller shares: take a key, reconcile it, retry with backoff when that fails.
 
-Points: `<controller>.get` (wait for a key), `<controller>.sync` (a key was taken).
+Points: `<controller>.get` (wait for a key), `<controller>.sync` (a key was taken),
+`<controller>.delay` (wait for the next delayed key).
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from controlplane.client.workqueue import RateLimiter, WorkQueue
 if TYPE_CHECKING:
     from actors import Context
 
+LOUD_FAILURES = 3
+"""From this many failures of one key on, each is worth a warning."""
+
 
 class Retry(Exception):
     """Reconciling could not be finished; try again with backoff. The text goes into the log."""
@@ -28,37 +32,58 @@ class Sync(Protocol):
 
 
 class Workers:
-    """A work queue with the tasks that serve it."""
+    """A work queue with the tasks that serve it.
 
-    def __init__(self, ctx: Context, name: str, sync: Sync) -> None:
+    After `max_retries` failures in a row a key is dropped until it is asked for again; None never
+    drops.
+    """
+
+    def __init__(
+        self, ctx: Context, name: str, sync: Sync, *, max_retries: int | None = None
+    ) -> None:
         self._ctx = ctx
         self._name = name
         self._sync = sync
+        self._max_retries = max_retries
         self._queue = WorkQueue()
         self._limiter = RateLimiter()
         self._work = ctx.condition()
+        self._delays = ctx.condition()
 
     def start(self, count: int) -> None:
         """Start `count` workers and the task that releases delayed keys."""
         for _ in range(count):
             self._ctx.spawn(self._worker, name=f"{self._name}.worker")
+        self._ctx.spawn(self._release, name=f"{self._name}.delay")
 
     def add(self, key: str) -> None:
         """Ask for a key to be reconciled."""
-        self._queue.add(key)
-        if len(self._queue):
+        if self._queue.add(key):
             self._work.notify()
 
-    def add_after(self, key: str, ready_at: int) -> None:
-        """Ask for a key at a virtual time."""
-        ctx = self._ctx
-        self._queue.add_after(key, ready_at, ctx.now)
-        ctx.spawn(self._release_at, ready_at, name=f"{self._name}.delay")
+    def add_after(self, key: str, ready_at: int, *, idle: bool = False) -> None:
+        """Ask for a key at a virtual time. An idle delay does not keep the run from settling."""
+        queue = self._queue
+        before = queue.next_due(), queue.only_idle_delays
+        if queue.add_after(key, ready_at, self._ctx.now, idle=idle):
+            self._work.notify()
+        elif before != (queue.next_due(), queue.only_idle_delays):
+            self._delays.notify()
 
-    async def _release_at(self, ctx: Context, at_ns: int) -> None:
-        await ctx.sleep_until(at_ns, point=f"{self._name}.delay")
-        self._queue.release(ctx.now)
-        self._work.notify_all()
+    def add_rate_limited(self, key: str) -> None:
+        """Ask for a key after a backoff that grows until the key is reconciled without error."""
+        self.add_after(key, self._limiter.when(key, self._ctx.now))
+
+    async def _release(self, ctx: Context) -> None:
+        """Sleep until the next delayed key is due, as often as that time changes."""
+        queue = self._queue
+        point = f"{self._name}.delay"
+        while True:
+            for _ in range(queue.release(ctx.now)):
+                self._work.notify()
+            due = queue.next_due()
+            wait = None if due is None else due - ctx.now
+            await self._delays.wait(wait, idle=queue.only_idle_delays, point=point)
 
     async def _worker(self, ctx: Context) -> None:
         queue = self._queue
@@ -72,15 +97,20 @@ class Workers:
             try:
                 await self._sync(ctx, key)
             except (ApiError, LinkBroken, Retry) as error:
-                at = self._limiter.when(key, ctx.now)
-                ctx.log(
-                    "controller.retry",
-                    level=WARNING if self._limiter.failures(key) > 3 else DEBUG,
-                    data={"controller": self._name, "key": key, "error": str(error)},
-                )
-                self.add_after(key, at)
+                self._failed(ctx, key, error)
             else:
                 self._limiter.forget(key)
-            queue.done(key)
-            if len(queue):
+            if queue.done(key):
                 self._work.notify()
+
+    def _failed(self, ctx: Context, key: str, error: Exception) -> None:
+        limiter = self._limiter
+        failures = limiter.failures(key)
+        dropped = self._max_retries is not None and failures >= self._max_retries
+        data = {"controller": self._name, "key": key, "error": str(error)}
+        level = WARNING if dropped or failures >= LOUD_FAILURES else DEBUG
+        ctx.log("controller.dropped" if dropped else "controller.retry", level=level, data=data)
+        if dropped:
+            limiter.forget(key)
+        else:
+            self.add_rate_limited(key)

@@ -60,13 +60,15 @@ async def run(
     machine: Machine,
     *,
     heartbeats: bool = True,
+    events: bool = True,
     server: str = "apiserver",
 ) -> None:
     """Main task: register, then follow the pods bound to this node."""
     name: str = tree["metadata"]["name"]
     client = Client(ctx, server)
     node = await _register(ctx, client, tree, machine, epoch_ns)
-    kubelet = _Kubelet(ctx, epoch_ns, node, machine, server)
+    recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
+    kubelet = _Kubelet(ctx, epoch_ns, node, machine, server, recorder)
     pods = Informer(ctx, PODS, server=server, fieldSelector=f"spec.nodeName={name}")
     pods.add_handler(handler(kubelet.added, kubelet.updated, kubelet.removed), "kubelet")
     pods.start()
@@ -77,7 +79,9 @@ async def run(
     kubelet.forget_orphans(pods.store.keys())
 
 
-async def _register(ctx: Context, client: Client, tree: dict[str, Any], machine: Machine, epoch_ns: int) -> Node:
+async def _register(
+    ctx: Context, client: Client, tree: dict[str, Any], machine: Machine, epoch_ns: int
+) -> Node:
     """Create the Node, or take over the one of an earlier life; retry until the API server answers."""
     wanted = node_status.adopted(tree, epoch_ns + ctx.now, ip=machine.host_ip)
     while True:
@@ -89,7 +93,11 @@ async def _register(ctx: Context, client: Client, tree: dict[str, Any], machine:
                     raise
                 made = (await client.get(NODES, "", tree["metadata"]["name"])).view
         except (ApiError, LinkBroken) as error:
-            ctx.log("kubelet.error", level=WARNING, data={"message": f"unable to register node: {error}"})
+            ctx.log(
+                "kubelet.error",
+                level=WARNING,
+                data={"message": f"unable to register node: {error}"},
+            )
             await ctx.sleep(RETRY_NS, point="kubelet.register")
         else:
             node: Node = made
@@ -104,7 +112,9 @@ async def _renew_lease(ctx: Context, name: str, uid: str, epoch_ns: int, server:
         now = epoch_ns + ctx.now
         try:
             if lease is None:
-                lease = (await client.create(LEASES, node_status.lease(name, now, node_uid=uid))).tree
+                lease = (
+                    await client.create(LEASES, node_status.lease(name, now, node_uid=uid))
+                ).tree
             else:
                 lease = (await client.update(LEASES, node_status.renewed(lease, now))).tree
         except LinkBroken:
@@ -126,22 +136,36 @@ async def _report_status(ctx: Context, name: str, epoch_ns: int, server: str) ->
             node = await client.get(NODES, "", name)
             before = (node.tree.get("status") or {}).get("conditions")
             conditions = node_status.conditions(epoch_ns + ctx.now, before)
-            await client.patch(NODES, "", name, {"status": {"conditions": conditions}}, subresource="status")
+            await client.patch(
+                NODES, "", name, {"status": {"conditions": conditions}}, subresource="status"
+            )
         except (ApiError, LinkBroken) as error:
-            ctx.log("kubelet.error", level=WARNING, data={"message": f"unable to update node status: {error}"})
+            ctx.log(
+                "kubelet.error",
+                level=WARNING,
+                data={"message": f"unable to update node status: {error}"},
+            )
 
 
 class _Kubelet:
     """The pods of one node and their workers, known by uid."""
 
-    def __init__(self, ctx: Context, epoch_ns: int, node: Node, machine: Machine, server: str) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        epoch_ns: int,
+        node: Node,
+        machine: Machine,
+        server: str,
+        recorder: EventRecorder | None,
+    ) -> None:
         self._ctx = ctx
         self._epoch = epoch_ns
         self._node = node
         self._machine = machine
         self._server = server
         self._workers: dict[str, tuple[PodWorker, Condition]] = {}
-        self._recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=node.name, server=server)
+        self._recorder = recorder
 
     def _now(self) -> int:
         return self._epoch + self._ctx.now
@@ -168,7 +192,12 @@ class _Kubelet:
                 self._evict(victim)
         now = self._now()
         worker = PodWorker(
-            pod, now, self._duration, ip=self._machine.pod_ip(), host_ip=self._machine.host_ip, sandbox=sandbox
+            pod,
+            now,
+            self._duration,
+            ip=self._machine.pod_ip(),
+            host_ip=self._machine.host_ip,
+            sandbox=sandbox,
         )
         self._machine.sandboxes[pod.uid] = worker.sandbox
         changed = self._ctx.condition()
@@ -210,8 +239,14 @@ class _Kubelet:
             condition = PodCondition(**preemption.PREEMPTED_CONDITION)
             known[0].kill(self._now(), preemption.PREEMPTED_STATUS, condition=condition)
             message = preemption.PREEMPTED_STATUS["message"]
-            self._recorder.event(victim, "Warning", preemption.PREEMPTED_STATUS["reason"], message)
+            self._event(
+                reference(victim), "Warning", preemption.PREEMPTED_STATUS["reason"], message
+            )
             known[1].notify_all()
+
+    def _event(self, about: dict[str, Any], kind: str, reason: str, message: str) -> None:
+        if self._recorder is not None:
+            self._recorder.about(about, kind, reason, message)
 
     # ------------------------------------------------------------------ tasks
 
@@ -237,23 +272,33 @@ class _Kubelet:
             self._workers.pop(worker.uid, None)
             self._machine.sandboxes.pop(worker.uid, None)
 
-    async def _act(self, ctx: Context, client: Client, pod: Pod, action: SetStatus | Delete | Event) -> None:
+    async def _act(
+        self, ctx: Context, client: Client, pod: Pod, action: SetStatus | Delete | Event
+    ) -> None:
         if isinstance(action, Event):
-            about = reference(pod)
-            if action.container:
-                about["fieldPath"] = f"spec.containers{{{action.container}}}"
-            self._recorder.about(about, action.type, action.reason, action.message)
+            if self._recorder is not None:
+                about = reference(pod)
+                if action.container:
+                    about["fieldPath"] = f"spec.containers{{{action.container}}}"
+                self._event(about, action.type, action.reason, action.message)
             return
         while True:
             try:
                 if isinstance(action, Delete):
-                    await client.delete(PODS, pod.namespace, pod.name, uid=action.uid, grace_period_seconds=0)
+                    await client.delete(
+                        PODS, pod.namespace, pod.name, uid=action.uid, grace_period_seconds=0
+                    )
                 else:
                     patch = {"metadata": {"uid": action.uid}, "status": action.status}
                     await client.patch(PODS, pod.namespace, pod.name, patch, subresource="status")
             except ApiError as error:
                 if not is_not_found(error):
-                    ctx.log("kubelet.error", level=WARNING, obj=f"Pod/{pod.key}", data={"message": str(error)})
+                    ctx.log(
+                        "kubelet.error",
+                        level=WARNING,
+                        obj=f"Pod/{pod.key}",
+                        data={"message": str(error)},
+                    )
                 return
             except LinkBroken:
                 await ctx.sleep(RETRY_NS, point="kubelet.retry")
@@ -271,5 +316,5 @@ class _Kubelet:
             uid=pod.uid,
             data={"reason": decided.reason, "message": decided.message},
         )
-        self._recorder.event(pod, "Warning", decided.reason, decided.message)
+        self._event(reference(pod), "Warning", decided.reason, decided.message)
         await self._act(ctx, client, pod, SetStatus(pod.uid, dict(status)))

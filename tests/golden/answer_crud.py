@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from controlplane.api.times import format_micro_time, format_time
 from controlplane.apiserver.frontend import HttpAnswer, WatchAnswer, answer as serve
 from controlplane.apiserver.routing import HttpRequest
 from controlplane.apiserver.server import ApiServer
@@ -30,6 +31,7 @@ ADMIN = User("admin", "admin-uid", ("system:masters", "system:authenticated"))
 _UID = re.compile(r"aaaaaaaa-0000-4000-8000-\d{12}")
 _TIME = re.compile(r"203[01]-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _RV = re.compile(r"(?<![\d.:-])1\d{5}(?![\d.])")
+_SERVER_TIME = re.compile(r"<time(\+\d+s)?>")
 _PLACEHOLDER = re.compile(r"<(?:uid|rv|listrv|rand|ip|port|continue):\d+>")
 
 
@@ -86,8 +88,12 @@ class Replay:
             number, digit = divmod(number * 31 + 11, 27)
             text += ALPHABET[digit]
         number = len(self.suffixes)
-        text = text[:2] + ALPHABET[number // 729 % 27] + ALPHABET[number // 27 % 27] + (
-            ALPHABET[number % 27])
+        text = (
+            text[:2]
+            + ALPHABET[number // 729 % 27]
+            + ALPHABET[number // 27 % 27]
+            + (ALPHABET[number % 27])
+        )
         self.suffixes[text] = None
         return text
 
@@ -99,7 +105,9 @@ class Replay:
             whole = _PLACEHOLDER.fullmatch(value)
             if whole and value.startswith("<port:"):
                 return int(self.names.values.get(value, "0"))
-            return _PLACEHOLDER.sub(lambda m: self.names.values.get(m[0], m[0]), value)
+            value = _PLACEHOLDER.sub(lambda m: self.names.values.get(m[0], m[0]), value)
+            value = value.replace("<microtime>", format_micro_time(self.now))
+            return _SERVER_TIME.sub(format_time(self.now), value)
         if isinstance(value, list):
             return [self.actual(item) for item in value]
         if isinstance(value, dict):
@@ -121,9 +129,7 @@ class Replay:
             for key, value in self.actual(step.get("query", {})).items()
         }
         self.sent += body.decode()
-        return HttpRequest(
-            step["method"], self.actual(step["path"]), query, headers, body, ADMIN
-        )
+        return HttpRequest(step["method"], self.actual(step["path"]), query, headers, body, ADMIN)
 
     def ask(self, step: Json) -> HttpAnswer | WatchAnswer:
         result = serve(self.server, self.http(step), self.now)
@@ -138,14 +144,15 @@ class Replay:
             assert isinstance(result, HttpAnswer) and result.code < 300, (step, result)
         responses = [self.step(step) for step in self.case["requests"]]
         order = sorted(
-            (int(value), name) for name, value in self.names.values.items()
+            (int(value), name)
+            for name, value in self.names.values.items()
             if name.startswith("<rv:")
         )
         return {"responses": responses, "rvOrder": [name for _, name in order],
                 "values": self.names.values}  # fmt: skip
 
     def wait(self, seconds: int) -> None:
-        self.now += seconds * SECOND
+        self.now += int(seconds * SECOND)
 
     def step(self, step: Json) -> Json:
         if "waitSeconds" in step:
@@ -183,8 +190,12 @@ class Replay:
             annotations = event.object.metadata.get("annotations", {})
             if event.type == "BOOKMARK" and "k8s.io/initial-events-end" not in annotations:
                 continue
-            out.append({"type": tree["type"],
-                        "object": self.normal(tree["object"], event.type == "BOOKMARK")})
+            out.append(
+                {
+                    "type": tree["type"],
+                    "object": self.normal(tree["object"], event.type == "BOOKMARK"),
+                }
+            )
         return out if count is None else out[:count]
 
     def response(self, result: HttpAnswer) -> Json:
@@ -202,8 +213,7 @@ class Replay:
         if isinstance(value, dict):
             kind = value.get("kind", "")
             if isinstance(kind, str) and (
-                kind.endswith("List") and isinstance(value.get("metadata"), dict)
-                or kind == "Table"
+                kind.endswith("List") and isinstance(value.get("metadata"), dict) or kind == "Table"
             ):
                 listing = True
             return self._map(value, listing)
@@ -216,9 +226,15 @@ class Replay:
             if key == "managedFields":
                 if not self.case.get("managedFields"):
                     continue
-                item = sorted(item, key=lambda e: (
-                    e.get("operation", ""), e.get("manager", ""), e.get("subresource", ""),
-                    e.get("apiVersion", "")))
+                item = sorted(
+                    item,
+                    key=lambda e: (
+                        e.get("operation", ""),
+                        e.get("manager", ""),
+                        e.get("subresource", ""),
+                        e.get("apiVersion", ""),
+                    ),
+                )
             if key == "metadata" and listing and isinstance(item, dict):
                 out[key] = self._list_meta(item)
                 continue
@@ -242,15 +258,21 @@ class Replay:
         if isinstance(value, list):
             return [self._any(key, item, listing) for item in value]
         if isinstance(value, int) and not isinstance(value, bool):
-            if key in ("nodePort", "healthCheckNodePort") and value >= 30000 and (
-                str(value) not in self.sent):
+            if (
+                key in ("nodePort", "healthCheckNodePort")
+                and value >= 30000
+                and (str(value) not in self.sent)
+            ):
                 return self.names.of("port", str(value))
             return value
         if isinstance(value, str):
             if key == "continue":
                 return self.names.fresh("continue", value)
-            if key in ("clusterIP", "clusterIPs") and value.startswith("10.0.0.") and (
-                f'"{value}"' not in self.sent):
+            if (
+                key in ("clusterIP", "clusterIPs")
+                and value.startswith("10.0.0.")
+                and (f'"{value}"' not in self.sent)
+            ):
                 return self.names.of("ip", value)
             return self.normal_text(value, key)
         return value

@@ -259,7 +259,7 @@ class Trace:
                 for e in queue.active_q.ledger
             ],
             "nominated": {
-                node: [f"{ref.namespace}/{ref.name}/{ref.uid}" for ref in refs]
+                node: [f"{ref.namespace}/{ref.name}/{ref.uid}" for ref in refs.values()]
                 for node, refs in queue.nominator.by_node.items()
             },
             "schedulingCycle": queue.scheduling_cycle,

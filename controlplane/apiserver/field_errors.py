@@ -1,0 +1,161 @@
+"""Field errors: paths, kinds of error, and how they are printed.
+
+Follows apimachinery's util/validation/field: the texts appear in 422 answers word for word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import frozen
+
+__all__ = [
+    "FieldError", "Path", "aggregate", "duplicate", "forbidden", "internal", "invalid",
+    "not_found", "not_supported", "required", "too_long", "too_many", "type_invalid",
+]  # fmt: skip
+
+_TEXTS = {
+    "FieldValueRequired": "Required value",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueTypeInvalid": "Invalid value",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueNotFound": "Not found",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueTooLong": "Too long",
+    "FieldValueTooMany": "Too many",
+    "InternalError": "Internal error",
+}
+_WITHOUT_VALUE = ("FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong",
+                  "InternalError")  # fmt: skip
+
+Path = str
+
+
+def _shown(value: Any) -> str:
+    """A bad value as Go prints it: strings quoted, scalars plain, the rest as JSON."""
+    if isinstance(value, str):
+        return go_quote(value)
+    if value is None:
+        return "null"
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def go_quote(text: str) -> str:
+    """The text as Go's %q prints it."""
+    out = ['"']
+    for char in text:
+        code = ord(char)
+        if char in '"\\':
+            out.append("\\" + char)
+        elif char == "\n":
+            out.append("\\n")
+        elif char == "\t":
+            out.append("\\t")
+        elif char == "\r":
+            out.append("\\r")
+        elif code < 0x20 or code == 0x7F:
+            out.append(f"\\x{code:02x}")
+        else:
+            out.append(char)
+    out.append('"')
+    return "".join(out)
+
+
+@frozen
+class Raw:
+    """A bad value that prints as it stands, without quotes."""
+
+    text: str
+
+
+@frozen(eq=False)
+class FieldError:
+    """One violation. `reason` is the cause type of the answer."""
+
+    reason: str
+    field: str
+    value: Any
+    detail: str = ""
+
+    @property
+    def body(self) -> str:
+        """The text without the field: what `causes[].message` says."""
+        text = _TEXTS[self.reason]
+        if self.reason == "FieldValueTooMany":
+            pass
+        elif isinstance(self.value, Raw) and not self.value.text:
+            pass
+        elif self.reason not in _WITHOUT_VALUE:
+            shown = self.value.text if isinstance(self.value, Raw) else _shown(self.value)
+            text = f"{text}: {shown}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+
+def required(path: Path, detail: str = "") -> FieldError:
+    """A value is missing."""
+    return FieldError("FieldValueRequired", path, "", detail)
+
+
+def invalid(path: Path, value: Any, detail: str) -> FieldError:
+    """A value is malformed."""
+    return FieldError("FieldValueInvalid", path, value, detail)
+
+
+def type_invalid(path: Path, value: Any, detail: str) -> FieldError:
+    """A value is of the wrong type."""
+    return FieldError("FieldValueTypeInvalid", path, value, detail)
+
+
+def not_supported(path: Path, value: Any, supported: Iterable[str], *, sort: bool = True
+                  ) -> FieldError:  # fmt: skip
+    """A value is none of the supported ones, which are listed (sorted unless told otherwise)."""
+    values = sorted(supported) if sort else list(supported)
+    detail = ""
+    if values:
+        detail = "supported values: " + ", ".join(go_quote(text) for text in values)
+    return FieldError("FieldValueNotSupported", path, value, detail)
+
+
+def duplicate(path: Path, value: Any) -> FieldError:
+    """A value stands twice in a list that must not repeat it."""
+    return FieldError("FieldValueDuplicate", path, value)
+
+
+def not_found(path: Path, value: Any) -> FieldError:
+    """A value names something that does not exist."""
+    return FieldError("FieldValueNotFound", path, value)
+
+
+def forbidden(path: Path, detail: str) -> FieldError:
+    """A value may not be set here."""
+    return FieldError("FieldValueForbidden", path, "", detail)
+
+
+def too_long(path: Path, limit: int) -> FieldError:
+    """A text has more than `limit` bytes."""
+    unit = "byte" if limit == 1 else "bytes"
+    return FieldError("FieldValueTooLong", path, "", f"may not be more than {limit} {unit}")
+
+
+def too_many(path: Path, actual: int, limit: int) -> FieldError:
+    """A list has more than `limit` items."""
+    unit = "item" if limit == 1 else "items"
+    shown = f"{actual}: " if actual >= 0 else ""
+    return FieldError("FieldValueTooMany", path, actual, f"{shown}must have at most {limit} {unit}")
+
+
+def internal(path: Path, detail: str) -> FieldError:
+    """Something went wrong while checking."""
+    return FieldError("InternalError", path, "", detail)
+
+
+def aggregate(errors: Iterable[object]) -> str:
+    """Several errors in one text, duplicates removed: `e`, or `[e1, e2]`."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"

@@ -1,0 +1,1 @@
+"""Patches: JSON patch, merge patch and strategic merge patch over immutable trees."""

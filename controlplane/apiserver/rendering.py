@@ -1,0 +1,77 @@
+"""Objects as Tables and PartialObjectMetadata. Upstream: apiserver pkg/endpoints/handlers/response.go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.api.object import Object
+from controlplane.apiserver import status
+from controlplane.apiserver.negotiation import Format
+from controlplane.apiserver.request import Request, Response
+from controlplane.apiserver.resources import ResourceInfo
+from controlplane.apiserver.tables import table_of
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.server import ApiServer
+
+__all__ = ["rendered", "rendered_event"]
+
+Tree = dict[str, Any]
+
+
+def partial(obj: Object, version: str) -> Tree:
+    """The metadata of an object as PartialObjectMetadata."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}",
+            "metadata": obj.tree["metadata"]}  # fmt: skip
+
+
+def rendered(
+    server: ApiServer, info: ResourceInfo, request: Request, response: Response, chosen: Format,
+    now: int,
+) -> Tree:  # fmt: skip
+    """The body of an answer in the chosen form."""
+    tree = response.tree
+    if not chosen.kind:
+        return tree
+    is_list = response.items is not None
+    version = f"meta.k8s.io/{chosen.version}"
+    if chosen.kind == "Table":
+        include = request.query.get("includeObject", "")
+        if include not in ("", "None", "Metadata", "Object"):
+            raise status.bad_request(
+                f'unrecognized includeObject value: "{include}"'
+            )
+        items = response.items if response.items is not None else [Object(tree)]
+        table = table_of(info, items, now, include, chosen.version)
+        if is_list:
+            table["metadata"] = tree["metadata"]
+        else:
+            table["metadata"] = {"resourceVersion": tree["metadata"].get("resourceVersion", "")}
+        return table
+    if chosen.kind == "PartialObjectMetadataList":
+        if not is_list:
+            raise status.not_acceptable(("application/json",))
+        return {
+            "kind": "PartialObjectMetadataList", "apiVersion": version,
+            "metadata": tree["metadata"],
+            "items": [partial(obj, chosen.version) for obj in response.items or ()],
+        }  # fmt: skip
+    if is_list:
+        raise status.not_acceptable(("application/json",))
+    return partial(Object(tree), chosen.version)
+
+
+def rendered_event(
+    server: ApiServer, info: ResourceInfo, obj: Object, chosen: Format, now: int, *, first: bool,
+    include: str,
+) -> Tree:  # fmt: skip
+    """The object of a watch event in the chosen form."""
+    if chosen.kind == "Table":
+        table = table_of(info, [obj], now, include, chosen.version)
+        if not first:
+            table["columnDefinitions"] = None
+        table["metadata"] = {"resourceVersion": obj.metadata.get("resourceVersion", "")}
+        return table
+    if chosen.kind:
+        return partial(obj, chosen.version)
+    return obj.tree

@@ -1,0 +1,253 @@
+"""The multi-version store: etcd's data model, in memory.
+
+There is one revision counter. Every write increments it by one and is remembered as an event until
+compaction. Keys live in keyspaces, one per resource prefix ("/registry/pods/"); inside a keyspace
+an entry is addressed by the rest of the key ("default/web-0").
+
+Values are shared, immutable objects: nothing is copied on the way in or out.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from controlplane.api.object import Object
+
+__all__ = ["CompactedError", "Entry", "Event", "FutureRevisionError", "Keyspace", "Store"]
+
+
+class CompactedError(LookupError):
+    """The revision asked for was compacted away. etcd: ErrCompacted."""
+
+    def __init__(self, compacted: int) -> None:
+        super().__init__("etcdserver: mvcc: required revision has been compacted")
+        self.compacted = compacted
+
+
+class FutureRevisionError(LookupError):
+    """The revision asked for has not happened yet. etcd: ErrFutureRev."""
+
+    def __init__(self, current: int) -> None:
+        super().__init__("etcdserver: mvcc: required revision is a future revision")
+        self.current = current
+
+
+class Entry:
+    """One live key: its value and etcd's bookkeeping."""
+
+    __slots__ = ("create_revision", "mod_revision", "object", "version")
+
+    def __init__(self, obj: Object, revision: int) -> None:
+        self.object = obj
+        self.create_revision = revision
+        self.mod_revision = revision
+        self.version = 1
+
+
+@frozen(eq=False)
+class Event:
+    """One write: `new` is None for a deletion, `old` is None for a creation."""
+
+    revision: int
+    key: str
+    new: Object | None
+    old: Object | None
+    """The value before. For a deletion this is the last content, with its own revision."""
+
+
+class Keyspace:
+    """All keys under one prefix, with their history since the last compaction."""
+
+    __slots__ = ("_events", "_pending", "_revisions", "_sorted", "entries", "prefix", "store")
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        self.store = store
+        self.prefix = prefix
+        self.entries: dict[str, Entry] = {}
+        self._sorted: list[str] = []
+        self._pending: list[str] = []
+        self._revisions: list[int] = []
+        self._events: list[Event] = []
+
+    def get(self, key: str) -> Entry | None:
+        """The live entry, or None."""
+        return self.entries.get(key)
+
+    def put(self, key: str, obj: Object, expected: int | None = None) -> int | None:
+        """Write `obj` if the key's modification revision is `expected` (0: absent, None: any).
+
+        Answers the new revision, or None if the expectation failed.
+        """
+        entry = self.entries.get(key)
+        if expected is not None and (entry.mod_revision if entry else 0) != expected:
+            return None
+        revision = self.store.advance_revision()
+        old = None
+        if entry is None:
+            self.entries[key] = Entry(obj, revision)
+            self._pending.append(key)
+        else:
+            old = entry.object
+            entry.object = obj
+            entry.mod_revision = revision
+            entry.version += 1
+        self._record(Event(revision, key, obj, old))
+        return revision
+
+    def delete(self, key: str, expected: int | None = None) -> int | None:
+        """Remove the key if its modification revision is `expected` (None: any).
+
+        Answers the deletion's revision, or None if the key is absent or the expectation failed.
+        """
+        entry = self.entries.get(key)
+        if entry is None or (expected is not None and entry.mod_revision != expected):
+            return None
+        revision = self.store.advance_revision()
+        del self.entries[key]
+        keys = self._keys()
+        del keys[bisect_left(keys, key)]
+        self._record(Event(revision, key, None, entry.object))
+        return revision
+
+    def _record(self, event: Event) -> None:
+        self._revisions.append(event.revision)
+        self._events.append(event)
+        self.store.recorded()
+
+    def _keys(self) -> list[str]:
+        if self._pending:
+            self._sorted += self._pending
+            self._pending = []
+            self._sorted.sort()
+        return self._sorted
+
+    def keys(self, start: str = "", prefix: str = "") -> Iterator[str]:
+        """Live keys from `start` on that begin with `prefix`, in byte order."""
+        keys = self._keys()
+        for index in range(bisect_left(keys, max(start, prefix)), len(keys)):
+            key = keys[index]
+            if not key.startswith(prefix):
+                break
+            yield key
+
+    def items(self, prefix: str = "") -> list[tuple[str, Object]]:
+        """Live keys and values under `prefix`, in key order."""
+        entries = self.entries
+        if not prefix:
+            return [(key, entries[key].object) for key in self._keys()]
+        return [(key, entries[key].object) for key in self.keys(prefix=prefix)]
+
+    def at(self, revision: int, prefix: str = "") -> list[tuple[str, Object]]:
+        """Keys and values under `prefix` as they were at `revision`, in key order.
+
+        Raises CompactedError below the compacted revision, FutureRevisionError above the current.
+        """
+        self.store.check_revision(revision)
+        state: dict[str, Object | None] = {}
+        first = bisect_right(self._revisions, revision)
+        for index in range(len(self._events) - 1, first - 1, -1):
+            event = self._events[index]
+            if event.key.startswith(prefix):
+                state[event.key] = event.old
+        if not state:
+            return self.items(prefix)
+        found = [(key, obj) for key, obj in self.items(prefix) if key not in state]
+        found += [(key, old) for key, old in state.items() if old is not None]
+        found.sort(key=lambda item: item[0])
+        return found
+
+    def events_after(self, revision: int) -> list[Event]:
+        """Events with a greater revision, oldest first. CompactedError if some are gone."""
+        if revision < self.store.compacted:
+            raise CompactedError(self.store.compacted)
+        if not self._revisions or self._revisions[-1] <= revision:
+            return []
+        return self._events[bisect_right(self._revisions, revision) :]
+
+    def compact(self, revision: int) -> int:
+        """Forget events up to `revision`; answers how many there were."""
+        cut = bisect_right(self._revisions, revision)
+        del self._revisions[:cut]
+        del self._events[:cut]
+        return cut
+
+
+class Store:
+    """All keyspaces and the revision they share.
+
+    `revision` starts at 1, the empty store. When more than twice `history_limit` events are kept,
+    the older half is compacted, so that memory stays flat.
+    """
+
+    def __init__(self, revision: int = 1, history_limit: int = 50_000) -> None:
+        self.revision = revision
+        self.compacted = 0
+        self._keyspaces: dict[str, Keyspace] = {}
+        self._history_limit = history_limit
+        self._events = 0
+        self._leases: list[tuple[int, int, str, str, int]] = []
+
+    def prefixes(self) -> list[str]:
+        """Prefixes of all keyspaces, sorted."""
+        return sorted(self._keyspaces)
+
+    def keyspace(self, prefix: str) -> Keyspace:
+        """The keyspace of `prefix`, made on first use. A prefix ends with a slash."""
+        found = self._keyspaces.get(prefix)
+        if found is None:
+            found = self._keyspaces[prefix] = Keyspace(self, prefix)
+        return found
+
+    def advance_revision(self) -> int:
+        """Take the next revision; keyspaces call it once per write."""
+        self.revision += 1
+        return self.revision
+
+    def recorded(self) -> None:
+        """Count one kept event, and compact when there are too many."""
+        self._events += 1
+        if self._events > 2 * self._history_limit:
+            everything = sorted(
+                event.revision for space in self._keyspaces.values() for event in space._events
+            )
+            self.compact(everything[-self._history_limit - 1])
+
+    def check_revision(self, revision: int) -> None:
+        """Raise unless the state at `revision` can be told."""
+        if revision < self.compacted:
+            raise CompactedError(self.compacted)
+        if revision > self.revision:
+            raise FutureRevisionError(self.revision)
+
+    def compact(self, revision: int) -> None:
+        """Forget how things were before `revision`; reads below it raise CompactedError."""
+        if revision > self.revision:
+            raise FutureRevisionError(self.revision)
+        if revision <= self.compacted:
+            return
+        self.compacted = revision
+        for space in self._keyspaces.values():
+            self._events -= space.compact(revision)
+
+    def expire_at(self, space: Keyspace, key: str, revision: int, deadline: int) -> None:
+        """Attach the key, as written at `revision`, to a lease that ends at `deadline` (ns)."""
+        heapq.heappush(
+            self._leases, (deadline, len(self._leases), space.prefix, key, revision)
+        )
+
+    def next_expiry(self) -> int | None:
+        """When the next lease ends (ns), or None."""
+        return self._leases[0][0] if self._leases else None
+
+    def expire(self, now: int) -> int:
+        """Delete the keys whose leases have ended; answers how many."""
+        count = 0
+        while self._leases and self._leases[0][0] <= now:
+            _, _, prefix, key, revision = heapq.heappop(self._leases)
+            if self.keyspace(prefix).delete(key, expected=revision) is not None:
+                count += 1
+        return count

@@ -1,0 +1,298 @@
+"""Subresources: status, scale, binding, eviction and the rest.
+
+Upstream: the REST storages under pkg/registry (core/pod/storage, apps/*/storage, core/namespace).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from controlplane.api import labels as label_rules
+from controlplane.api.object import Object
+from controlplane.api.times import SECOND, format_time, parse_time
+from controlplane.apiserver import pod_subresources, status
+from controlplane.apiserver.codec import DecodeError, decode
+from controlplane.apiserver.field_errors import invalid
+from controlplane.apiserver.options import check_write_options
+from controlplane.apiserver.request import Response
+from controlplane.apiserver.strategy import Context, with_status
+from controlplane.apiserver.validation.workloads import selector_of
+
+__all__ = ["VIRTUAL", "handle"]
+
+Tree = dict[str, Any]
+Handler = Callable[[Context], Response]
+
+# Resources that only answer and store nothing.
+VIRTUAL = frozenset(
+    (
+        "bindings", "componentstatuses", "tokenreviews", "subjectaccessreviews",
+        "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews",
+        "selfsubjectreviews",
+    )
+)  # fmt: skip
+
+
+def handle(ctx: Context) -> Response:
+    """Answer a request for a subresource or a virtual resource."""
+    request, info = ctx.request, ctx.info
+    if request.subresource:
+        sub = info.subresources.get(request.subresource)
+        if sub is None:
+            raise status.ApiError(
+                404, "NotFound", "the server could not find the requested resource", {}
+            )
+        if request.verb not in sub.verbs:
+            raise status.method_not_supported(info, request.verb)
+        handler = _HANDLERS.get((info.resource, request.subresource)) or _HANDLERS.get(
+            ("", request.subresource)
+        )
+    else:
+        handler = _HANDLERS.get((info.resource, ""))
+    if handler is None:
+        raise status.method_not_supported(info, request.verb)
+    return handler(ctx)
+
+
+def _write_options(ctx: Context) -> None:
+    apply = ctx.request.content_type.startswith("application/apply-patch")
+    ctx.dry_run = check_write_options(ctx.request, apply=apply)
+
+
+def _answer(ctx: Context, obj: Object, code: int = 200) -> Response:
+    return Response(code, obj.tree, obj, warnings=ctx.warnings or [])
+
+
+def _status(ctx: Context) -> Response:
+    server, request = ctx.server, ctx.request
+    if request.verb == "get":
+        obj = server.registry(ctx.info).get(request.namespace, request.name)
+        return _answer(ctx, server.external(ctx.info, obj))
+    _write_options(ctx)
+    change = server.update_object if request.verb == "update" else server.patch_object
+    obj, _ = change(ctx, sub="status")
+    return _answer(ctx, obj)
+
+
+# -- scale ---------------------------------------------------------------------------------------
+
+_SCALE = "io.k8s.api.autoscaling.v1.Scale"
+
+
+def _scale_of(ctx: Context, tree: Tree) -> Tree:
+    """The Scale of an object."""
+    if ctx.info.custom is not None:
+        scale: Tree = ctx.info.custom.scale_of(tree)
+        return scale
+    meta = tree["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    spec, state = tree.get("spec") or {}, tree.get("status") or {}
+    selector = spec.get("selector")
+    if ctx.info.resource == "replicationcontrollers":
+        text = str(label_rules.from_set(selector or {}))
+    else:
+        chosen = selector_of(selector)
+        text = "" if chosen is None else str(chosen)
+    replicas = spec.get("replicas", 0)
+    scale = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {key: meta[key] for key in kept if key in meta},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": {"replicas": state.get("replicas", 0)},
+    }
+    if text:
+        scale["status"]["selector"] = text
+    return scale
+
+
+def _scaled(ctx: Context, tree: Tree, replicas: int) -> Tree:
+    if ctx.info.custom is not None:
+        changed: Tree = ctx.info.custom.scaled(tree, replicas)
+        return changed
+    return {**tree, "spec": {**tree["spec"], "replicas": replicas}}
+
+
+def _scale(ctx: Context) -> Response:
+    server, request, info = ctx.server, ctx.request, ctx.info
+    registry = server.registry(info)
+    if request.verb == "get":
+        found = registry.get(request.namespace, request.name)
+        return Response(200, _scale_of(ctx, found.tree))
+    _write_options(ctx)
+
+    def transform(current: Tree) -> Tree:
+        scale = _scale_of(ctx, current)
+        if request.verb == "update":
+            new = _decoded_scale(request.body)
+        else:
+            from controlplane.apiserver.patching.apply_patch import patched_tree
+
+            result = patched_tree(ctx, scale, _SCALE)
+            new = _decoded_scale(result, patch=True)
+        name = (new.get("metadata") or {}).get("name", "")
+        if name and name != request.name:
+            raise status.bad_request(
+                f"the name of the object ({name}) does not match the name on the URL "
+                f"({request.name})"
+            )
+        if not name:
+            raise status.bad_request(
+                f"the name of the object ({request.name} based on URL) was undeterminable: name "
+                "must be provided"
+            )
+        replicas = (new.get("spec") or {}).get("replicas", 0)
+        if replicas < 0:
+            raise status.invalid_kind("autoscaling", "Scale", request.name, [
+                invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            ])  # fmt: skip
+        version = (new.get("metadata") or {}).get("resourceVersion", "")
+        changed = _scaled(ctx, current, replicas)
+        if version:
+            changed = {
+                **changed, "metadata": {**changed["metadata"], "resourceVersion": version}
+            }  # fmt: skip
+        return changed
+
+    obj, _ = registry.update(ctx, request.namespace, request.name, transform)
+    return Response(200, _scale_of(ctx, obj.tree), warnings=ctx.warnings or [])
+
+
+def _decoded_scale(body: Any, *, patch: bool = False) -> Tree:
+    try:
+        return decode(_SCALE, body)
+    except DecodeError as error:
+        if patch:
+            from controlplane.apiserver.patching.apply_patch import undecodable
+
+            raise undecodable(body, str(error)) from None
+        raise status.bad_request(
+            f'Scale in version "v1" cannot be handled as a Scale: {error}'
+        ) from None
+
+
+# -- namespaces, tokens, approval, reviews -------------------------------------------------------
+
+
+def _finalize(ctx: Context) -> Response:
+    """Replace a namespace's spec.finalizers; the last one gone, the namespace goes."""
+    server, request = ctx.server, ctx.request
+    ctx.dry_run = check_write_options(request)
+    registry = server.registry(ctx.info)
+    body = server.read_body(ctx, request.body)
+
+    def transform(current: Tree) -> Tree:
+        spec = with_status(current.get("spec") or {}, body.get("spec") or {}, "finalizers")
+        meta = {**current["metadata"]}
+        version = body["metadata"].get("resourceVersion", "")
+        if version:
+            meta["resourceVersion"] = version
+        return {**current, "metadata": meta, "spec": spec}
+
+    obj, _ = registry.update(
+        ctx, request.namespace, request.name, transform, sub="finalize",
+        uid=body["metadata"].get("uid", ""),
+    )  # fmt: skip
+    return _answer(ctx, obj)
+
+
+def _token(ctx: Context) -> Response:
+    """A token for a service account; it names the account but is signed by nobody."""
+    server, request = ctx.server, ctx.request
+    account = server.registry(ctx.info).get(request.namespace, request.name)
+    body = request.body if isinstance(request.body, dict) else {}
+    spec = dict(body.get("spec") or {})
+    seconds = spec.get("expirationSeconds", 3600)
+    if seconds < 600:
+        raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", [
+            invalid("spec.expirationSeconds", seconds,
+                    "may not specify a duration less than 10 minutes")
+        ])  # fmt: skip
+    spec["expirationSeconds"] = seconds
+    spec.setdefault("audiences", ["https://kubernetes.default.svc"])
+    spec.setdefault("boundObjectRef", None)
+    ends = format_time(ctx.now + seconds * SECOND)
+    subject = f"system:serviceaccount:{request.namespace}:{request.name}"
+    tree = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "metadata": {"name": account.name, "namespace": account.namespace,
+                     "creationTimestamp": format_time(ctx.now)},
+        "spec": spec,
+        "status": {"token": f"{subject}:{account.uid}:{parse_time(ends) // SECOND}",
+                   "expirationTimestamp": ends},
+    }  # fmt: skip
+    return Response(201, tree)
+
+
+def _approval(ctx: Context) -> Response:
+    """Approve or deny a certificate signing request: only conditions change."""
+    server, request = ctx.server, ctx.request
+    if request.verb == "get":
+        obj = server.registry(ctx.info).get(request.namespace, request.name)
+        return _answer(ctx, obj)
+    _write_options(ctx)
+    change = server.update_object if request.verb == "update" else server.patch_object
+    obj, _ = change(ctx, sub="status")
+    return _answer(ctx, obj)
+
+
+def _review(ctx: Context) -> Response:
+    """Reviews are answered on the spot: who asks may do everything."""
+    request, info = ctx.request, ctx.info
+    body = request.body if isinstance(request.body, dict) else {}
+    tree: Tree = {"apiVersion": info.api_version, "kind": info.kind,
+                  "metadata": body.get("metadata") or {}, "spec": body.get("spec") or {}}  # fmt: skip
+    user = request.user
+    if info.resource == "selfsubjectreviews":
+        del tree["spec"]
+        tree["metadata"] = {"creationTimestamp": format_time(ctx.now)}
+        shown: Tree = {"username": user.name, "groups": list(user.groups)}
+        if user.uid:
+            shown["uid"] = user.uid
+        tree["status"] = {"userInfo": shown}
+    elif info.resource == "tokenreviews":
+        tree["status"] = {"user": {}, "error": "unknown token"}
+    elif info.resource == "selfsubjectrulesreviews":
+        tree["status"] = {
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": False,
+        }
+    else:
+        tree["status"] = {"allowed": True}
+    return Response(201, tree)
+
+
+def _no_statuses(ctx: Context) -> Response:
+    """Component statuses are long deprecated; there are none."""
+    if ctx.request.verb == "get":
+        raise status.not_found(ctx.info, ctx.request.name)
+    tree: Tree = {"apiVersion": "v1", "kind": "ComponentStatusList", "metadata": {}, "items": []}
+    return Response(200, tree, items=[])
+
+
+_HANDLERS: dict[tuple[str, str], Handler] = {
+    ("", "status"): _status,
+    ("", "scale"): _scale,
+    ("pods", "binding"): pod_subresources.binding,
+    ("bindings", ""): pod_subresources.binding,
+    ("pods", "eviction"): pod_subresources.eviction,
+    ("pods", "resize"): pod_subresources.resize,
+    ("pods", "ephemeralcontainers"): pod_subresources.ephemeral_containers,
+    ("pods", "log"): pod_subresources.log,
+    ("pods", "exec"): pod_subresources.connect,
+    ("pods", "attach"): pod_subresources.connect,
+    ("pods", "portforward"): pod_subresources.connect,
+    ("namespaces", "finalize"): _finalize,
+    ("serviceaccounts", "token"): _token,
+    ("certificatesigningrequests", "approval"): _approval,
+    ("componentstatuses", ""): _no_statuses,
+    ("tokenreviews", ""): _review,
+    ("subjectaccessreviews", ""): _review,
+    ("localsubjectaccessreviews", ""): _review,
+    ("selfsubjectaccessreviews", ""): _review,
+    ("selfsubjectrulesreviews", ""): _review,
+    ("selfsubjectreviews", ""): _review,
+}

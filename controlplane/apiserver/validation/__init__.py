@@ -1,0 +1,1 @@
+"""Validation of each kind, with upstream's field paths and messages (pkg/apis/*/validation)."""

@@ -1,0 +1,164 @@
+"""After the choice: assume, reserve, permit, and the binding cycle.
+
+Upstream: `pkg/scheduler/schedule_one.go` (assumeAndReserve, bindingCycle).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from controlplane.scheduler import events as ev
+from controlplane.scheduler.attempt import (
+    Attempt,
+    EventIntent,
+    Failure,
+    SchedulingError,
+    StatusPatch,
+)
+from controlplane.scheduler.cache import Cache, CacheError
+from controlplane.scheduler.cycle import single_node_failure
+from controlplane.scheduler.framework.interface import ApiWrite, Code, Status, StatusError
+from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+
+
+def with_node_name(pod: Pod, node: str) -> Pod:
+    """The same pod with spec.nodeName set (views and their trees are never changed in place)."""
+    tree = {**pod.tree, "spec": {**(pod.tree.get("spec") or {}), "nodeName": node}}
+    return attrs.evolve(pod, tree=tree, spec=attrs.evolve(pod.spec, node_name=node))
+
+
+def assume(cache: Cache, queue: PriorityQueue, attempt: Attempt) -> None:
+    """Count the pod on its node before the API server knows; on an error sets `failure`."""
+    assert attempt.result is not None
+    pod = with_node_name(attempt.pod, attempt.result.node_name)
+    attempt.info = attempt.info.for_assume(pod)
+    try:
+        cache.assume_pod(attempt.info.pod_info)
+    except CacheError as failed:
+        attempt.failure = Failure(Code.ERROR, SchedulingError(str(failed)))
+        return
+    queue.delete_nominated_pod_if_exists(pod)
+
+
+def reserve_and_permit(cache: Cache, attempt: Attempt) -> None:
+    """Run Reserve and Permit; a refusal undoes the assumption and sets `failure`."""
+    framework, state = attempt.framework, attempt.state
+    pod, node = attempt.pod, attempt.node_name
+    status = framework.run_reserve(state, pod, node)
+    if status is None:
+        status, attempt.waits = framework.run_permit(state, pod, node)
+        if status is None or status.code == Code.WAIT:
+            return
+    release(cache, attempt)
+    attempt.failure = single_node_failure(attempt, status)
+
+
+def release(cache: Cache, attempt: Attempt) -> bool:
+    """Unreserve and forget; False when the cache refused to forget."""
+    attempt.framework.run_unreserve(attempt.state, attempt.pod, attempt.node_name)
+    try:
+        cache.forget_pod(attempt.pod)
+    except CacheError:
+        return False
+    return True
+
+
+def pre_bind_pre_flight(attempt: Attempt) -> StatusPatch | None:
+    """Ask whether PreBind has work; if so (or the pod waits) its nomination is published.
+
+    A refusal sets `failure`.
+    """
+    framework, pod = attempt.framework, attempt.pod
+    if not framework.handle.feature("NominatedNodeNameForExpectation"):
+        return None
+    status, busy = framework.run_pre_bind_pre_flight(attempt.state, pod, attempt.node_name)
+    if status is not None:
+        attempt.failure = Failure(Code.ERROR, SchedulingError(status.message))
+        return None
+    attempt.has_pre_bind_work = busy
+    if not (busy or attempt.waits) or pod.status.nominated_node_name == attempt.node_name:
+        return None
+    patch = {"status": {"nominatedNodeName": attempt.node_name}}
+    return StatusPatch(pod.namespace, pod.name, patch)
+
+
+def permit_wait_over(queue: PriorityQueue, attempt: Attempt, status: Status | None) -> None:
+    """The wait of WaitOnPermit ended (at once for pods that do not wait).
+
+    On success the pod's flight ends, before PreBind and Bind (PR 129967); else sets `failure`.
+    """
+    if status is None:
+        queue.done(attempt.popped_uid)
+        return
+    attempt.failure = single_node_failure(attempt, status)
+
+
+def pre_bind(attempt: Attempt) -> list[tuple[str, ApiWrite]]:
+    """Writes that PreBind plugins want made; on an error sets `failure`."""
+    if attempt.framework.handle.feature("NominatedNodeNameForExpectation") and (
+        not attempt.has_pre_bind_work
+    ):
+        return []
+    try:
+        return attempt.framework.run_pre_bind(attempt.state, attempt.pod, attempt.node_name)
+    except StatusError as failed:
+        attempt.failure = _plain_failure(failed.status)
+        return []
+
+
+def bind(attempt: Attempt) -> ApiWrite | None:
+    """The write that binds the pod; when no plugin wants to bind it, sets `failure`."""
+    write = attempt.framework.run_bind(attempt.state, attempt.pod, attempt.node_name)
+    if write is None:
+        attempt.failure = Failure(Code.ERROR, SchedulingError("binding rejected: skip"))
+    return write
+
+
+def bound(attempt: Attempt) -> EventIntent:
+    """The pod is bound: tell PostBind plugins; the event to record."""
+    pod, node = attempt.pod, attempt.node_name
+    attempt.framework.run_post_bind(attempt.state, pod, node)
+    note = f"Successfully assigned {pod.key} to {node}"
+    return EventIntent(pod, "Normal", "Scheduled", "Binding", note)
+
+
+def bind_error(attempt: Attempt, plugin: str, message: str) -> None:
+    """A write of `plugin` failed with `message`: sets `failure`."""
+    text = f'running Bind plugin "{plugin}": {message}'
+    attempt.failure = Failure(Code.ERROR, SchedulingError(text))
+
+
+def _plain_failure(status: Status) -> Failure:
+    # A rejection by PreBind is no FitError: it names no rejector, so the pod takes the error
+    # path although its condition says Unschedulable (D5).
+    return Failure(status.code, SchedulingError(status.message))
+
+
+def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> bool:
+    """A binding cycle failed: give everything back.
+
+    Answers whether `after_failure` has to follow the failure handler. For an error other pods
+    hear of the freed room at once; for a rejection only after the pod itself is back in the
+    queue, so that the event is not counted for it.
+    """
+    failure = attempt.failure
+    assert failure is not None
+    if not release(cache, attempt):
+        return False
+    if failure.is_rejected:
+        return True
+    queue.move_all_to_active_or_backoff_queue(ev.ASSIGNED_POD_DELETE, attempt.pod, None, now)
+    return False
+
+
+def after_failure(queue: PriorityQueue, attempt: Attempt, now: int) -> None:
+    """The deferred part of `undo`."""
+    uid = attempt.pod.uid
+    queue.move_all_to_active_or_backoff_queue(
+        ev.ASSIGNED_POD_DELETE, attempt.pod, None, now, lambda pod: pod.uid != uid
+    )

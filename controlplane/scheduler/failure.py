@@ -1,0 +1,216 @@
+"""What happens to a pod whose attempt failed.
+
+Upstream: `handleSchedulingFailure` of `pkg/scheduler/schedule_one.go`. The steps are separate
+because an actor may be interrupted between any two of them:
+
+    record(attempt)                          rejectors, metrics
+    cached = lister.get(...)                 the actor reads its informer
+    verdict = judge(attempt, cached, gates)  what to do with the pod
+    requeue(verdict, ...)                    puts it back and ends its flight
+    nominate(...)                            from here on the pod may already be popped again
+    report(...)                              event and status patch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from controlplane.api.times import format_time
+from controlplane.scheduler.attempt import Attempt, EventIntent, Failure, StatusPatch
+from controlplane.scheduler.framework.pod_info import PodInfo
+from controlplane.scheduler.queue.nominator import NominatingInfo
+from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+from controlplane.scheduler.queue.scheduling_queue import AlreadyQueuedError, PriorityQueue
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.gates import FixGates
+
+REASON_UNSCHEDULABLE = "Unschedulable"
+REASON_SCHEDULER_ERROR = "SchedulerError"
+MAX_EVENT_NOTE = 1024
+_CUT = " ..."
+
+DELETED_LOG = "Pod doesn't exist in informer cache"
+ASSIGNED_LOG = "Pod has been assigned to node. Abort adding it back to queue."
+RECREATED_LOG = (
+    "Pod was recreated while handling scheduling failure. Skip requeueing and status updates."
+)
+
+GATE_RECREATED_POD = "138324"
+
+
+class Outcome(Enum):
+    """What the failure handler does with the pod."""
+
+    REQUEUE = "requeue"
+    DELETED = "deleted"
+    ASSIGNED = "assigned"
+    RECREATED = "recreated"
+
+
+@attrs.frozen
+class Verdict:
+    """The outcome, what to log, and whose flight has to end."""
+
+    outcome: Outcome
+    log: str
+    in_flight_uid: str
+    """UID whose flight the requeueing ends; "" means that of the object put into the queue."""
+    cached: Pod | None = None
+
+    @property
+    def reports(self) -> bool:
+        """Whether nomination, event and status patch follow."""
+        return self.outcome is not Outcome.RECREATED
+
+
+def record(info: QueuedPodInfo, failure: Failure) -> str:
+    """Remember who rejected the pod; answers the reason for the PodScheduled condition."""
+    info.unschedulable_plugins = {}
+    info.pending_plugins = {}
+    fit = failure.fit_error
+    if fit is not None:
+        info.unschedulable_plugins = dict(fit.diagnosis.unschedulable_plugins)
+        info.pending_plugins = dict(fit.diagnosis.pending_plugins)
+    return REASON_UNSCHEDULABLE if failure.is_rejected else REASON_SCHEDULER_ERROR
+
+
+def judge(info: QueuedPodInfo, cached: Pod | None, gates: FixGates) -> Verdict:
+    """Decide from what the informer has now under the pod's name.
+
+    Gate 138324. Unfixed, a recreated pod is taken for the one that failed: the new object enters
+    the queue and Done is called with the new UID, so that the old one stays in flight for ever
+    and every later event is kept for it. As merged ("early-return") the handler stops and ends
+    the flight of the popped UID. In its first form ("uid-threading") it goes on with the new
+    object, but hints and Done use the popped UID.
+    """
+    if cached is None:
+        return Verdict(Outcome.DELETED, DELETED_LOG, info.uid)
+    if cached.spec.node_name:
+        return Verdict(Outcome.ASSIGNED, ASSIGNED_LOG, info.uid)
+    variant = gates.variant(GATE_RECREATED_POD)
+    if cached.uid != info.uid and variant == "early-return":
+        return Verdict(Outcome.RECREATED, RECREATED_LOG, info.uid)
+    uid = info.uid if variant == "uid-threading" else ""
+    return Verdict(Outcome.REQUEUE, "", uid, cached)
+
+
+def requeue(queue: PriorityQueue, info: QueuedPodInfo, verdict: Verdict, now: int) -> str:
+    """Put the pod back (with the object the informer has), or just end its flight.
+
+    Answers an error text to log, "" when all went well.
+    """
+    if verdict.cached is None:
+        queue.done(info.uid)
+        return ""
+    info.pod_info = PodInfo(verdict.cached)
+    try:
+        queue.add_unschedulable_if_not_present(
+            info, queue.scheduling_cycle, now, in_flight_uid=verdict.in_flight_uid or None
+        )
+    except AlreadyQueuedError as already:
+        return str(already)
+    return ""
+
+
+def nominate(queue: PriorityQueue, info: QueuedPodInfo, nominating: NominatingInfo | None) -> None:
+    """Record in memory where the pod is expected now."""
+    queue.add_nominated_pod(info.pod, nominating)
+
+
+@attrs.frozen
+class Report:
+    """What the API server is told: an event and, if anything changed, a status patch."""
+
+    event: EventIntent
+    patch: StatusPatch | None
+
+
+def report(pod: Pod, failure: Failure, reason: str, now: int) -> Report:
+    """The event and patch about `pod`, the object whose cycle failed."""
+    event = EventIntent(
+        pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(failure.message)
+    )
+    patch = status_patch(pod, reason, failure.message, failure.nominating, now)
+    return Report(event, patch)
+
+
+def truncate_note(message: str) -> str:
+    """Cut a message to what an Event's note can hold (bytes)."""
+    data = message.encode()
+    if len(data) <= MAX_EVENT_NOTE:
+        return message
+    return data[: MAX_EVENT_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+def status_patch(
+    pod: Pod, reason: str, message: str, nominating: NominatingInfo | None, now: int
+) -> StatusPatch | None:
+    """The patch that sets PodScheduled=False and the nomination; None when nothing changes."""
+    status: dict[str, Any] = {}
+    wanted = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    conditions = (pod.tree.get("status") or {}).get("conditions") or []
+    change = condition_patch(conditions, wanted, pod.metadata.generation, now)
+    status.update(change)
+    if nominating is not None and nominating.override:
+        node = nominating.nominated_node_name
+        if node != pod.status.nominated_node_name:
+            status["nominatedNodeName"] = node or None
+    if not status:
+        return None
+    return StatusPatch(pod.namespace, pod.name, {"status": status})
+
+
+def condition_patch(
+    conditions: Sequence[Mapping[str, Any]], wanted: Mapping[str, str], generation: int, now: int
+) -> dict[str, Any]:
+    """The `conditions` part of a strategic merge patch that makes `wanted` true; {} for none."""
+    kind = wanted["type"]
+    order = [{"type": each.get("type", "")} for each in conditions]
+    for old in conditions:
+        if old.get("type") != kind:
+            continue
+        changed = {
+            field: wanted[field]
+            for field in ("status", "reason", "message")
+            if (old.get(field) or "") != wanted[field]
+        }
+        if not changed:
+            return {}
+        if "status" in changed:
+            changed["lastTransitionTime"] = format_time(now)
+        entry: dict[str, Any] = {"type": kind, **changed}
+        if generation and old.get("observedGeneration") != generation:
+            entry["observedGeneration"] = generation
+        return {"$setElementOrder/conditions": order, "conditions": [entry]}
+    new: dict[str, Any] = {
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(now),
+        **wanted,
+    }
+    if generation:
+        new["observedGeneration"] = generation
+    if not conditions:
+        return {"conditions": [new]}
+    return {"$setElementOrder/conditions": [*order, {"type": kind}], "conditions": [new]}
+
+
+def handle(
+    queue: PriorityQueue, attempt: Attempt, cached: Pod | None, gates: FixGates, now: int
+) -> tuple[Verdict, Report | None]:
+    """All steps at once, for drivers without points between them."""
+    failure = attempt.failure
+    assert failure is not None
+    info, pod = attempt.info, attempt.pod
+    reason = record(info, failure)
+    verdict = judge(info, cached, gates)
+    requeue(queue, info, verdict, now)
+    if not verdict.reports:
+        return verdict, None
+    nominate(queue, info, failure.nominating)
+    return verdict, report(pod, failure, reason, now)

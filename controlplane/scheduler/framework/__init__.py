@@ -1,0 +1,1 @@
+"""The scheduling framework: statuses, extension points, and the runtime that drives plugins."""

@@ -1,0 +1,41 @@
+"""What plugins keep between the extension points of one cycle.
+
+Upstream: `pkg/scheduler/framework/cycle_state.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class CycleState:
+    """Plugin data of one scheduling attempt, and which plugins sit it out."""
+
+    __slots__ = ("data", "now", "skip_filter", "skip_pre_bind", "skip_score")
+
+    def __init__(self, now: int = 0) -> None:
+        self.now = now
+        """Time of the attempt, nanoseconds since the epoch."""
+        self.data: dict[str, Any] = {}
+        self.skip_filter: set[str] = set()
+        self.skip_score: set[str] = set()
+        self.skip_pre_bind: set[str] = set()
+
+    def read(self, key: str) -> Any:
+        """Data under `key`, None when there is none."""
+        return self.data.get(key)
+
+    def write(self, key: str, value: Any) -> None:
+        """Store data under `key`."""
+        self.data[key] = value
+
+    def clone(self) -> CycleState:
+        """A copy for a what-if: data with a `clone` method are cloned, the rest is shared."""
+        copy = CycleState(self.now)
+        for key, value in self.data.items():
+            clone = getattr(value, "clone", None)
+            copy.data[key] = value if clone is None else clone()
+        copy.skip_filter = self.skip_filter
+        copy.skip_score = self.skip_score
+        copy.skip_pre_bind = self.skip_pre_bind
+        return copy

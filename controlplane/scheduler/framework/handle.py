@@ -1,0 +1,80 @@
+"""What a plugin can reach besides its arguments.
+
+Upstream: `Handle` of kube-scheduler `framework/interface.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from controlplane.scheduler.listers import Listers
+from controlplane.scheduler.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from controlplane.scheduler.framework.pod_info import PodInfo
+    from controlplane.scheduler.plugins.preemption_task import PreemptionTask
+
+# Feature gates at their 1.36 defaults, as far as the scheduler looks at them.
+FEATURES_1_36: Mapping[str, bool] = {
+    "DRADeviceBindingConditions": True,
+    "DRAExtendedResource": True,
+    "DRANodeAllocatableResources": False,
+    "DRASchedulerFilterTimeout": True,
+    "DynamicResourceAllocation": True,
+    "GangScheduling": False,
+    "GenericWorkload": False,
+    "InPlacePodLevelResourcesVerticalScaling": True,
+    "InPlacePodVerticalScaling": True,
+    "MatchLabelKeysInPodTopologySpread": True,
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": True,
+    "NodeDeclaredFeatures": True,
+    "NodeInclusionPolicyInPodTopologySpread": True,
+    "NominatedNodeNameForExpectation": True,
+    "OpportunisticBatching": True,
+    "PodLevelResources": True,
+    "SchedulerAsyncAPICalls": False,
+    "SchedulerAsyncPreemption": True,
+    "SchedulerPopFromBackoffQ": True,
+    "SchedulerQueueingHints": True,
+    "SidecarContainers": True,
+    "StorageCapacityScoring": False,
+    "TaintTolerationComparisonOperators": False,
+    "TopologyAwareWorkloadScheduling": False,
+    "VolumeLimitScaling": False,
+    "WorkloadAwarePreemption": False,
+}
+
+
+def _no_nominated_pods(_node: str) -> Sequence[PodInfo]:
+    return ()
+
+
+def keep_order(_kind: str, options: list[Any]) -> list[Any]:
+    """The canonical answer to an order that upstream leaves to its maps or to chance."""
+    return options
+
+
+@attrs.define
+class Handle:
+    """Shared by all plugins of all profiles of one scheduler."""
+
+    listers: Listers = attrs.Factory(Listers)
+    snapshot: Snapshot = attrs.Factory(Snapshot)
+    features: Mapping[str, bool] = FEATURES_1_36
+    nominated_pods: Callable[[str], Sequence[PodInfo]] = _no_nominated_pods
+    """Pods expected on the named node (the queue's nominator, once there is a queue)."""
+    nominated_nodes: Callable[[], Sequence[str]] = tuple
+    """Nodes with at least one such pod."""
+    choose_order: Callable[[str, list[Any]], list[Any]] = keep_order
+    choose_offset: Callable[[str, int], int] = lambda _kind, _n: 0
+    """A number below n where upstream draws one at random; 0 is the dull answer."""
+
+    preemptions: list[PreemptionTask] = attrs.Factory(list)
+    """Evictions that a PostFilter decided on; whoever drives the scheduler takes them out."""
+
+    def feature(self, name: str) -> bool:
+        """Whether a feature gate is on."""
+        return self.features.get(name, False)

@@ -1,0 +1,70 @@
+"""A pod as the scheduler keeps it: the object plus what is computed from it once.
+
+Upstream: `pkg/scheduler/framework/types.go` (PodInfo).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from controlplane.scheduler.resources import PodResource, pod_resource
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.affinity_terms import PodTerms
+
+
+class PodInfo:
+    """A pod with its parsed affinity terms and its resource totals.
+
+    `update` with the same UID replaces the object only: terms and totals stay those of the object
+    they were computed from, as upstream does. A different UID starts afresh.
+    """
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self._terms_pod = pod
+
+    @cached_property
+    def terms(self) -> PodTerms:
+        """Affinity terms of the object this was created for."""
+        from controlplane.scheduler.framework.affinity_terms import parse_terms
+
+        return parse_terms(self._terms_pod)
+
+    @cached_property
+    def resource(self) -> PodResource:
+        """Requests, counted in the status-aware form used for pods on nodes."""
+        return pod_resource(self.pod)
+
+    @cached_property
+    def has_affinity(self) -> bool:
+        """Whether the pod has any pod affinity or anti-affinity."""
+        affinity = self._terms_pod.spec.affinity
+        return affinity is not None and (
+            affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+        )
+
+    @cached_property
+    def has_required_anti_affinity(self) -> bool:
+        """Whether the pod has a required anti-affinity term."""
+        affinity = self._terms_pod.spec.affinity
+        anti = None if affinity is None else affinity.pod_anti_affinity
+        return anti is not None and bool(anti.required_during_scheduling_ignored_during_execution)
+
+    def update(self, pod: Pod) -> None:
+        """Take a newer object of the pod, or an object of another pod."""
+        if pod.uid == self.pod.uid:
+            self.pod = pod
+            return
+        self.__dict__.clear()
+        self.pod = pod
+        self._terms_pod = pod
+
+    def with_pod(self, pod: Pod) -> PodInfo:
+        """A copy that holds `pod` and keeps what was computed (used to assume a pod)."""
+        copy = PodInfo.__new__(PodInfo)
+        copy.__dict__.update(self.__dict__)
+        copy.pod = pod
+        return copy

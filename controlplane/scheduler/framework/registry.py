@@ -1,0 +1,146 @@
+"""In-tree plugins by name, and profiles built from their configuration.
+
+Upstream: `pkg/scheduler/framework/plugins/registry.go`, `pkg/scheduler/profile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import attrs
+
+from controlplane.scheduler import config_expand
+from controlplane.scheduler.config import DEFAULT_ARGS, ProfileConfig
+from controlplane.scheduler.framework.handle import Handle
+from controlplane.scheduler.framework.interface import EXTENSION_POINTS, FrameworkAware, Plugin
+from controlplane.scheduler.framework.runtime import Framework, PluginSet
+from controlplane.scheduler.plugins import names as n
+
+_POINT_FIELDS = {
+    "preEnqueue": "pre_enqueue",
+    "queueSort": "queue_sort",
+    "preFilter": "pre_filter",
+    "filter": "filter",
+    "postFilter": "post_filter",
+    "preScore": "pre_score",
+    "score": "score",
+    "reserve": "reserve",
+    "permit": "permit",
+    "preBind": "pre_bind",
+    "bind": "bind",
+    "postBind": "post_bind",
+}
+
+
+@attrs.frozen
+class Entry:
+    """A plugin class and how to make an instance from arguments and handle."""
+
+    cls: type[Plugin]
+    make: Callable[[Any, Handle], Plugin]
+
+
+Registry = Mapping[str, Entry]
+
+# name -> (module, class, what the constructor takes: a(rgs), h(andle))
+_IN_TREE: Mapping[str, tuple[str, str]] = {
+    n.SCHEDULING_GATES: ("scheduling_gates", ""),
+    n.PRIORITY_SORT: ("priority_sort", ""),
+    n.NODE_UNSCHEDULABLE: ("node_unschedulable", "h"),
+    n.NODE_NAME: ("node_name", ""),
+    n.TAINT_TOLERATION: ("taint_toleration", "h"),
+    n.NODE_AFFINITY: ("node_affinity", "a"),
+    n.NODE_PORTS: ("node_ports", ""),
+    n.NODE_RESOURCES_FIT: ("node_resources_fit", "ah"),
+    n.VOLUME_RESTRICTIONS: ("volume_restrictions", "h"),
+    n.NODE_VOLUME_LIMITS: ("node_volume_limits", "h"),
+    n.VOLUME_BINDING: ("volume_binding", "ah"),
+    n.VOLUME_ZONE: ("volume_zone", "h"),
+    n.POD_TOPOLOGY_SPREAD: ("pod_topology_spread", "ah"),
+    n.INTER_POD_AFFINITY: ("inter_pod_affinity", "ah"),
+    n.DYNAMIC_RESOURCES: ("dynamic_resources", ""),
+    n.DEFAULT_PREEMPTION: ("default_preemption", "ah"),
+    n.NODE_RESOURCES_BALANCED_ALLOCATION: ("balanced_allocation", "a"),
+    n.IMAGE_LOCALITY: ("image_locality", "h"),
+    n.DEFAULT_BINDER: ("default_binder", ""),
+    n.NODE_DECLARED_FEATURES: ("node_declared_features", "h"),
+}
+
+
+def _entry(name: str, module: str, takes: str) -> Entry:
+    cls: Any = getattr(import_module(f"controlplane.scheduler.plugins.{module}"), name)
+
+    def make(args: Any, handle: Handle) -> Plugin:
+        given = {"a": args, "h": handle}
+        plugin: Plugin = cls(*(given[what] for what in takes))
+        return plugin
+
+    return Entry(cls, make)
+
+
+def in_tree_registry() -> dict[str, Entry]:
+    """All in-tree plugins."""
+    return {name: _entry(name, module, takes) for name, (module, takes) in _IN_TREE.items()}
+
+
+def implements(registry: Registry) -> Callable[[str, str], bool | None]:
+    """Answers whether a plugin implements a point; None for a plugin that does not exist."""
+
+    def answer(name: str, point: str) -> bool | None:
+        entry = registry.get(name)
+        if entry is None:
+            return None
+        base = EXTENSION_POINTS.get(point)
+        return base is not None and issubclass(entry.cls, base)
+
+    return answer
+
+
+def default_expansion(
+    registry: Registry, scheduler_name: str
+) -> dict[str, tuple[config_expand.Weighted, ...]]:
+    """The default profile's plugins per point, as far as the registry has them."""
+    known = tuple(
+        each
+        for each in config_expand.DEFAULT_PLUGINS[config_expand.MULTI_POINT].enabled
+        if each[0] in registry
+    )
+    default = {config_expand.MULTI_POINT: config_expand.PluginSetConfig(known)}
+    merged = config_expand.merge({}, default)
+    return config_expand.expand(merged, implements(registry), scheduler_name)
+
+
+def build_framework(
+    profile: ProfileConfig, handle: Handle, registry: Registry | None = None
+) -> Framework:
+    """A profile's framework. With no plugin set given, the default one. Raises ValueError."""
+    if registry is None:
+        registry = in_tree_registry()
+    points = profile.plugins
+    if points is None:
+        points = default_expansion(registry, profile.scheduler_name)
+    wanted = dict.fromkeys(name for plugins in points.values() for name, _ in plugins)
+    instances: dict[str, Plugin] = {}
+    for name in (name for name in registry if name in wanted):
+        try:
+            args = profile.args.get(name, DEFAULT_ARGS.get(name))
+            instances[name] = registry[name].make(args, handle)
+        except ValueError as broken:
+            raise ValueError(f'initializing plugin "{name}": {broken}') from broken
+    sets = PluginSet()
+    for point, field in _POINT_FIELDS.items():
+        getattr(sets, field).extend(instances[name] for name, _ in points.get(point, ()))
+    framework = Framework(
+        profile.scheduler_name,
+        handle,
+        sets,
+        all_plugins=list(instances.values()),
+        weights=dict(points.get("score", ())),
+        percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+    )
+    for plugin in instances.values():
+        if isinstance(plugin, FrameworkAware):
+            plugin.framework = framework
+    return framework

@@ -1,0 +1,449 @@
+"""Runs the plugins of one profile, with upstream's rules about their statuses.
+
+Upstream: `pkg/scheduler/framework/runtime/framework.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import attrs
+
+from controlplane.scheduler import events as ev
+from controlplane.scheduler.framework import interface as fwk
+from controlplane.scheduler.framework.batch import Batch
+from controlplane.scheduler.framework.cycle_state import CycleState
+from controlplane.scheduler.framework.handle import Handle
+from controlplane.scheduler.framework.interface import Code, Status, StatusError
+from controlplane.scheduler.queue.nominator import NominatingInfo
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.pod_info import PodInfo
+    from controlplane.scheduler.node_info import NodeInfo
+
+
+@attrs.frozen
+class PreFilterOutcome:
+    """What all PreFilters together said."""
+
+    node_names: Mapping[str, None] | None
+    """Nodes to look at, None for all."""
+    status: Status | None
+    restricting: dict[str, None]
+    """Plugins that restricted the nodes."""
+
+
+@attrs.frozen
+class PluginScores:
+    """Scores of one plugin over the scored nodes."""
+
+    plugin: str
+    raw: list[int]
+    normalized: list[int] | None
+    """None when the plugin has no normaliser."""
+    weight: int
+
+    @property
+    def final(self) -> list[int]:
+        """What counts, before the weight."""
+        return self.raw if self.normalized is None else self.normalized
+
+
+@attrs.define
+class PluginSet:
+    """Plugin instances per extension point, in order."""
+
+    pre_enqueue: list[fwk.PreEnqueuePlugin] = attrs.Factory(list)
+    queue_sort: list[fwk.QueueSortPlugin] = attrs.Factory(list)
+    pre_filter: list[fwk.PreFilterPlugin] = attrs.Factory(list)
+    filter: list[fwk.FilterPlugin] = attrs.Factory(list)
+    post_filter: list[fwk.PostFilterPlugin] = attrs.Factory(list)
+    pre_score: list[fwk.PreScorePlugin] = attrs.Factory(list)
+    score: list[fwk.ScorePlugin] = attrs.Factory(list)
+    reserve: list[fwk.ReservePlugin] = attrs.Factory(list)
+    permit: list[fwk.PermitPlugin] = attrs.Factory(list)
+    pre_bind: list[fwk.PreBindPlugin] = attrs.Factory(list)
+    bind: list[fwk.BindPlugin] = attrs.Factory(list)
+    post_bind: list[fwk.PostBindPlugin] = attrs.Factory(list)
+
+
+class Framework:
+    """One profile: its plugins, their weights and how to run them."""
+
+    def __init__(
+        self,
+        profile: str,
+        handle: Handle,
+        plugins: PluginSet,
+        *,
+        all_plugins: Sequence[fwk.Plugin] = (),
+        weights: Mapping[str, int] | None = None,
+        percentage_of_nodes_to_score: int | None = None,
+    ) -> None:
+        self.profile = profile
+        self.handle = handle
+        self.plugins = plugins
+        self.all_plugins = tuple(all_plugins)
+        self.weights = dict(weights or {})
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.batch = Batch()
+        points: tuple[Sequence[fwk.Plugin], ...] = (
+            plugins.pre_filter,
+            plugins.filter,
+            plugins.pre_score,
+            plugins.score,
+        )
+        signers = {plugin.name: plugin for point in points for plugin in point}
+        self._signers = list(signers.values())
+        self._signs_no_pod = any(plugin.signs_no_pod for plugin in self._signers)
+
+    # -- queue ---------------------------------------------------------------------------------
+
+    def queueing_hints(self) -> list[tuple[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]]]:
+        """Registered events with (plugin, hint) each, in order of registration.
+
+        A plugin that registered Node/Add but not UpdateNodeTaint also gets UpdateNodeTaint with
+        an always-Queue hint (kubernetes/kubernetes issues 109437, 110175).
+        """
+        out: dict[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]] = {}
+        for plugin in self.all_plugins:
+            added = tainted = False
+            for registration in _registrations(plugin):
+                event = registration.event
+                if event.resource == ev.NODE:
+                    added = added or event.action & ev.ADD != 0
+                    tainted = tainted or event.action & ev.UPDATE_NODE_TAINT != 0
+                out.setdefault(event, []).append((plugin.name, registration.hint))
+            if added and not tainted:
+                event = ev.ClusterEvent(ev.NODE, ev.UPDATE_NODE_TAINT)
+                out.setdefault(event, []).append((plugin.name, None))
+        return list(out.items())
+
+    def sign_pod(self, pod: Pod) -> Hashable | None:
+        """What pods must agree in to share scheduling results; None when this pod cannot share."""
+        if self._signs_no_pod:
+            return None
+        fragments: dict[str, Hashable] = {"": pod.spec.scheduler_name}
+        for plugin in self._signers:
+            signed = plugin.sign_pod(pod)
+            if signed is None:
+                return None
+            fragments.update(signed)
+        return tuple(sorted(fragments.items(), key=lambda item: item[0]))
+
+    # -- filters -------------------------------------------------------------------------------
+
+    def run_pre_filter(self, state: CycleState, pod: Pod) -> PreFilterOutcome:
+        """Run every PreFilter; a plain Unschedulable does not stop the others."""
+        nodes = self.handle.snapshot.node_info_list
+        merged: Mapping[str, None] | None = None
+        rejected: Status | None = None
+        restricting: dict[str, None] = {}
+        skipped: set[str] = set()
+        state.skip_filter = skipped
+        for plugin in self.plugins.pre_filter:
+            result, status = plugin.pre_filter(state, pod, nodes)
+            if status is not None:
+                if status.code == Code.SKIP:
+                    skipped.add(plugin.name)
+                    continue
+                status = status.by(plugin.name)
+                if status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    return PreFilterOutcome(None, status, {})
+                if status.code == Code.UNSCHEDULABLE:
+                    rejected = status
+                    continue
+                failed = fwk.error(f'running PreFilter plugin "{plugin.name}": {status.message}')
+                return PreFilterOutcome(None, failed.by(plugin.name), {})
+            if result is None or result.node_names is None:
+                continue
+            restricting[plugin.name] = None
+            if merged is None:
+                merged = result.node_names
+            else:
+                merged = {name: None for name in merged if name in result.node_names}
+            if not merged:
+                return PreFilterOutcome(merged, _empty_intersection(restricting), restricting)
+        return PreFilterOutcome(merged, rejected, restricting)
+
+    def run_add_pod(
+        self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        """Tell the PreFilters that a pod was put on a node."""
+        for plugin in self.plugins.pre_filter:
+            if isinstance(plugin, fwk.PreFilterExtensions) and plugin.name not in state.skip_filter:
+                status = plugin.add_pod(state, pod, added, node)
+                if status is not None:
+                    return _running("AddPod on PreFilter", plugin.name, status)
+        return None
+
+    def run_remove_pod(
+        self, state: CycleState, pod: Pod, removed: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        """Tell the PreFilters that a pod was taken off a node."""
+        for plugin in self.plugins.pre_filter:
+            if isinstance(plugin, fwk.PreFilterExtensions) and plugin.name not in state.skip_filter:
+                status = plugin.remove_pod(state, pod, removed, node)
+                if status is not None:
+                    return _running("RemovePod on PreFilter", plugin.name, status)
+        return None
+
+    def run_filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """Ask the filters in order; the first that refuses decides."""
+        skipped = state.skip_filter
+        for plugin in self.plugins.filter:
+            if plugin.name in skipped:
+                continue
+            status = plugin.filter(state, pod, node)
+            if status is not None:
+                if not status.is_rejected:
+                    message = f'running "{plugin.name}" filter plugin: {status.message}'
+                    return fwk.error(message).by(plugin.name)
+                return status.by(plugin.name)
+        return None
+
+    def run_filter_with_nominated_pods(
+        self, state: CycleState, pod: Pod, node: NodeInfo
+    ) -> Status | None:
+        """Filter with pods nominated to the node counted in, then also without them.
+
+        Both must pass: nominated pods may go elsewhere, and affinity may need or forbid them.
+        """
+        nominated = self.handle.nominated_pods(node.name)
+        if nominated:
+            priority = pod.spec.priority or 0
+            others = [
+                info
+                for info in nominated
+                if (info.pod.spec.priority or 0) >= priority and info.pod.uid != pod.uid
+            ]
+            if others:
+                with_node, with_state = node.clone(), state.clone()
+                for info in others:
+                    with_node.add_pod(info)
+                    status = self.run_add_pod(with_state, pod, info, with_node)
+                    if status is not None:
+                        return status
+                status = self.run_filter(with_state, pod, with_node)
+                if status is not None:
+                    return status
+        return self.run_filter(state, pod, node)
+
+    def run_post_filter(
+        self, state: CycleState, pod: Pod, statuses: fwk.NodeToStatus
+    ) -> tuple[fwk.PostFilterResult | None, Status | None]:
+        """Let plugins help an unschedulable pod; the first that did something ends it."""
+        last: fwk.PostFilterResult | None = None
+        reasons: list[str] = []
+        rejector = ""
+        for plugin in self.plugins.post_filter:
+            result, status = plugin.post_filter(state, pod, statuses)
+            if status is None:
+                return result, None
+            if status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return result, status.by(plugin.name)
+            if not status.is_rejected:
+                return None, fwk.error(status.message).by(plugin.name)
+            if result is not None and result.nominating is not None and result.nominating.override:
+                last = result
+            reasons.extend(status.reasons)
+            rejector = rejector or plugin.name
+        return last, Status(Code.UNSCHEDULABLE, tuple(reasons), rejector)
+
+    # -- scores --------------------------------------------------------------------------------
+
+    def run_pre_score(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> Status | None:
+        """Run every PreScore; a status other than Skip ends the cycle."""
+        skipped: set[str] = set()
+        state.skip_score = skipped
+        for plugin in self.plugins.pre_score:
+            status = plugin.pre_score(state, pod, nodes)
+            if status is None:
+                continue
+            if status.code == Code.SKIP:
+                skipped.add(plugin.name)
+                continue
+            message = f'running PreScore plugin "{plugin.name}": {status.message}'
+            return fwk.error(message).by(plugin.name)
+        return None
+
+    def run_score(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> list[PluginScores]:
+        """Scores of every plugin that did not skip. Raises StatusError."""
+        out: list[PluginScores] = []
+        for plugin in self.plugins.score:
+            if plugin.name in state.skip_score:
+                continue
+            try:
+                raw = [plugin.score(state, pod, node) for node in nodes]
+            except StatusError as failed:
+                message = f'plugin "{plugin.name}" failed with: {failed.status.message}'
+                raise StatusError(fwk.error(message).by(plugin.name)) from failed
+            normalized: list[int] | None = None
+            if isinstance(plugin, fwk.NormalizeScorePlugin):
+                normalized = list(raw)
+                status = plugin.normalize(state, pod, nodes, normalized)
+                if status is not None:
+                    normalize_failed(plugin.name, status)
+            weight = self.weights.get(plugin.name, 1)
+            scores = PluginScores(plugin.name, raw, normalized, weight)
+            check_scores(plugin.name, scores.final)
+            out.append(scores)
+        return out
+
+    # -- after the choice ----------------------------------------------------------------------
+
+    def run_reserve(self, state: CycleState, pod: Pod, node: str) -> Status | None:
+        """Reserve with every plugin; the caller unreserves when one fails."""
+        for plugin in self.plugins.reserve:
+            status = plugin.reserve(state, pod, node)
+            if status is not None:
+                if status.is_rejected:
+                    return status.by(plugin.name)
+                message = f'running Reserve plugin "{plugin.name}": {status.message}'
+                return fwk.error(message).by(plugin.name)
+        return None
+
+    def run_unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
+        """Unreserve with every plugin, in reverse order."""
+        for plugin in reversed(self.plugins.reserve):
+            plugin.unreserve(state, pod, node)
+
+    def run_permit(
+        self, state: CycleState, pod: Pod, node: str
+    ) -> tuple[Status | None, dict[str, int]]:
+        """A status (WAIT: the pod has to wait) and the timeout of every plugin that waits."""
+        waits: dict[str, int] = {}
+        for plugin in self.plugins.permit:
+            status, timeout = plugin.permit(state, pod, node)
+            if status is None:
+                continue
+            if status.is_rejected:
+                return status.by(plugin.name), {}
+            if status.code == Code.WAIT:
+                waits[plugin.name] = min(timeout, MAX_PERMIT_TIMEOUT)
+                continue
+            message = f'running Permit plugin "{plugin.name}": {status.message}'
+            return fwk.error(message).by(plugin.name), {}
+        if waits:
+            message = f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"'
+            return Status(Code.WAIT, (message,)), waits
+        return None, {}
+
+    def run_pre_bind_pre_flight(
+        self, state: CycleState, pod: Pod, node: str
+    ) -> tuple[Status | None, bool]:
+        """A failure if any, and whether some PreBind plugin has something to do."""
+        skipped: set[str] = set()
+        state.skip_pre_bind = skipped
+        busy = False
+        for plugin in self.plugins.pre_bind:
+            status = plugin.pre_bind_pre_flight(state, pod, node)
+            if status is None:
+                busy = True
+            elif status.code == Code.SKIP:
+                skipped.add(plugin.name)
+            else:
+                message = f'running PreBindPreFlight "{plugin.name}": {status.message}'
+                return fwk.error(message).by(plugin.name), busy
+        return None, busy
+
+    def run_pre_bind(
+        self, state: CycleState, pod: Pod, node: str
+    ) -> list[tuple[str, fwk.ApiWrite]]:
+        """Writes to make before binding, with the plugin that wants them. Raises StatusError."""
+        writes: list[tuple[str, fwk.ApiWrite]] = []
+        for plugin in self.plugins.pre_bind:
+            if plugin.name in state.skip_pre_bind:
+                continue
+            try:
+                writes.extend((plugin.name, w) for w in plugin.pre_bind(state, pod, node))
+            except StatusError as failed:
+                status = failed.status
+                if status.is_rejected:
+                    raise StatusError(status.by(plugin.name)) from failed
+                message = f'running PreBind plugin "{plugin.name}": {status.message}'
+                raise StatusError(fwk.error(message).by(plugin.name)) from failed
+        return writes
+
+    def run_bind(self, state: CycleState, pod: Pod, node: str) -> fwk.ApiWrite | None:
+        """The write of the first plugin that binds the pod; None when none does."""
+        for plugin in self.plugins.bind:
+            write = plugin.bind(state, pod, node)
+            if write is not None:
+                return write
+        return None
+
+    def run_post_bind(self, state: CycleState, pod: Pod, node: str) -> None:
+        """Tell every PostBind plugin."""
+        for plugin in self.plugins.post_bind:
+            plugin.post_bind(state, pod, node)
+
+
+MAX_PERMIT_TIMEOUT = 15 * 60 * 1_000_000_000
+
+
+def total_scores(scores: Sequence[PluginScores], count: int) -> list[int]:
+    """Weighted sum per node."""
+    totals = [0] * count
+    for each in scores:
+        weight = each.weight
+        totals = [total + score * weight for total, score in zip(totals, each.final)]
+    return totals
+
+
+def check_scores(plugin: str, scores: Sequence[int]) -> None:
+    """Raise StatusError when a score is out of range."""
+    for score in scores:
+        if not fwk.MIN_NODE_SCORE <= score <= fwk.MAX_NODE_SCORE:
+            message = (
+                f'plugin "{plugin}" returns an invalid score {score}, it should in the range of '
+                f"[{fwk.MIN_NODE_SCORE}, {fwk.MAX_NODE_SCORE}] after normalizing"
+            )
+            raise StatusError(fwk.error(message).by(plugin))
+
+
+def normalize_failed(plugin: str, status: Status) -> NoReturn:
+    """Raise what a failed normaliser ends the cycle with."""
+    message = f'plugin "{plugin}" failed with: {status.message}'
+    raise StatusError(fwk.error(message).by(plugin))
+
+
+def nominating_of(result: fwk.PostFilterResult | None) -> NominatingInfo | None:
+    """The nomination in a PostFilter's result."""
+    return None if result is None else result.nominating
+
+
+def _registrations(plugin: fwk.Plugin) -> list[ev.ClusterEventWithHint]:
+    if isinstance(plugin, fwk.EnqueueExtensions):
+        return plugin.events_to_register()
+    rejects = (
+        fwk.PreEnqueuePlugin,
+        fwk.PreFilterPlugin,
+        fwk.FilterPlugin,
+        fwk.ReservePlugin,
+        fwk.PermitPlugin,
+    )
+    if isinstance(plugin, rejects):
+        return [
+            ev.ClusterEventWithHint(ev.ClusterEvent(resource, ev.ALL))
+            for resource in ev.ALL_RESOURCES
+        ]
+    return []
+
+
+def _empty_intersection(restricting: Mapping[str, None]) -> Status:
+    plugins = sorted(restricting)
+    if len(plugins) == 1:
+        return fwk.unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}")
+    listed = " ".join(plugins)
+    return fwk.unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
+
+
+def _running(what: str, plugin: str, status: Status) -> Status:
+    return fwk.error(f'running {what} plugin "{plugin}": {status.message}').by(plugin)

@@ -1,0 +1,76 @@
+"""What the scheduler reads besides its cache: one lister per kind, keyed by namespace and name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+import attrs
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Lister(Protocol[T_co]):
+    """A read-only store of typed views. Cluster-scoped objects have the namespace ""."""
+
+    def get(self, namespace: str, name: str) -> T_co | None:
+        """The object, or None."""
+
+    def list(self) -> Iterable[T_co]:
+        """All objects, in a stable order."""
+
+
+class MemoryLister(Generic[T]):
+    """A lister over a dict, in insertion order."""
+
+    __slots__ = ("_objects",)
+
+    def __init__(self, objects: Iterable[T] = ()) -> None:
+        self._objects: dict[tuple[str, str], T] = {}
+        for each in objects:
+            self.put(each)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """The object, or None."""
+        return self._objects.get((namespace, name))
+
+    def list(self) -> Iterable[T]:
+        """All objects in insertion order."""
+        return self._objects.values()
+
+    def put(self, obj: T) -> None:
+        """Add or replace an object."""
+        metadata: Any = obj.metadata  # type: ignore[attr-defined]
+        self._objects[metadata.namespace, metadata.name] = obj
+
+    def remove(self, namespace: str, name: str) -> T | None:
+        """Drop an object; None when absent."""
+        return self._objects.pop((namespace, name), None)
+
+
+@attrs.define
+class Listers:
+    """Every lister a plugin may ask for; what is not given is empty."""
+
+    pods: Lister[Any] = attrs.Factory(MemoryLister)
+    nodes: Lister[Any] = attrs.Factory(MemoryLister)
+    namespaces: Lister[Any] = attrs.Factory(MemoryLister)
+    persistent_volume_claims: Lister[Any] = attrs.Factory(MemoryLister)
+    persistent_volumes: Lister[Any] = attrs.Factory(MemoryLister)
+    storage_classes: Lister[Any] = attrs.Factory(MemoryLister)
+    csi_nodes: Lister[Any] = attrs.Factory(MemoryLister)
+    csi_drivers: Lister[Any] = attrs.Factory(MemoryLister)
+    csi_storage_capacities: Lister[Any] = attrs.Factory(MemoryLister)
+    volume_attachments: Lister[Any] = attrs.Factory(MemoryLister)
+    services: Lister[Any] = attrs.Factory(MemoryLister)
+    replication_controllers: Lister[Any] = attrs.Factory(MemoryLister)
+    replica_sets: Lister[Any] = attrs.Factory(MemoryLister)
+    stateful_sets: Lister[Any] = attrs.Factory(MemoryLister)
+    pod_disruption_budgets: Lister[Any] = attrs.Factory(MemoryLister)

@@ -1,0 +1,85 @@
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources are used evenly.
+
+Upstream: `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+from controlplane.scheduler.framework.args import NodeResourcesBalancedAllocationArgs
+from controlplane.scheduler.framework.columnar import NodeLocalScore
+from controlplane.scheduler.framework.interface import (
+    SKIP,
+    PreScorePlugin,
+    Status,
+)
+from controlplane.scheduler.framework.scores import divide
+from controlplane.scheduler.plugins import names
+from controlplane.scheduler.plugins.resource_allocation import (
+    balance,
+    node_vectors,
+    request_amounts,
+)
+from controlplane.scheduler.resources import pod_requests
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.columns import Columns
+    from controlplane.scheduler.framework.columnar import Scores
+    from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.snapshot import Snapshot
+
+_KEY = "PreScoreNodeResourcesBalancedAllocation"
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
+    """Rates by how the pod changes the balance between resources: 50..100, 75 for no change."""
+
+    name = names.NODE_RESOURCES_BALANCED_ALLOCATION
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+        self.args = args
+
+    def score_requests(self, pod: Pod) -> list[int]:
+        """Plain requests of the scored resources, without defaults."""
+        return request_amounts(pod_requests(pod, use_status=True), self.args.resources)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+        """Add up the requests; a pod without any changes no balance."""
+        amounts = self.score_requests(pod)
+        if not any(amounts):
+            return SKIP
+        state.write(_KEY, amounts)
+        return None
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """Points by the change of balance."""
+        return self.score_amounts(state.data[_KEY], node)
+
+    def score_amounts(self, amounts: Sequence[int], node: NodeInfo) -> int:
+        """Points of a node for a pod that requests `amounts`."""
+        requested, before, allocatable = node_vectors(
+            node, self.args.resources, amounts, plain=True
+        )
+        gain = balance(requested, allocatable) - balance(before, allocatable)
+        return 50 + divide(50 + gain, 2)
+
+    def score_key(self, state: CycleState, pod: Pod) -> Hashable:
+        """What the pod requests."""
+        return tuple(state.data[_KEY])
+
+    def score_all(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
+    ) -> Scores:
+        """Points of all nodes at once."""
+        from controlplane.scheduler.plugins.allocation_columns import balance_scores
+
+        return balance_scores(self.args.resources, state.data[_KEY], snapshot, columns)
+
+    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+        """Requests of the pod."""
+        requests = pod_requests(pod)
+        return (("Requests", tuple(sorted((name, str(q)) for name, q in requests.items()))),)

@@ -1,0 +1,229 @@
+"""DefaultPreemption: make room for a pod by removing less important ones.
+
+Upstream: `pkg/scheduler/framework/plugins/defaultpreemption`, `pkg/scheduler/framework/preemption`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from controlplane.scheduler import events as ev
+from controlplane.scheduler.framework.args import DefaultPreemptionArgs
+from controlplane.scheduler.framework.fit_error import Diagnosis, fit_error_message
+from controlplane.scheduler.framework.handle import Handle
+from controlplane.scheduler.framework.interface import (
+    Code,
+    EnqueueExtensions,
+    FrameworkAware,
+    NodeToStatus,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+    Status,
+    error,
+    unresolvable,
+    unschedulable,
+)
+from controlplane.scheduler.plugins import names
+from controlplane.scheduler.plugins.preemption import (
+    NO_VICTIMS,
+    Candidate,
+    DryRun,
+    LowestPriorities,
+    SameStatuses,
+    dry_run,
+    select_candidate,
+)
+from controlplane.scheduler.plugins.preemption_task import PreemptionTask
+from controlplane.scheduler.queue.nominator import CLEAR_NOMINATION, NominatingInfo
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.node_info import NodeInfo
+
+NEVER = "not eligible due to preemptionPolicy=Never."
+TERMINATING = "not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+WAITING = "waiting for the preemption for this pod to be finished"
+_PREFIX = "preemption: "
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, FrameworkAware):
+    """Finds the least harmful set of victims; evicting them is left to the caller."""
+
+    name = names.DEFAULT_PREEMPTION
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        self.args = args
+        self._handle = handle
+        self._async = handle.feature("SchedulerAsyncPreemption")
+        self._lowest = LowestPriorities()
+        self.attempts = 0
+        """preemption_attempts_total."""
+        self.preempting: dict[str, None] = {}
+        """UIDs of pods whose victims are being evicted."""
+        self.last_victims: dict[str, tuple[str, str]] = {}
+        """Preemptor UID -> (namespace, name) of the victim whose eviction comes last."""
+
+    # -- queue ---------------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Hold the pod while its victims are being evicted."""
+        if not self._async or not self.is_running(pod):
+            return None
+        return unresolvable(WAITING).by(self.name)
+
+    def is_running(self, pod: Pod) -> bool:
+        """Whether evictions for the pod are under way.
+
+        Once the last victim is gone or terminating it is not, so that its delete event is not
+        missed (issue 134249).
+        """
+        if pod.uid not in self.preempting:
+            return False
+        last = self.last_victims.get(pod.uid)
+        if last is None:
+            return True
+        victim = self._handle.listers.pods.get(*last)
+        return victim is not None and victim.metadata.deletion_timestamp is None
+
+    def events_to_register(self) -> list[ev.ClusterEventWithHint]:
+        """Only so that a gated preemptor is looked at when a pod goes."""
+        event = ev.ClusterEvent(ev.POD, ev.DELETE)
+        return [ev.ClusterEventWithHint(event, lambda _pod, _old, _new: ev.Hint.SKIP)]
+
+    # -- post filter ---------------------------------------------------------------------------
+
+    def post_filter(
+        self, state: CycleState, pod: Pod, statuses: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        """Choose victims on one node; on success the pod is nominated to it."""
+        self.attempts += 1
+        result, status = self._preempt(state, pod, statuses)
+        if status is not None and status.message:
+            status = Status(status.code, (_PREFIX + status.message,), status.plugin)
+        return result, status
+
+    def _preempt(
+        self, state: CycleState, pod: Pod, statuses: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        # By name: a recreated pod stands in for the one that failed (D2).
+        preemptor: Pod | None = self._handle.listers.pods.get(pod.namespace, pod.name)
+        if preemptor is None:
+            return None, error(f'pod "{pod.name}" not found')
+        eligible, why = self.is_eligible(preemptor, statuses)
+        if not eligible:
+            return None, unschedulable(why)
+        snapshot = self._handle.snapshot
+        if not len(snapshot):
+            return None, error("no nodes available")
+        found = self.find_candidates(state, preemptor, statuses)
+        if not found.candidates:
+            if found.errors:
+                return None, error(found.errors[0])
+            found.statuses.absent = unresolvable(NOT_HELPFUL)
+            message = fit_error_message(len(snapshot), Diagnosis(found.statuses))
+            return PostFilterResult(CLEAR_NOMINATION), unschedulable(message)
+        best = select_candidate(found.candidates, state.now, self._handle.choose_order)
+        self._prepare(best, preemptor)
+        nominating = NominatingInfo(override=True, nominated_node_name=best.node_name)
+        return PostFilterResult(nominating), None
+
+    def is_eligible(self, pod: Pod, statuses: NodeToStatus) -> tuple[bool, str]:
+        """Whether the pod may preempt now, and why not."""
+        if pod.spec.preemption_policy == "Never":
+            return False, NEVER
+        nominated = pod.status.nominated_node_name
+        if not nominated:
+            return True, ""
+        if statuses.get(nominated).code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return True, ""
+        node = self._handle.snapshot.get(nominated)
+        priority = pod.spec.priority or 0
+        for info in () if node is None else node.pods:
+            if (info.pod.spec.priority or 0) < priority and _terminates_by_preemption(info.pod):
+                return False, TERMINATING
+        return True, ""
+
+    def potential_nodes(self, statuses: NodeToStatus) -> list[NodeInfo]:
+        """Nodes where removing pods may help, in the order of the snapshot."""
+        codes = dict.fromkeys(statuses.with_code(Code.UNSCHEDULABLE))
+        every_other = statuses.absent.code == Code.UNSCHEDULABLE
+        nodes = [
+            info
+            for info in self._handle.snapshot.node_info_list
+            if info.name in codes or (every_other and info.name not in statuses.statuses)
+        ]
+        return self._handle.choose_order("scheduler.preemption.nodes", nodes)
+
+    def find_candidates(self, state: CycleState, pod: Pod, statuses: NodeToStatus) -> DryRun:
+        """Try preemption on potential nodes, from an offset that upstream draws at random."""
+        lowest = self._lowest.anywhere(self._handle.snapshot)
+        if lowest >= (pod.spec.priority or 0) and statuses.absent.code != Code.UNSCHEDULABLE:
+            # Nobody to preempt anywhere: every potential node would say the same.
+            count = statuses.count_code(Code.UNSCHEDULABLE)
+            return DryRun(statuses=SameStatuses(NO_VICTIMS, count))
+        nodes = self.potential_nodes(statuses)
+        if not nodes:
+            return DryRun()
+        offset = self._handle.choose_offset("scheduler.preemption.offset", len(nodes))
+        return self.dry_run(state, pod, nodes, offset, self.candidates_wanted(len(nodes)))
+
+    def dry_run(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], offset: int, wanted: int
+    ) -> DryRun:
+        """Victims per node, from `offset` on, until enough candidates are found."""
+        budgets = list(self._handle.listers.pod_disruption_budgets.list())
+        return dry_run(self.framework, state, pod, nodes, budgets, offset, wanted)
+
+    def candidates_wanted(self, nodes: int) -> int:
+        """How many candidates end the search."""
+        wanted = nodes * self.args.min_candidate_nodes_percentage // 100
+        return min(max(wanted, self.args.min_candidate_nodes_absolute), nodes)
+
+    # -- eviction ------------------------------------------------------------------------------
+
+    def _prepare(self, best: Candidate, preemptor: Pod) -> None:
+        victims = best.victims
+        if self._async:
+            victims = [pod for pod in victims if pod.metadata.deletion_timestamp is None]
+            if not victims:
+                return
+            self.preempting[preemptor.uid] = None
+        nominated = [
+            info.pod
+            for info in self._handle.nominated_pods(best.node_name)
+            if (info.pod.spec.priority or 0) < (preemptor.spec.priority or 0)
+        ]
+        self._handle.preemptions.append(
+            PreemptionTask(preemptor, best.node_name, tuple(victims), tuple(nominated))
+        )
+
+    def evict_last(self, task: PreemptionTask) -> None:
+        """The eviction of the task's last victim begins."""
+        last = task.victims[-1]
+        self.last_victims[task.preemptor.uid] = (last.namespace, last.name)
+
+    def finish(self, task: PreemptionTask) -> None:
+        """All evictions were requested, or one failed (then activate the preemptor)."""
+        self.preempting.pop(task.preemptor.uid, None)
+        self.last_victims.pop(task.preemptor.uid, None)
+
+
+def _terminates_by_preemption(pod: Pod) -> bool:
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    return any(
+        condition.type == "DisruptionTarget"
+        and condition.status == "True"
+        and condition.reason == PREEMPTION_BY_SCHEDULER
+        for condition in pod.status.conditions
+    )
+
+
+def preemption_plugin(plugins: Sequence[Any]) -> DefaultPreemption | None:
+    """The DefaultPreemption among some plugins."""
+    return next((p for p in plugins if isinstance(p, DefaultPreemption)), None)

@@ -1,0 +1,59 @@
+"""NodeName: a pod that names its node fits only there.
+
+Upstream: `pkg/scheduler/framework/plugins/nodename/node_name.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+from controlplane.scheduler import events as ev
+from controlplane.scheduler.framework.columnar import NodeLocalFilter, StatusTable
+from controlplane.scheduler.framework.interface import (
+    EnqueueExtensions,
+    Status,
+    unresolvable,
+)
+from controlplane.scheduler.plugins import names
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.columns import Columns
+    from controlplane.scheduler.framework.columnar import StatusIds
+    from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.snapshot import Snapshot
+
+_MISMATCH = unresolvable("node(s) didn't match the requested node name").by(names.NODE_NAME)
+
+
+class NodeName(NodeLocalFilter, EnqueueExtensions):
+    """Compares spec.nodeName, when set, with the node."""
+
+    name = names.NODE_NAME
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """Refuse other nodes than the requested one."""
+        wanted = pod.spec.node_name
+        return None if not wanted or wanted == node.name else _MISMATCH
+
+    def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
+        """The requested node."""
+        return pod.spec.node_name
+
+    def filter_all(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+    ) -> StatusIds | None:
+        """All nodes at once."""
+        if not pod.spec.node_name:
+            return None
+        return super().filter_all(state, pod, snapshot, columns, table)
+
+    def events_to_register(self) -> list[ev.ClusterEventWithHint]:
+        """A new node may be the one."""
+        return [ev.ClusterEventWithHint(ev.NODE_ADD)]
+
+    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+        """The requested node."""
+        return (("NodeName", pod.spec.node_name),)

@@ -1,0 +1,78 @@
+"""NodePorts: the host ports a pod wants must be free.
+
+Upstream: `pkg/scheduler/framework/plugins/nodeports/node_ports.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from controlplane.scheduler import events as ev
+from controlplane.scheduler.framework.columnar import NodeLocalFilter
+from controlplane.scheduler.framework.interface import (
+    SKIP,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    Status,
+    unschedulable,
+)
+from controlplane.scheduler.host_ports import HostPorts, Port, pod_host_ports
+from controlplane.scheduler.plugins import names
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.node_info import NodeInfo
+
+_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports").by(
+    names.NODE_PORTS
+)
+_KEY = "PreFilterNodePorts"
+
+
+class NodePorts(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
+    """Looks for conflicts between the pod's host ports and those in use on the node."""
+
+    name = names.NODE_PORTS
+
+    def pre_filter(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> tuple[PreFilterResult | None, Status | None]:
+        """Collect the wanted ports; without any there is nothing to do."""
+        wanted = list(pod_host_ports(pod))
+        if not wanted:
+            return None, SKIP
+        state.write(_KEY, wanted)
+        return None, None
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """Refuse a node where a wanted port is taken."""
+        wanted: list[Port] = state.data[_KEY]
+        return _TAKEN if any(node.used_ports.conflicts(*port) for port in wanted) else None
+
+    def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
+        """The wanted ports."""
+        return tuple(state.data[_KEY])
+
+    def events_to_register(self) -> list[ev.ClusterEventWithHint]:
+        """A pod with one of the ports goes, or a node comes."""
+        return [
+            ev.ClusterEventWithHint(ev.ClusterEvent(ev.POD, ev.DELETE), _pod_deleted),
+            ev.ClusterEventWithHint(ev.NODE_ADD),
+        ]
+
+    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+        """The set of port numbers (protocol and address are left out, as upstream does)."""
+        return (("NodePorts", tuple(sorted({port for _, _, port in pod_host_ports(pod)}))),)
+
+
+def _pod_deleted(pod: Pod, old: Any, _new: Any) -> ev.Hint:
+    if not old.spec.node_name and not old.status.nominated_node_name:
+        return ev.Hint.SKIP
+    used = HostPorts()
+    for port in pod_host_ports(old):
+        used.add(*port)
+    conflict = any(used.conflicts(*port) for port in pod_host_ports(pod))
+    return ev.Hint.QUEUE if conflict else ev.Hint.SKIP

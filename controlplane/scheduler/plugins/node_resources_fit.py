@@ -1,0 +1,293 @@
+"""NodeResourcesFit: a node must have room for what a pod requests.
+
+Upstream: `pkg/scheduler/framework/plugins/noderesources/fit.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from controlplane.scheduler import events as ev
+from controlplane.scheduler.framework.args import NodeResourcesFitArgs
+from controlplane.scheduler.framework.columnar import (
+    NodeLocalFilter,
+    NodeLocalScore,
+    StatusTable,
+)
+from controlplane.scheduler.framework.handle import Handle
+from controlplane.scheduler.framework.interface import (
+    Code,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Status,
+)
+from controlplane.scheduler.node_info import NodeInfo
+from controlplane.scheduler.plugins import names
+from controlplane.scheduler.plugins.resource_allocation import (
+    make_scorer,
+    node_vectors,
+    request_amounts,
+)
+from controlplane.scheduler.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    Resource,
+    is_extended_resource,
+    is_scalar_resource,
+    missing_defaults,
+    pod_requests,
+)
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.columns import Columns
+    from controlplane.scheduler.framework.columnar import Scores, StatusIds
+    from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.snapshot import Snapshot
+
+FILTER_KEY = "PreFilterNodeResourcesFit"
+_FEW_REASONS = 12
+"""Up to so many bits, combinations are counted in an array instead of sorted."""
+_SCORE_KEY = "PreScoreNodeResourcesFit"
+IMPLICIT_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+def requested_by(pod: Pod) -> Resource:
+    """What the incoming pod asks for; its status plays no part."""
+    return Resource.from_requests(pod_requests(pod))
+
+
+class NodeResourcesFit(
+    PreFilterPlugin, NodeLocalFilter, PreScorePlugin, NodeLocalScore, EnqueueExtensions
+):
+    """Refuses nodes without room; rates the others by how full they would be."""
+
+    name = names.NODE_RESOURCES_FIT
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        self.args = args
+        self._extended_by_dra = handle.feature("DRAExtendedResource")
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._scorer = make_scorer(args)
+
+    def pre_filter(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> tuple[PreFilterResult | None, Status | None]:
+        """Add up what the pod requests."""
+        state.write(FILTER_KEY, requested_by(pod))
+        return None, None
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """Refuse a node that lacks anything, and say everything it lacks."""
+        request: Resource = state.data[FILTER_KEY]
+        lacking = self.lacking(request, node)
+        if not lacking:
+            return None
+        return _refusal(lacking)
+
+    def counts(self, name: str) -> bool:
+        """Whether a scalar resource is checked here (some may be left to an extender)."""
+        if not (self._ignored or self._ignored_groups) or not is_extended_resource(name):
+            return True
+        return name not in self._ignored and name.partition("/")[0] not in self._ignored_groups
+
+    def lacking(
+        self, request: Resource, node: NodeInfo, *, ignore: bool = True
+    ) -> list[tuple[str, bool]]:
+        """(reason, whether the node can never satisfy it) for everything that does not fit."""
+        out: list[tuple[str, bool]] = []
+        allocatable, used = node.allocatable, node.requested
+        if len(node.pods) + 1 > allocatable.allowed_pod_number:
+            out.append(("Too many pods", False))
+        cpu, memory, storage = request.milli_cpu, request.memory, request.ephemeral_storage
+        if cpu > 0 and cpu > allocatable.milli_cpu - used.milli_cpu:
+            out.append(("Insufficient cpu", cpu > allocatable.milli_cpu))
+        if memory > 0 and memory > allocatable.memory - used.memory:
+            out.append(("Insufficient memory", memory > allocatable.memory))
+        if storage > 0 and storage > allocatable.ephemeral_storage - used.ephemeral_storage:
+            out.append(("Insufficient ephemeral-storage", storage > allocatable.ephemeral_storage))
+        # Upstream walks a map here; names in order are the canonical choice.
+        for name in sorted(request.scalars):
+            amount = request.scalars[name]
+            if amount == 0 or (ignore and not self.counts(name)):
+                continue
+            capacity = allocatable.scalars.get(name, 0)
+            if amount > capacity - used.scalars.get(name, 0):
+                out.append((f"Insufficient {name}", amount > capacity))
+        return out
+
+    def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
+        """What the pod requests."""
+        request: Resource = state.data[FILTER_KEY]
+        scalars = tuple(sorted(request.scalars.items())) if request.scalars else ()
+        return request.milli_cpu, request.memory, request.ephemeral_storage, scalars
+
+    def filter_all(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+    ) -> StatusIds | None:
+        """Compare columns; each distinct combination of lacking resources is one status."""
+        import numpy as np
+
+        request: Resource = state.data[FILTER_KEY]
+        checks = [
+            ("Insufficient cpu", request.milli_cpu, columns.alloc_cpu, columns.used_cpu),
+            ("Insufficient memory", request.memory, columns.alloc_memory, columns.used_memory),
+            (
+                "Insufficient ephemeral-storage",
+                request.ephemeral_storage,
+                columns.alloc_storage,
+                columns.used_storage,
+            ),
+        ]
+        for name in sorted(request.scalars):
+            if self.counts(name):
+                amounts = columns.scalar(snapshot, name)
+                checks.append((f"Insufficient {name}", request.scalars[name], *amounts))
+        reasons: list[tuple[str, bool]] = [("Too many pods", False)]
+        lacking = (columns.pod_count + 1 > columns.alloc_pods).astype(np.int64)
+        for reason, amount, capacity, used in checks:
+            if amount <= 0:
+                continue
+            short = amount > capacity - used
+            if not short.any():
+                continue
+            never = amount > capacity
+            bit = len(reasons)
+            reasons += [(reason, False), (reason, True)]
+            lacking |= (short & ~never).astype(np.int64) << bit
+            lacking |= (short & never).astype(np.int64) << (bit + 1)
+        if not lacking.any():
+            return None
+        if len(reasons) <= _FEW_REASONS:
+            kinds, index = np.flatnonzero(np.bincount(lacking)), lacking
+            numbers = np.zeros(1 << len(reasons), np.int32)
+        else:
+            kinds, index = np.unique(lacking, return_inverse=True)
+            numbers = np.zeros(len(kinds), np.int32)
+        for i, kind in enumerate(kinds.tolist()):
+            said = _refusal([r for bit, r in enumerate(reasons) if kind >> bit & 1])
+            numbers[kind if index is lacking else i] = table.id_of(said)
+        return numbers[index]
+
+    # -- score ---------------------------------------------------------------------------------
+
+    def score_requests(self, pod: Pod) -> list[int]:
+        """Requests of the scored resources, with defaults for containers that have none.
+
+        Pod-level requests are not looked at here: so does upstream (1.36).
+        """
+        requests = pod_requests(pod, pod_level=False, non_missing=missing_defaults({}, False))
+        return request_amounts(requests, self.args.resources)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+        """Add up what the pod counts for."""
+        state.write(_SCORE_KEY, self.score_requests(pod))
+        return None
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """Points by the scoring strategy."""
+        return self.score_amounts(state.data[_SCORE_KEY], node)
+
+    def score_amounts(self, amounts: Sequence[int], node: NodeInfo) -> int:
+        """Points of a node for a pod that counts for `amounts`."""
+        requested, _, allocatable = node_vectors(node, self.args.resources, amounts, plain=False)
+        return self._scorer(requested, allocatable)
+
+    def score_key(self, state: CycleState, pod: Pod) -> Hashable:
+        """What the pod counts for."""
+        return tuple(state.data[_SCORE_KEY])
+
+    def score_all(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
+    ) -> Scores:
+        """Points of all nodes at once."""
+        from controlplane.scheduler.plugins.allocation_columns import fit_scores
+
+        return fit_scores(self.args, state.data[_SCORE_KEY], snapshot, columns)
+
+    # -- hints ---------------------------------------------------------------------------------
+
+    def events_to_register(self) -> list[ev.ClusterEventWithHint]:
+        """A pod goes or shrinks; a node comes or grows; a device class offers the resource."""
+        out = [
+            ev.ClusterEventWithHint(
+                ev.ClusterEvent(ev.POD, ev.DELETE | ev.UPDATE_POD_SCALE_DOWN), _pod_changed
+            ),
+            ev.ClusterEventWithHint(
+                ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_ALLOCATABLE), self._node_changed
+            ),
+        ]
+        if self._extended_by_dra:
+            out.append(
+                ev.ClusterEventWithHint(
+                    ev.ClusterEvent(ev.DEVICE_CLASS, ev.ADD | ev.UPDATE), _device_class_changed
+                )
+            )
+        return out
+
+    def _node_changed(self, pod: Pod, old: Any, new: Any) -> ev.Hint:
+        request = requested_by(pod)
+        empty = NodeInfo()
+        empty.set_node(new)
+        if self.lacking(request, empty, ignore=False):
+            return ev.Hint.SKIP
+        if old is None or _grew(request, Resource.from_requests(old.status.allocatable), empty):
+            return ev.Hint.QUEUE
+        return ev.Hint.SKIP
+
+    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+        """Requests of the pod."""
+        requests = pod_requests(pod)
+        return (("Requests", tuple(sorted((name, str(q)) for name, q in requests.items()))),)
+
+
+def _refusal(lacking: Sequence[tuple[str, bool]]) -> Status | None:
+    if not lacking:
+        return None
+    never = any(never for _, never in lacking)
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if never else Code.UNSCHEDULABLE
+    return Status(code, tuple(reason for reason, _ in lacking), names.NODE_RESOURCES_FIT)
+
+
+def _grew(request: Resource, before: Resource, now: NodeInfo) -> bool:
+    after = now.allocatable
+    if after.allowed_pod_number > before.allowed_pod_number:
+        return True
+    wanted = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if request.get(name) > 0]
+    wanted += [name for name, amount in request.scalars.items() if amount != 0]
+    return any(after.get(name) > before.get(name) for name in wanted)
+
+
+def _pod_changed(pod: Pod, old: Any, new: Any) -> ev.Hint:
+    if new is None:
+        scheduled = old.spec.node_name or old.status.nominated_node_name
+        return ev.Hint.QUEUE if scheduled else ev.Hint.SKIP
+    if new.uid == pod.uid:
+        return ev.Hint.QUEUE
+    if not new.spec.node_name:
+        return ev.Hint.SKIP
+    before = Resource.from_requests(pod_requests(old, use_status=True))
+    after = Resource.from_requests(pod_requests(new, use_status=True))
+    for name, quantity in pod_requests(pod, use_status=True).items():
+        if quantity.is_zero():
+            continue
+        counted = name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
+        if counted and before.get(name) > after.get(name):
+            return ev.Hint.QUEUE
+    return ev.Hint.SKIP
+
+
+def _device_class_changed(pod: Pod, old: Any, new: Any) -> ev.Hint:
+    request = requested_by(pod)
+    now = (new.tree.get("spec") or {}).get("extendedResourceName") or ""
+    before = "" if old is None else (old.tree.get("spec") or {}).get("extendedResourceName") or ""
+    offered = [now] if now != before else []
+    if old is None:
+        offered.append(IMPLICIT_DEVICE_CLASS_PREFIX + new.name)
+    wanted = any(request.scalars.get(name, 0) != 0 for name in offered)
+    return ev.Hint.QUEUE if wanted else ev.Hint.SKIP

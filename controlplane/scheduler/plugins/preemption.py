@@ -1,0 +1,275 @@
+"""Which pods would have to go, on which node, and which node is the least bad.
+
+Upstream: `pkg/scheduler/framework/preemption/preemption.go`,
+`plugins/defaultpreemption/default_preemption.go` (SelectVictimsOnNode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from controlplane.api.labels import Selector, SelectorError, from_label_selector
+from controlplane.scheduler.framework.interface import (
+    Code,
+    NodeToStatus,
+    Status,
+    StatusError,
+    error,
+    unresolvable,
+)
+from controlplane.scheduler.plugins.importance import more_important, pod_start_time
+from controlplane.scheduler.snapshot import ChangeReader, Snapshot
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.api.policy import PodDisruptionBudget
+    from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.framework.pod_info import PodInfo
+    from controlplane.scheduler.framework.runtime import Framework
+    from controlplane.scheduler.node_info import NodeInfo
+
+NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
+
+
+@attrs.frozen
+class Candidate:
+    """A node that would fit the pod without the victims (most important first)."""
+
+    node_name: str
+    victims: list[Pod]
+    pdb_violations: int
+
+
+@attrs.define
+class DryRun:
+    """Candidates, and why other nodes are none."""
+
+    candidates: list[Candidate] = attrs.Factory(list)
+    statuses: NodeToStatus = attrs.Factory(NodeToStatus)
+    errors: list[str] = attrs.Factory(list)
+
+
+class SameStatuses(NodeToStatus):
+    """One status for a number of nodes nobody asks for by name."""
+
+    __slots__ = ("_count", "_status")
+
+    def __init__(self, status: Status, count: int) -> None:
+        super().__init__()
+        self._status = status
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def reason_counts(self) -> dict[str, int]:
+        """The reasons of the status, each as often as there are nodes."""
+        return dict.fromkeys(self._status.reasons, self._count) if self._count else {}
+
+
+class LowestPriorities:
+    """The lowest pod priority per node: below whom there is nobody to preempt."""
+
+    __slots__ = ("_lowest", "_reader")
+
+    def __init__(self) -> None:
+        self._reader = ChangeReader()
+        self._lowest: list[int] = []
+
+    def anywhere(self, snapshot: Snapshot) -> int:
+        """The lowest priority of any pod; very high without pods."""
+        infos = snapshot.node_info_list
+        rows = self._reader.changed(snapshot)
+        if rows is None:
+            self._lowest = [_lowest_priority(info) for info in infos]
+        else:
+            for row in rows:
+                self._lowest[row] = _lowest_priority(infos[row])
+        return min(self._lowest, default=_NOBODY)
+
+
+_NOBODY = 1 << 40
+
+
+def _lowest_priority(info: NodeInfo) -> int:
+    return min((each.pod.spec.priority or 0 for each in info.pods), default=_NOBODY)
+
+
+def dry_run(
+    framework: Framework,
+    state: CycleState,
+    pod: Pod,
+    nodes: Sequence[NodeInfo],
+    budgets: Sequence[PodDisruptionBudget],
+    offset: int,
+    wanted: int,
+) -> DryRun:
+    """Try preemption on copies of the nodes, from `offset` on.
+
+    Ends when a candidate without violated budgets exists and there are `wanted` candidates. Those
+    without violations come first in the result.
+    """
+    out = DryRun()
+    clean: list[Candidate] = []
+    violating: list[Candidate] = []
+    selectors = compile_budgets(budgets)
+    priority = pod.spec.priority or 0
+    for i in range(len(nodes)):
+        info = nodes[(offset + i) % len(nodes)]
+        if not any((each.pod.spec.priority or 0) < priority for each in info.pods):
+            out.statuses.set(info.name, NO_VICTIMS)
+            continue
+        node = info.clone()
+        try:
+            victims, violations = select_victims(framework, state.clone(), pod, node, selectors)
+        except StatusError as failed:
+            status = failed.status
+            if status.code == Code.ERROR:
+                out.errors.append(status.message)
+            out.statuses.set(info.name, status)
+            continue
+        if not victims:
+            status = error(f'expected at least one victim pod on node "{info.name}"')
+            out.errors.append(status.message)
+            out.statuses.set(info.name, status)
+            continue
+        kind = violating if violations else clean
+        if len(kind) < wanted:
+            kind.append(Candidate(info.name, victims, violations))
+        if clean and len(clean) + len(violating) >= wanted:
+            break
+    out.candidates = clean + violating
+    return out
+
+
+Budget = tuple[Any, Selector]
+"""A disruption budget with its selector."""
+
+
+def compile_budgets(budgets: Sequence[PodDisruptionBudget]) -> list[Budget]:
+    """Budgets that can match anything at all."""
+    out: list[Budget] = []
+    for budget in budgets:
+        try:
+            selector = from_label_selector(budget.spec.selector)
+        except SelectorError:
+            continue
+        if not selector.empty() and selector.selectable():
+            out.append((budget, selector))
+    return out
+
+
+def select_victims(
+    framework: Framework, state: CycleState, pod: Pod, node: NodeInfo, budgets: Sequence[Budget]
+) -> tuple[list[Pod], int]:
+    """Victims on `node` (a copy, changed here) and violated budgets. Raises StatusError."""
+    priority = pod.spec.priority or 0
+    potential = [info for info in node.pods if (info.pod.spec.priority or 0) < priority]
+    if not potential:
+        raise StatusError(NO_VICTIMS)
+
+    def remove(info: PodInfo) -> None:
+        node.remove_pod(info.pod)
+        _check(framework.run_remove_pod(state, pod, info, node))
+
+    def put_back(info: PodInfo) -> None:
+        node.add_pod(info)
+        _check(framework.run_add_pod(state, pod, info, node))
+
+    for info in potential:
+        remove(info)
+    _check(framework.run_filter_with_nominated_pods(state, pod, node))
+    order = by_importance(state.now)
+    potential.sort(key=order)
+    violating, clean = split_by_budgets(potential, budgets)
+    victims: list[PodInfo] = []
+    violations = 0
+    for group in (violating, clean):
+        for info in group:
+            put_back(info)
+            if framework.run_filter_with_nominated_pods(state, pod, node) is not None:
+                remove(info)
+                victims.append(info)
+                violations += group is violating
+    if violating and clean:
+        victims.sort(key=order)
+    return [info.pod for info in victims], violations
+
+
+def _check(status: Status | None) -> None:
+    if status is not None:
+        raise StatusError(status)
+
+
+def by_importance(now: int) -> Callable[[PodInfo], Any]:
+    """A sort key: most important first."""
+
+    def compare(a: PodInfo, b: PodInfo) -> int:
+        if more_important(a.pod, b.pod, now):
+            return -1
+        return 1 if more_important(b.pod, a.pod, now) else 0
+
+    return cmp_to_key(compare)
+
+
+def split_by_budgets(
+    infos: Sequence[PodInfo], budgets: Sequence[Budget]
+) -> tuple[list[PodInfo], list[PodInfo]]:
+    """(pods whose removal violates a budget, others), walking the pods in order."""
+    allowed = [budget.status.disruptions_allowed for budget, _ in budgets]
+    violating: list[PodInfo] = []
+    clean: list[PodInfo] = []
+    for info in infos:
+        pod = info.pod
+        violated = False
+        for i, (budget, selector) in enumerate(budgets):
+            if (
+                budget.namespace != pod.namespace
+                or not pod.labels
+                or not selector.matches(pod.labels)
+                or pod.name in budget.status.disrupted_pods
+            ):
+                continue
+            allowed[i] -= 1
+            violated = violated or allowed[i] < 0
+        (violating if violated else clean).append(info)
+    return violating, clean
+
+
+def best_candidates(candidates: Sequence[Candidate], now: int) -> list[Candidate]:
+    """Candidates that are equally good by every criterion."""
+    criteria: list[Callable[[Candidate], int]] = [
+        lambda c: c.pdb_violations,
+        lambda c: c.victims[0].spec.priority or 0,
+        lambda c: sum((pod.spec.priority or 0) + (1 << 31) for pod in c.victims),
+        lambda c: len(c.victims),
+        lambda c: -_earliest_start(c.victims, now),
+    ]
+    best = list(candidates)
+    for criterion in criteria:
+        if len(best) == 1:
+            break
+        lowest = min(map(criterion, best))
+        best = [each for each in best if criterion(each) == lowest]
+    return best
+
+
+def select_candidate(
+    candidates: Sequence[Candidate],
+    now: int,
+    choose_order: Callable[[str, list[Any]], list[Any]],
+) -> Candidate:
+    """The best candidate; what is still a tie upstream leaves to its maps."""
+    best = best_candidates(candidates, now)
+    chosen: Candidate = choose_order("scheduler.preemption.candidate", best)[0]
+    return chosen
+
+
+def _earliest_start(victims: Sequence[Pod], now: int) -> int:
+    """Earliest start among the victims of the highest priority."""
+    highest = max(pod.spec.priority or 0 for pod in victims)
+    return min(pod_start_time(p, now) for p in victims if (p.spec.priority or 0) == highest)

@@ -1,0 +1,61 @@
+"""What has to be done about the victims of a preemption, as writes for an actor.
+
+Upstream: `pkg/scheduler/framework/preemption/executor.go`. The order of an asynchronous task:
+clear the nominations of less important pods; evict all victims but the last (in any order); call
+`DefaultPreemption.evict_last`, evict the last; call `finish`; on any error activate the preemptor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from controlplane.scheduler.attempt import EventIntent, StatusPatch
+from controlplane.scheduler.failure import condition_patch
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+
+IN_MEMORY_SUFFIX = " (in kube-scheduler memory)."
+
+
+@attrs.frozen
+class PreemptionTask:
+    """Victims to evict on a node, most important first, and nominations to clear."""
+
+    preemptor: Pod
+    node_name: str
+    victims: tuple[Pod, ...]
+    nominated: tuple[Pod, ...]
+    """Less important pods nominated to the node."""
+
+
+def clear_nomination(pod: Pod) -> StatusPatch | None:
+    """The patch that takes the pod's nomination away; None when it has none."""
+    if not pod.status.nominated_node_name:
+        return None
+    return StatusPatch(pod.namespace, pod.name, {"status": {"nominatedNodeName": None}})
+
+
+def disruption_patch(victim: Pod, scheduler_name: str, now: int) -> StatusPatch | None:
+    """The patch that marks the victim before it is deleted; None when it is marked already."""
+    wanted = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": f"{scheduler_name}: preempting to accommodate a higher priority pod",
+    }
+    conditions: Any = (victim.tree.get("status") or {}).get("conditions") or []
+    change = condition_patch(conditions, wanted, victim.metadata.generation, now)
+    if not change:
+        return None
+    return StatusPatch(victim.namespace, victim.name, {"status": change})
+
+
+def preempted_event(victim: Pod, task: PreemptionTask, *, in_memory: bool = False) -> EventIntent:
+    """The event on the victim."""
+    note = f"Preempted by pod {task.preemptor.uid} on node {task.node_name}"
+    if in_memory:
+        note += IN_MEMORY_SUFFIX
+    return EventIntent(victim, "Normal", "Preempted", "Preempting", note)

@@ -1,0 +1,31 @@
+"""PrioritySort: higher priority first, then who has waited longer in the queue.
+
+Upstream: `pkg/scheduler/framework/plugins/queuesort/priority_sort.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.scheduler.framework.interface import QueueSortPlugin
+from controlplane.scheduler.plugins import names
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+
+
+def pod_priority(pod: Pod) -> int:
+    """The pod's priority, 0 when it has none."""
+    return pod.spec.priority or 0
+
+
+class PrioritySort(QueueSortPlugin):
+    """Orders by priority, then by time of entry into the queue."""
+
+    name = names.PRIORITY_SORT
+
+    def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+        """Whether `a` goes first."""
+        mine, theirs = a.pod_info.pod.spec.priority or 0, b.pod_info.pod.spec.priority or 0
+        return mine > theirs or (mine == theirs and a.timestamp < b.timestamp)

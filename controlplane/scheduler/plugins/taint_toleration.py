@@ -1,0 +1,163 @@
+"""TaintToleration: nodes repel pods that do not tolerate their taints.
+
+Upstream: `pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from controlplane.api.taints import PREFER_NO_SCHEDULE, tolerated, untolerated
+from controlplane.scheduler import events as ev
+from controlplane.scheduler.framework.columnar import (
+    NodeLocalFilter,
+    NodeLocalScore,
+    NormalizeRows,
+    StatusTable,
+)
+from controlplane.scheduler.framework.handle import Handle
+from controlplane.scheduler.framework.interface import (
+    EnqueueExtensions,
+    NormalizeScorePlugin,
+    PreScorePlugin,
+    Status,
+    unresolvable,
+)
+from controlplane.scheduler.framework.scores import default_normalize
+from controlplane.scheduler.plugins import names
+
+if TYPE_CHECKING:
+    from controlplane.api.constraints import Taint, Toleration
+    from controlplane.api.node import Node
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.columns import Columns
+    from controlplane.scheduler.framework.columnar import Scores, StatusIds
+    from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.snapshot import Snapshot
+
+_TAINTED = unresolvable("node(s) had untolerated taint(s)").by(names.TAINT_TOLERATION)
+_KEY = "PreScoreTaintToleration"
+
+
+class TaintToleration(
+    NodeLocalFilter,
+    PreScorePlugin,
+    NodeLocalScore,
+    NormalizeRows,
+    NormalizeScorePlugin,
+    EnqueueExtensions,
+):
+    """Refuses nodes with untolerated taints; prefers those with fewer soft ones."""
+
+    name = names.TAINT_TOLERATION
+
+    def __init__(self, handle: Handle) -> None:
+        self._comparison = handle.feature("TaintTolerationComparisonOperators")
+
+    def repels(self, node: Node, pod: Pod) -> bool:
+        """Whether a NoSchedule or NoExecute taint of the node is not tolerated."""
+        return self._untolerated(node.spec.taints, pod)
+
+    def _untolerated(self, taints: tuple[Taint, ...], pod: Pod) -> bool:
+        if not taints:
+            return False
+        found = untolerated(taints, pod.spec.tolerations, comparison=self._comparison)
+        return found is not None
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """Refuse a node with a hard taint the pod does not tolerate."""
+        assert node.node is not None
+        return _TAINTED if self.repels(node.node, pod) else None
+
+    def soft_tolerations(self, pod: Pod) -> tuple[Toleration, ...]:
+        """The pod's tolerations that concern PreferNoSchedule taints."""
+        return tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+
+    def soft_taints(self, taints: tuple[Taint, ...], tolerations: Sequence[Toleration]) -> int:
+        """How many PreferNoSchedule taints are not tolerated."""
+        return sum(
+            1
+            for taint in taints
+            if taint.effect == PREFER_NO_SCHEDULE
+            and not tolerated(tolerations, taint, comparison=self._comparison)
+        )
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+        """Keep the tolerations that matter here."""
+        state.write(_KEY, self.soft_tolerations(pod))
+        return None
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """Number of soft taints that repel the pod."""
+        assert node.node is not None
+        return self.soft_taints(node.node.spec.taints, state.data[_KEY])
+
+    def normalize(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: list[int]
+    ) -> Status | None:
+        """Fewer taints, more points."""
+        default_normalize(scores, reverse=True)
+        return None
+
+    def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
+        """The pod's tolerations."""
+        return pod.spec.tolerations
+
+    def filter_all(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+    ) -> StatusIds | None:
+        """Look at each distinct set of taints once."""
+        import numpy as np
+
+        number = table.id_of(_TAINTED)
+        ids = [number if self._untolerated(taints, pod) else 0 for taints in columns.taint_sets]
+        if not any(ids):
+            return None
+        return np.array(ids, np.int32)[columns.taint_class]
+
+    def score_key(self, state: CycleState, pod: Pod) -> Hashable:
+        """The tolerations that matter for scores."""
+        key: tuple[Toleration, ...] = state.data[_KEY]
+        return key
+
+    def score_all(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
+    ) -> Scores:
+        """Count for each distinct set of taints once."""
+        import numpy as np
+
+        tolerations = state.data[_KEY]
+        counts = [self.soft_taints(taints, tolerations) for taints in columns.taint_sets]
+        return np.array(counts, np.int64)[columns.taint_class]
+
+    def normalize_rows(self, state: CycleState, pod: Pod, rows: Scores, raw: Scores) -> Scores:
+        """Fewer taints, more points."""
+        largest = int(raw.max()) if len(raw) else 0
+        if largest == 0:
+            return raw + 100
+        return 100 - 100 * raw // largest
+
+    def events_to_register(self) -> list[ev.ClusterEventWithHint]:
+        """A node comes or changes its taints; the pod's tolerations change."""
+        return [
+            ev.ClusterEventWithHint(
+                ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_TAINT), self._node_changed
+            ),
+            ev.ClusterEventWithHint(
+                ev.ClusterEvent(ev.POD, ev.UPDATE_POD_TOLERATION), _toleration_changed
+            ),
+        ]
+
+    def _node_changed(self, pod: Pod, old: Any, new: Any) -> ev.Hint:
+        was_repelled = old is None or self.repels(old, pod)
+        return ev.Hint.QUEUE if was_repelled and not self.repels(new, pod) else ev.Hint.SKIP
+
+    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+        """The pod's tolerations."""
+        return (("Tolerations", pod.spec.tolerations),)
+
+
+def _toleration_changed(pod: Pod, _old: Any, new: Any) -> ev.Hint:
+    return ev.Hint.QUEUE if new.uid == pod.uid else ev.Hint.SKIP

@@ -1,0 +1,148 @@
+"""Pods ready for a cycle, and what happens to the cluster while popped pods are in flight.
+
+Upstream: `pkg/scheduler/backend/queue/active_queue.go`. Everything here is guarded by one lock
+there (activeQ.lock); `pop` and `done` take no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from controlplane.scheduler.events import POP_FROM_BACKOFF_Q, ClusterEvent
+from controlplane.scheduler.queue.backoff_queue import BackoffQueue
+from controlplane.scheduler.queue.heap import Heap
+from controlplane.scheduler.queue.ledger import Entry, Ledger
+from controlplane.scheduler.queue.metrics import QueueMetrics
+from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+
+POD_POPPED = "PodPopped"
+
+NOT_IN_FLIGHT = (
+    "in flight Pod isn't found in the scheduling queue. "
+    "If you see this error log, it's likely a bug in the scheduler"
+)
+
+
+class NotInFlightError(Exception):
+    """The ledger knows no marker for the pod; the text is upstream's log line."""
+
+
+class ActiveQueue:
+    """The active heap and the in-flight ledger."""
+
+    __slots__ = (
+        "backoff_q",
+        "closed",
+        "discarded",
+        "heap",
+        "hints_enabled",
+        "in_flight",
+        "ledger",
+        "metrics",
+        "pop_from_backoff",
+        "scheduling_cycle",
+    )
+
+    def __init__(
+        self,
+        less: Callable[[QueuedPodInfo, QueuedPodInfo], bool],
+        backoff_q: BackoffQueue,
+        metrics: QueueMetrics,
+        *,
+        hints_enabled: bool,
+        pop_from_backoff: bool,
+    ) -> None:
+        self.heap: Heap[QueuedPodInfo] = Heap(lambda info: info.key, less)
+        self.backoff_q = backoff_q
+        self.metrics = metrics
+        self.hints_enabled = hints_enabled
+        self.pop_from_backoff = pop_from_backoff
+        self.in_flight: dict[str, Entry] = {}
+        self.ledger = Ledger()
+        self.scheduling_cycle = 0
+        self.closed = False
+        self.discarded: list[str] = []
+        """Keys of popped pods that were thrown away because their UID was in flight."""
+
+    def can_pop(self) -> bool:
+        """Whether `pop` would find something; the error-backoff heap never counts."""
+        return len(self.heap) > 0 or (self.pop_from_backoff and len(self.backoff_q.heap) > 0)
+
+    def add(self, info: QueuedPodInfo, event: str) -> None:
+        """Make the pod ready for a cycle."""
+        self.heap.push(info)
+        self.metrics.incoming("active", event)
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take the next pod and mark it in flight; None when nothing can be popped."""
+        while self.can_pop():
+            info = self.heap.pop()
+            if info is None:
+                info = self.backoff_q.pop()
+                if info is None:
+                    return None
+                self.metrics.incoming("active", POP_FROM_BACKOFF_Q)
+            info.attempts += 1
+            # The same pod in flight twice could never be taken out of the ledger again, so the
+            # second copy is dropped on purpose (kubernetes/kubernetes PR 127016).
+            if self.hints_enabled:
+                if info.uid in self.in_flight:
+                    self.discarded.append(info.key)
+                    continue
+                self.metrics.inflight(POD_POPPED, 1)
+                self.in_flight[info.uid] = self.ledger.push_pod(info.uid)
+            self.scheduling_cycle += 1
+            profile = info.pod.spec.scheduler_name
+            for plugin in info.rejector_plugins():
+                self.metrics.unschedulable(plugin, profile, -1)
+            return info
+        return None
+
+    def done(self, uid: str) -> None:
+        """The pod's cycle is over: forget it and every event nobody waits for any more."""
+        entry = self.in_flight.pop(uid, None)
+        if entry is None:
+            return
+        ledger = self.ledger
+        ledger.remove(entry)
+        while (front := ledger.front) is not None and front.event is not None:
+            ledger.remove(front)
+            self.metrics.inflight(front.event.label, -1)
+        self.metrics.inflight(POD_POPPED, -1)
+
+    def add_event(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Record an event for the pods in flight."""
+        self.ledger.push_event(event, old, new)
+        self.metrics.inflight(event.label, 1)
+
+    def add_event_if_any_in_flight(self, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """Record an event when at least one pod is in flight."""
+        if not self.in_flight:
+            return False
+        self.add_event(event, old, new)
+        return True
+
+    def add_events_if_in_flight(self, old: Pod, new: Pod, events: list[ClusterEvent]) -> bool:
+        """Record events of an update of a pod that is in flight itself."""
+        if new.uid not in self.in_flight:
+            return False
+        for event in events:
+            self.add_event(event, old, new)
+        return True
+
+    def events_for(self, uid: str) -> list[Entry]:
+        """Events that happened since the pod was popped; raises NotInFlightError."""
+        marker = self.in_flight.get(uid)
+        if marker is None:
+            raise NotInFlightError(NOT_IN_FLIGHT)
+        out: list[Entry] = []
+        entry = marker.next
+        while entry is not None:
+            if entry.event is not None:
+                out.append(entry)
+            entry = entry.next
+        return out

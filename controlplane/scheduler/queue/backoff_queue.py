@@ -1,0 +1,143 @@
+"""Pods serving backoff: one heap for rejected pods, one for pods that failed with an error.
+
+Upstream: `pkg/scheduler/backend/queue/backoff_queue.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controlplane.scheduler.queue.heap import Heap
+from controlplane.scheduler.queue.metrics import QueueMetrics
+from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+
+SECOND = 1_000_000_000
+NO_BACKOFF = -1
+"""Expiry of a pod that serves no backoff: before every real time."""
+
+DEFAULT_INITIAL_BACKOFF = 1 * SECOND
+DEFAULT_MAX_BACKOFF = 10 * SECOND
+
+Less = Callable[[QueuedPodInfo, QueuedPodInfo], bool]
+
+
+def backoff_duration(count: int, initial: int, maximum: int) -> int:
+    """Backoff in nanoseconds after `count` failures in a row: doubling, capped."""
+    if count == 0 or maximum == 0:
+        return 0
+    shift = count - 1
+    return maximum if initial > maximum >> shift else initial << shift
+
+
+class BackoffQueue:
+    """The two backoff heaps seen as one queue."""
+
+    __slots__ = (
+        "error_heap",
+        "heap",
+        "initial_backoff",
+        "max_backoff",
+        "metrics",
+        "window_aligned",
+    )
+
+    def __init__(
+        self,
+        less: Less,
+        metrics: QueueMetrics,
+        *,
+        initial_backoff: int = DEFAULT_INITIAL_BACKOFF,
+        max_backoff: int = DEFAULT_MAX_BACKOFF,
+        pop_from_backoff: bool = True,
+    ) -> None:
+        self.metrics = metrics
+        self.initial_backoff = initial_backoff
+        self.max_backoff = max_backoff
+        self.window_aligned = pop_from_backoff
+
+        def by_expiry(a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+            return self.expiration(a) < self.expiration(b)
+
+        def by_expiry_then_sort(a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+            ends_a, ends_b = self.expiration(a), self.expiration(b)
+            return less(a, b) if ends_a == ends_b else ends_a < ends_b
+
+        self.heap: Heap[QueuedPodInfo] = Heap(
+            _key, by_expiry_then_sort if pop_from_backoff else by_expiry
+        )
+        self.error_heap: Heap[QueuedPodInfo] = Heap(_key, by_expiry)
+
+    def __len__(self) -> int:
+        return len(self.heap) + len(self.error_heap)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.heap or key in self.error_heap
+
+    def get(self, key: str) -> QueuedPodInfo | None:
+        """The entry under `namespace/name`, or None."""
+        return self.heap.get(key) or self.error_heap.get(key)
+
+    def align(self, time: int) -> int:
+        """Round down to the ordering window (one second), when windows are in use."""
+        return time - time % SECOND if self.window_aligned else time
+
+    def expiration(self, info: QueuedPodInfo) -> int:
+        """When the backoff of `info` ends; computed once per attempt."""
+        if info.backoff_expiration is None:
+            count = info.consecutive_errors_count or info.unschedulable_count
+            duration = backoff_duration(count, self.initial_backoff, self.max_backoff)
+            if duration == 0:
+                return NO_BACKOFF
+            info.backoff_expiration = self.align(info.timestamp + duration)
+        return info.backoff_expiration
+
+    def is_backing_off(self, info: QueuedPodInfo, now: int) -> bool:
+        """Whether the pod still has to wait; a pod whose expiry is in this second has."""
+        return not self.expiration(info) < self.align(now)
+
+    def add(self, info: QueuedPodInfo, event: str) -> None:
+        """Put the pod in the heap that fits its last failure."""
+        home, other = self.heap, self.error_heap
+        if not info.has_rejectors:
+            home, other = other, home
+        home.push(info)
+        # Found in the other heap means that somebody added it twice; upstream logs an error
+        # and does not count it as incoming.
+        if other.remove(info.key) is None:
+            self.metrics.incoming("backoff", event)
+
+    def remove(self, key: str) -> QueuedPodInfo | None:
+        """Take the pod out of whichever heap holds it."""
+        from_heap = self.heap.remove(key)
+        from_errors = self.error_heap.remove(key)
+        return from_heap or from_errors
+
+    def fix(self, info: QueuedPodInfo) -> None:
+        """Restore the order after the entry's object was replaced."""
+        home = self.heap if info.key in self.heap else self.error_heap
+        home.push(info)
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take the first rejected pod, whatever is left of its backoff."""
+        return self.heap.pop()
+
+    def pop_completed(self, now: int) -> list[QueuedPodInfo]:
+        """Take every pod whose backoff is over, rejected pods first."""
+        out: list[QueuedPodInfo] = []
+        for heap in (self.heap, self.error_heap):
+            while (info := heap.peek()) is not None and not self.is_backing_off(info, now):
+                heap.pop()
+                out.append(info)
+        return out
+
+    def next_release(self) -> int | None:
+        """The earliest time at which `pop_completed` would return something; None when empty."""
+        times = [self.expiration(info) for h in (self.heap, self.error_heap) if (info := h.peek())]
+        if not times:
+            return None
+        earliest = min(times)
+        return earliest + SECOND - earliest % SECOND if self.window_aligned else earliest + 1
+
+
+def _key(info: QueuedPodInfo) -> str:
+    return info.key

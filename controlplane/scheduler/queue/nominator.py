@@ -1,0 +1,119 @@
+"""Which pods are expected on which node, before they are bound.
+
+Upstream: `pkg/scheduler/backend/queue/nominator.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from controlplane.scheduler.framework.pod_info import PodInfo
+from controlplane.scheduler.listers import Lister
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+
+
+@attrs.frozen
+class NominatingInfo:
+    """What to do with a pod's nomination: override it (possibly with nothing) or leave it."""
+
+    override: bool = False
+    nominated_node_name: str = ""
+
+
+CLEAR_NOMINATION = NominatingInfo(override=True, nominated_node_name="")
+
+
+@attrs.frozen
+class PodRef:
+    """Identity of a nominated pod."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class Nominator:
+    """Nominations by node (in order of arrival) and by pod UID."""
+
+    __slots__ = ("_find", "_pods", "by_node", "by_uid")
+
+    def __init__(self, pods: Lister[Pod], find: Callable[[str], PodInfo | None]) -> None:
+        self._pods = pods
+        self._find = find
+        self.by_node: dict[str, dict[str, PodRef]] = {}
+        """Node -> UID -> reference, in order of arrival."""
+        self.by_uid: dict[str, str] = {}
+
+    def add(self, pod: Pod, nominating: NominatingInfo | None) -> None:
+        """Record the nomination of `pod`: the given one, or else that of its status.
+
+        A nomination of a pod that the lister does not have, or has with a node, is dropped
+        (kubernetes/kubernetes issues 102339, 109236). The check compares no UID.
+        """
+        self.delete(pod.uid)
+        if nominating is not None and nominating.override:
+            node = nominating.nominated_node_name
+        else:
+            node = pod.status.nominated_node_name
+            if not node:
+                return
+        current = self._pods.get(pod.namespace, pod.name)
+        if current is None or current.spec.node_name:
+            return
+        self.by_uid[pod.uid] = node
+        refs = self.by_node.setdefault(node, {})
+        refs[pod.uid] = PodRef(pod.namespace, pod.name, pod.uid)
+
+    def delete(self, uid: str) -> None:
+        """Forget the nomination of the pod."""
+        node = self.by_uid.pop(uid, None)
+        if node is None:
+            return
+        refs = self.by_node[node]
+        del refs[uid]
+        if not refs:
+            del self.by_node[node]
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Follow an update of the object.
+
+        An update that carries no nomination often arrives just after one was made in memory;
+        the one in memory then stays.
+        """
+        nominating: NominatingInfo | None = None
+        if not old.status.nominated_node_name and not new.status.nominated_node_name:
+            node = self.by_uid.get(old.uid)
+            if node is not None:
+                nominating = NominatingInfo(override=True, nominated_node_name=node)
+        self.delete(old.uid)
+        self.add(new, nominating)
+
+    def pods_for_node(self, node: str) -> list[PodInfo]:
+        """Pods nominated to `node`; a pod in no queue is a stub without priority and requests."""
+        refs = self.by_node.get(node)
+        if not refs:
+            return []
+        out: list[PodInfo] = []
+        for ref in refs.values():
+            info = self._find(f"{ref.namespace}/{ref.name}")
+            if info is None:
+                info = PodInfo(_stub(ref))
+            out.append(info)
+        return out
+
+
+def _stub(ref: PodRef) -> Pod:
+    from controlplane.api.pod import Pod
+
+    return Pod.from_tree(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"namespace": ref.namespace, "name": ref.name, "uid": ref.uid},
+        }
+    )

@@ -1,0 +1,606 @@
+"""The scheduling queue: where a pod waits, and what moves it.
+
+Upstream: `pkg/scheduler/backend/queue/scheduling_queue.go`. Methods are single steps: each does
+what upstream does under its lock. `pop` and `done` need less than the others, so an actor may run
+them between the sub-steps of `add_unschedulable_if_not_present` (see `requeue_failed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from controlplane.scheduler import events as ev
+from controlplane.scheduler.event_diff import pod_update_events
+from controlplane.scheduler.framework.pod_info import PodInfo
+from controlplane.scheduler.listers import Lister
+from controlplane.scheduler.queue.active_queue import ActiveQueue, NotInFlightError
+from controlplane.scheduler.queue.backoff_queue import (
+    DEFAULT_INITIAL_BACKOFF,
+    DEFAULT_MAX_BACKOFF,
+    SECOND,
+    BackoffQueue,
+)
+from controlplane.scheduler.queue.metrics import QueueMetrics
+from controlplane.scheduler.queue.nominator import NominatingInfo, Nominator
+from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo, pod_key
+from controlplane.scheduler.queue.unschedulable_pods import UnschedulablePods
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.interface import PreEnqueuePlugin
+
+DEFAULT_MAX_IN_UNSCHEDULABLE_PODS = 300 * SECOND
+UNSCHEDULABLE_FLUSH_PERIOD = 30 * SECOND
+BACKOFF_FLUSH_PERIOD = 1 * SECOND
+
+
+class Strategy(IntEnum):
+    """How soon an event is worth another attempt."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+class AlreadyQueuedError(Exception):
+    """A failed pod cannot be put back because its key is in a queue already."""
+
+
+HintsOfEvent = tuple[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]]
+HintMap = Sequence[HintsOfEvent]
+"""Registered event patterns of one profile, each with (plugin, hint function)."""
+
+ChooseOrder = Callable[[str, list[QueuedPodInfo]], list[QueuedPodInfo]]
+
+
+def keep_order(_kind: str, infos: list[QueuedPodInfo]) -> list[QueuedPodInfo]:
+    """The canonical answer to an order that upstream leaves to its maps."""
+    return infos
+
+
+@attrs.frozen
+class QueueOptions:
+    """Durations in nanoseconds, and the switches of the queue."""
+
+    initial_backoff: int = DEFAULT_INITIAL_BACKOFF
+    max_backoff: int = DEFAULT_MAX_BACKOFF
+    max_in_unschedulable: int = DEFAULT_MAX_IN_UNSCHEDULABLE_PODS
+    hints_enabled: bool = True
+    pop_from_backoff: bool = True
+
+
+class PriorityQueue:
+    """Active heap, backoff heaps, unschedulable pool and nominator behind one interface."""
+
+    def __init__(
+        self,
+        less: Callable[[QueuedPodInfo, QueuedPodInfo], bool],
+        pods: Lister[Pod],
+        *,
+        hint_maps: Mapping[str, HintMap] | None = None,
+        pre_enqueue: Mapping[str, Sequence[PreEnqueuePlugin]] | None = None,
+        options: QueueOptions | None = None,
+        choose_order: ChooseOrder = keep_order,
+        signer: Callable[[Pod], Hashable | None] | None = None,
+    ) -> None:
+        self.options = options or QueueOptions()
+        self.metrics = QueueMetrics()
+        self.backoff_q = BackoffQueue(
+            less,
+            self.metrics,
+            initial_backoff=self.options.initial_backoff,
+            max_backoff=self.options.max_backoff,
+            pop_from_backoff=self.options.pop_from_backoff,
+        )
+        self.active_q = ActiveQueue(
+            less,
+            self.backoff_q,
+            self.metrics,
+            hints_enabled=self.options.hints_enabled,
+            pop_from_backoff=self.options.pop_from_backoff,
+        )
+        self.unschedulable = UnschedulablePods(self.metrics)
+        self.nominator = Nominator(pods, self._find_pod_info)
+        self.move_request_cycle = -1
+        self._pre_enqueue = dict(pre_enqueue or {})
+        self._hint_maps = dict(hint_maps or {})
+        self._choose_order = choose_order
+        self._signer = signer
+        self._plugin_events: dict[str, list[ev.ClusterEvent]] = {}
+        for hint_map in self._hint_maps.values():
+            for event, hints in hint_map:
+                for plugin, _ in hints:
+                    self._plugin_events.setdefault(plugin, []).append(event)
+        self._matching: dict[tuple[str, ev.ClusterEvent], list[tuple[str, ev.HintFn | None]]] = {}
+        self._interesting: dict[ev.ClusterEvent, bool] = {}
+        self._waking: dict[ev.ClusterEvent, dict[str, None]] = {}
+
+    # -- looking -------------------------------------------------------------------------------
+
+    @property
+    def scheduling_cycle(self) -> int:
+        """Number of pods popped so far."""
+        return self.active_q.scheduling_cycle
+
+    def can_pop(self) -> bool:
+        """Whether `pop` would return a pod now (or discard a duplicate)."""
+        return self.active_q.can_pop()
+
+    def pending_pods(self) -> dict[str, int]:
+        """The gauge pending_pods: pods per queue."""
+        gated = self.unschedulable.gated_count()
+        return {
+            "active": len(self.active_q.heap),
+            "backoff": len(self.backoff_q),
+            "unschedulable": len(self.unschedulable) - gated,
+            "gated": gated,
+        }
+
+    def in_flight_uids(self) -> list[str]:
+        """UIDs popped and not done, in the order in which they were popped."""
+        return list(self.active_q.in_flight)
+
+    def next_backoff_release(self) -> int | None:
+        """Earliest time at which `flush_backoff` would move a pod; None without backoff."""
+        return self.backoff_q.next_release()
+
+    def next_unschedulable_timeout(self) -> int | None:
+        """Earliest time at which `flush_unschedulable` finds a pod; None with an empty pool."""
+        times = [info.timestamp for info in self.unschedulable]
+        return min(times) + self.options.max_in_unschedulable + 1 if times else None
+
+    def _find_pod_info(self, key: str) -> PodInfo | None:
+        info = self.active_q.heap.get(key) or self.unschedulable.get(key) or self.backoff_q.get(key)
+        return None if info is None else info.pod_info
+
+    # -- in and out ----------------------------------------------------------------------------
+
+    def add(self, pod: Pod, now: int) -> bool:
+        """A pod appeared: a fresh entry on its way to the active queue. No duplicate check."""
+        info = self._fresh(pod, now)
+        return self._move_to_active(info, ev.UNSCHEDULED_POD_ADD.label, now)
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take the next pod and mark it in flight; None when none can be popped now."""
+        return self.active_q.pop()
+
+    def done(self, uid: str) -> None:
+        """The pod's scheduling cycle (up to WaitOnPermit) is over. Idempotent."""
+        self.active_q.done(uid)
+
+    def close(self) -> None:
+        """Give up every pod in flight."""
+        self.active_q.closed = True
+        for uid in self.in_flight_uids():
+            self.done(uid)
+
+    def add_unschedulable_if_not_present(
+        self,
+        info: QueuedPodInfo,
+        cycle: int,
+        now: int,
+        *,
+        in_flight_uid: str | None = None,
+    ) -> None:
+        """Put a pod back after a failed attempt, and end its flight.
+
+        The flight that ends is that of the object inside `info`, unless `in_flight_uid` names
+        another (the abandoned first form of PR 138324). Raises AlreadyQueuedError.
+        """
+        uid = in_flight_uid or info.uid
+        try:
+            self.requeue_failed(info, cycle, now, in_flight_uid=uid)
+        finally:
+            self.done(uid)
+
+    def requeue_failed(
+        self,
+        info: QueuedPodInfo,
+        cycle: int,
+        now: int,
+        *,
+        in_flight_uid: str | None = None,
+    ) -> bool:
+        """The part of `add_unschedulable_if_not_present` before Done; True when poppable now.
+
+        Upstream's Pop may run between this and Done, since neither takes the queue's lock (D10).
+        """
+        key = info.key
+        if key in self.unschedulable:
+            raise AlreadyQueuedError(f"Pod {key} is already present in unschedulable queue")
+        if key in self.active_q.heap:
+            raise AlreadyQueuedError(f"Pod {key} is already present in the active queue")
+        if key in self.backoff_q:
+            raise AlreadyQueuedError(f"Pod {key} is already present in the backoff queue")
+        if info.has_rejectors:
+            info.unschedulable_count += 1
+            info.consecutive_errors_count = 0
+        else:
+            info.consecutive_errors_count += 1
+        info.timestamp = now
+        info.backoff_expiration = None
+        info.was_flushed_from_unschedulable = False
+        profile = info.pod.spec.scheduler_name
+        for plugin in info.rejector_plugins():
+            self.metrics.unschedulable(plugin, profile, 1)
+        if self.options.hints_enabled:
+            strategy = self._strategy_after_failure(info, in_flight_uid or info.uid)
+        elif self.move_request_cycle >= cycle or not info.has_rejectors:
+            # Without hints: something moved while the pod was being scheduled, so do not park it.
+            strategy = Strategy.AFTER_BACKOFF
+        else:
+            strategy = Strategy.SKIP
+        return self._requeue(info, strategy, ev.SCHEDULE_ATTEMPT_FAILURE, now) != "pool"
+
+    def _strategy_after_failure(self, info: QueuedPodInfo, uid: str) -> Strategy:
+        if not info.has_rejectors:
+            return Strategy.AFTER_BACKOFF
+        try:
+            entries = self.active_q.events_for(uid)
+        except NotInFlightError:
+            return Strategy.AFTER_BACKOFF
+        strategy = Strategy.SKIP
+        for entry in entries:
+            assert entry.event is not None
+            worth = self.worth_requeuing(info, entry.event, entry.old, entry.new)
+            if worth == Strategy.SKIP:
+                continue
+            if worth == Strategy.IMMEDIATELY:
+                return worth
+            strategy = worth
+            if not info.pending_plugins:
+                return strategy
+        return strategy
+
+    def update(self, old: Pod | None, new: Pod, now: int) -> bool:
+        """The object of a waiting pod changed. True when the pod became ready for a cycle."""
+        events = None if old is None else pod_update_events(new, old)
+        if (
+            self.options.hints_enabled
+            and old is not None
+            and events is not None
+            and self.active_q.add_events_if_in_flight(old, new, events)
+        ):
+            # The failure handler will read the new object from the lister.
+            return False
+        if old is not None:
+            old_key = pod_key(old)
+            info = self.active_q.heap.get(old_key)
+            if info is not None:
+                self._replace_pod(old, info, new)
+                self.active_q.heap.push(info)
+                return True
+            info = self.backoff_q.get(old_key)
+            if info is not None:
+                self._replace_pod(old, info, new)
+                self.backoff_q.fix(info)
+                return False
+        info = self.unschedulable.get(pod_key(new))
+        if info is None:
+            info = self._fresh(new, now)
+            return self._move_to_active(info, ev.UNSCHEDULED_POD_UPDATE.label, now)
+        previous = old if old is not None else info.pod
+        self._replace_pod(previous, info, new)
+        if not self.options.hints_enabled:
+            if old is None or not _pod_updated(old, new):
+                return False
+            label = ev.UNSCHEDULED_POD_UPDATE.label
+            if self.backoff_q.is_backing_off(info, now):
+                self._move_to_backoff(info, label)
+                return False
+            return self._move_to_active(info, label, now)
+        for event in events or ():
+            worth = self.worth_requeuing(info, event, old, new)
+            where = self._requeue(info, worth, event.label, now)
+            if where == "active" or (where == "backoff" and self.options.pop_from_backoff):
+                return True
+        return False
+
+    def _replace_pod(self, old: Pod, info: QueuedPodInfo, new: Pod) -> None:
+        info.pod_info.update(new)
+        if self._signer is not None:
+            info.pod_signature = self._signer(new)
+        self.nominator.update(old, new)
+
+    def delete(self, pod: Pod) -> None:
+        """The pod is gone: drop its nomination and, by its name, its entry. In flight it stays."""
+        self.nominator.delete(pod.uid)
+        key = pod_key(pod)
+        if self.active_q.heap.remove(key) is not None:
+            return
+        if self.backoff_q.remove(key) is not None:
+            return
+        info = self.unschedulable.remove(key)
+        if info is not None:
+            profile = info.pod.spec.scheduler_name
+            for plugin in info.rejector_plugins():
+                self.metrics.unschedulable(plugin, profile, -1)
+
+    # -- moves ---------------------------------------------------------------------------------
+
+    def move_all_to_active_or_backoff_queue(
+        self,
+        event: ev.ClusterEvent,
+        old: Any,
+        new: Any,
+        now: int,
+        pre_check: Callable[[Pod], bool] | None = None,
+    ) -> bool:
+        """Something changed in the cluster: requeue the pool's pods for which it may matter."""
+        if not self.is_interesting(event):
+            return False
+        infos = self.unschedulable.waiting_for(self._wakers(event))
+        if pre_check is not None:
+            infos = [info for info in infos if pre_check(info.pod)]
+        return self._move(infos, event, old, new, now)
+
+    def assigned_pod_added(self, pod: Pod, namespace_labels: Mapping[str, str], now: int) -> bool:
+        """A pod was bound (without hints): only pods with a cross-pod term can profit."""
+        infos = self._with_cross_pod_term(pod, namespace_labels)
+        return self._move(infos, ev.ASSIGNED_POD_ADD, None, pod, now)
+
+    def assigned_pod_updated(
+        self,
+        old: Pod,
+        new: Pod,
+        event: ev.ClusterEvent,
+        namespace_labels: Mapping[str, str],
+        now: int,
+    ) -> bool:
+        """A bound pod changed (without hints): a scale-down can help any pod."""
+        if ev.ClusterEvent(ev.POD, ev.UPDATE_POD_SCALE_DOWN).matches(event):
+            return self.move_all_to_active_or_backoff_queue(event, old, new, now)
+        return self._move(self._with_cross_pod_term(new, namespace_labels), event, old, new, now)
+
+    def _with_cross_pod_term(
+        self, pod: Pod, namespace_labels: Mapping[str, str]
+    ) -> list[QueuedPodInfo]:
+        out: list[QueuedPodInfo] = []
+        for info in self.unschedulable:
+            spread = "PodTopologySpread" in info.unschedulable_plugins
+            if (spread and info.pod.namespace == pod.namespace) or any(
+                term.matches(pod, namespace_labels)
+                for term in info.pod_info.terms.required_affinity
+            ):
+                out.append(info)
+        return out
+
+    def _move(
+        self, infos: list[QueuedPodInfo], event: ev.ClusterEvent, old: Any, new: Any, now: int
+    ) -> bool:
+        if not self.is_interesting(event):
+            return False
+        ready = False
+        for info in self._choose_order("scheduler.queue.move", infos):
+            if info.gated and not any(e.matches(event) for e in info.gating_plugin_events):
+                continue
+            worth = self.worth_requeuing(info, event, old, new)
+            if worth == Strategy.SKIP:
+                continue
+            self.unschedulable.remove(info.key)
+            where = self._requeue(info, worth, event.label, now)
+            if where == "active" or (where == "backoff" and self.options.pop_from_backoff):
+                ready = True
+        self.move_request_cycle = self.active_q.scheduling_cycle
+        if self.options.hints_enabled:
+            self.active_q.add_event_if_any_in_flight(event, old, new)
+        return ready
+
+    def flush_backoff(self, now: int) -> bool:
+        """Timer body, every second: pods whose backoff is over become ready."""
+        ready = False
+        for info in self.backoff_q.pop_completed(now):
+            if self._move_to_active(info, ev.BACKOFF_COMPLETE, now, from_backoff=True):
+                ready = True
+        return ready
+
+    def flush_unschedulable(self, now: int) -> bool:
+        """Timer body, every 30 s: pods that have waited too long for an event are retried."""
+        limit = self.options.max_in_unschedulable
+        late = [info for info in self.unschedulable if now - info.timestamp > limit]
+        if not late:
+            return False
+        for info in late:
+            info.was_flushed_from_unschedulable = True
+        return self._move(late, ev.UNSCHEDULABLE_TIMEOUT, None, None, now)
+
+    def activate(self, pods: Sequence[Pod], now: int) -> bool:
+        """Make these pods ready at once, wherever they wait; unknown ones are ignored."""
+        ready = False
+        for pod in pods:
+            if self._activate(pod, now):
+                ready = True
+        return ready
+
+    def _activate(self, pod: Pod, now: int) -> bool:
+        key = pod_key(pod)
+        info = self.unschedulable.get(key)
+        from_backoff = False
+        if info is None:
+            info = self.backoff_q.remove(key)
+            if info is None:
+                # Perhaps it is being scheduled: then it is to be retried if that fails.
+                if self.options.hints_enabled:
+                    if pod.uid in self.active_q.in_flight:
+                        self.active_q.add_event(ev.FORCE_ACTIVATE_EVENT, None, pod)
+                else:
+                    self.move_request_cycle = self.active_q.scheduling_cycle
+                return False
+            from_backoff = True
+        return self._move_to_active(info, ev.FORCE_ACTIVATE, now, from_backoff=from_backoff)
+
+    # -- the rules behind ----------------------------------------------------------------------
+
+    def is_interesting(self, event: ev.ClusterEvent) -> bool:
+        """Whether any plugin registered for the event (a wildcard always interests)."""
+        if event.is_wildcard:
+            return True
+        known = self._interesting.get(event)
+        if known is None:
+            known = self._interesting[event] = any(
+                pattern.matches(event)
+                for hint_map in self._hint_maps.values()
+                for pattern, _ in hint_map
+            )
+        return known
+
+    def worth_requeuing(
+        self, info: QueuedPodInfo, event: ev.ClusterEvent, old: Any, new: Any
+    ) -> Strategy:
+        """Ask the hints of the plugins that rejected the pod."""
+        if not info.has_rejectors:
+            return Strategy.AFTER_BACKOFF
+        if event.is_wildcard:
+            if new is None:
+                return Strategy.AFTER_BACKOFF
+            same = getattr(new, "kind", "Pod") == "Pod" and new.uid == info.uid
+            return Strategy.AFTER_BACKOFF if same else Strategy.SKIP
+        profile = info.pod.spec.scheduler_name
+        if profile not in self._hint_maps:
+            return Strategy.AFTER_BACKOFF
+        strategy = Strategy.SKIP
+        unschedulable, pending = info.unschedulable_plugins, info.pending_plugins
+        for plugin, hint in self._hints_for(profile, event):
+            if plugin not in unschedulable and plugin not in pending:
+                continue
+            if hint is not None:
+                try:
+                    if hint(info.pod, old, new) == ev.Hint.SKIP:
+                        continue
+                except ev.HintError:
+                    pass  # counts as Queue
+            if plugin in pending:
+                return Strategy.IMMEDIATELY
+            strategy = Strategy.AFTER_BACKOFF
+            if not pending:
+                return strategy
+        return strategy
+
+    def _hints_for(
+        self, profile: str, event: ev.ClusterEvent
+    ) -> list[tuple[str, ev.HintFn | None]]:
+        key = (profile, event)
+        found = self._matching.get(key)
+        if found is None:
+            found = self._matching[key] = [
+                (plugin, hint if self.options.hints_enabled else None)
+                for pattern, hints in self._hint_maps[profile]
+                if pattern.matches(event)
+                for plugin, hint in hints
+            ]
+        return found
+
+    def _wakers(self, event: ev.ClusterEvent) -> dict[str, None] | None:
+        """Plugins of any profile that registered for the event; None when it is for everybody."""
+        if event.is_wildcard:
+            return None
+        found = self._waking.get(event)
+        if found is None:
+            found = self._waking[event] = {
+                plugin: None
+                for profile in self._hint_maps
+                for plugin, _ in self._hints_for(profile, event)
+            }
+        return found
+
+    def _requeue(self, info: QueuedPodInfo, strategy: Strategy, label: str, now: int) -> str:
+        """Send the entry where the strategy wants it: answers pool, backoff or active."""
+        if strategy == Strategy.SKIP:
+            self.unschedulable.add_or_update(info, label)
+            return "pool"
+        if strategy == Strategy.AFTER_BACKOFF and self.backoff_q.is_backing_off(info, now):
+            return "backoff" if self._move_to_backoff(info, label) else "pool"
+        return "active" if self._move_to_active(info, label, now) else "pool"
+
+    def _move_to_active(
+        self, info: QueuedPodInfo, label: str, now: int, *, from_backoff: bool = False
+    ) -> bool:
+        if not (self.options.pop_from_backoff and from_backoff):
+            self.run_pre_enqueue(info)
+            if info.gated:
+                if info.key not in self.active_q.heap and info.key not in self.backoff_q:
+                    self.unschedulable.add_or_update(info, label)
+                return False
+        if info.initial_attempt_timestamp is None:
+            info.initial_attempt_timestamp = now
+        key = info.key
+        self.unschedulable.remove(key)
+        self.backoff_q.remove(key)
+        self.active_q.add(info, label)
+        if label in (ev.UNSCHEDULED_POD_ADD.label, ev.UNSCHEDULED_POD_UPDATE.label):
+            self.nominator.add(info.pod, None)
+        return True
+
+    def _move_to_backoff(self, info: QueuedPodInfo, label: str) -> bool:
+        if self.options.pop_from_backoff:
+            self.run_pre_enqueue(info)
+            if info.gated:
+                if info.key not in self.active_q.heap and info.key not in self.backoff_q:
+                    self.unschedulable.add_or_update(info, label)
+                return False
+        self.unschedulable.remove(info.key)
+        self.backoff_q.add(info, label)
+        return True
+
+    def run_pre_enqueue(self, info: QueuedPodInfo) -> None:
+        """Ask the PreEnqueue plugins, the one that gated the pod before first."""
+        plugins = self._pre_enqueue.get(info.pod.spec.scheduler_name, ())
+        gating = info.gating_plugin
+        ordered = plugins
+        if gating:
+            ordered = sorted(plugins, key=lambda plugin: plugin.name != gating)
+        for plugin in ordered:
+            status = plugin.pre_enqueue(info.pod)
+            if status is None:
+                continue
+            if plugin.name not in info.unschedulable_plugins and (
+                plugin.name not in info.pending_plugins
+            ):
+                self.metrics.unschedulable(plugin.name, info.pod.spec.scheduler_name, 1)
+            info.unschedulable_plugins[plugin.name] = None
+            info.gating_plugin = plugin.name
+            info.gating_plugin_events = tuple(self._plugin_events.get(plugin.name, ()))
+            return
+        info.gating_plugin = ""
+        info.gating_plugin_events = ()
+
+    def _fresh(self, pod: Pod, now: int) -> QueuedPodInfo:
+        info = QueuedPodInfo.for_pod(pod, now)
+        if self._signer is not None:
+            info.pod_signature = self._signer(pod)
+        return info
+
+    # -- nominations ---------------------------------------------------------------------------
+
+    def add_nominated_pod(self, pod: Pod, nominating: NominatingInfo | None) -> None:
+        """Record where the pod is expected; None keeps what its status says."""
+        self.nominator.add(pod, nominating)
+
+    def delete_nominated_pod_if_exists(self, pod: Pod) -> None:
+        """Forget where the pod is expected."""
+        self.nominator.delete(pod.uid)
+
+    def nominated_nodes(self) -> list[str]:
+        """Nodes with at least one nominated pod."""
+        return list(self.nominator.by_node)
+
+    def nominated_pods_for_node(self, node: str) -> list[PodInfo]:
+        """Pods expected on the node, in the order in which they were nominated."""
+        return self.nominator.pods_for_node(node)
+
+
+def _pod_updated(old: Pod, new: Pod) -> bool:
+    """Whether more than status and bookkeeping fields changed (the rule without hints)."""
+
+    def essence(pod: Pod) -> dict[str, Any]:
+        tree = {key: value for key, value in pod.tree.items() if key != "status"}
+        dropped = ("resourceVersion", "generation", "managedFields")
+        metadata = tree.get("metadata", {})
+        tree["metadata"] = {key: v for key, v in metadata.items() if key not in dropped}
+        return tree
+
+    return essence(old) != essence(new)

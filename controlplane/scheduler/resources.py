@@ -1,0 +1,306 @@
+"""How much a pod asks for: effective requests of containers, pods, and their integer form.
+
+Upstream: component-helpers `resource/helpers.go` (1.36), `pkg/scheduler/framework/types.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from controlplane.api.quantity import Quantity, parse
+
+if TYPE_CHECKING:
+    from controlplane.api.containers import Container
+    from controlplane.api.pod import Pod
+    from controlplane.api.pod_status import ContainerStatus
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+HUGE_PAGES_PREFIX = "hugepages-"
+
+# What a container without a request counts for when nodes are scored.
+DEFAULT_MILLI_CPU_REQUEST = 100
+DEFAULT_MEMORY_REQUEST = 200 * 1024 * 1024
+_DEFAULT_REQUESTS = {
+    CPU: parse("100m"),
+    MEMORY: parse(str(DEFAULT_MEMORY_REQUEST)),
+}
+
+Requests = Mapping[str, Quantity]
+
+
+@attrs.define
+class Resource:
+    """Amounts in the scheduler's integer units: millicores, bytes, counts."""
+
+    milli_cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    allowed_pod_number: int = 0
+    scalars: dict[str, int] = attrs.Factory(dict)
+
+    @classmethod
+    def from_requests(cls, requests: Requests) -> Resource:
+        """Convert; names that are not resources the scheduler counts are ignored."""
+        out = cls()
+        for name, quantity in requests.items():
+            if name == CPU:
+                out.milli_cpu += quantity.milli_value()
+            elif name == MEMORY:
+                out.memory += quantity.value()
+            elif name == PODS:
+                out.allowed_pod_number += quantity.value()
+            elif name == EPHEMERAL_STORAGE:
+                out.ephemeral_storage += quantity.value()
+            elif is_scalar_resource(name):
+                out.scalars[name] = out.scalars.get(name, 0) + quantity.value()
+        return out
+
+    def get(self, name: str) -> int:
+        """The amount of the named resource, 0 when there is none."""
+        if name == CPU:
+            return self.milli_cpu
+        if name == MEMORY:
+            return self.memory
+        if name == EPHEMERAL_STORAGE:
+            return self.ephemeral_storage
+        return self.scalars.get(name, 0)
+
+    def clone(self) -> Resource:
+        """An independent copy."""
+        return Resource(
+            self.milli_cpu,
+            self.memory,
+            self.ephemeral_storage,
+            self.allowed_pod_number,
+            dict(self.scalars),
+        )
+
+    def add(self, other: Resource, sign: int) -> None:
+        """Add (`sign` 1) or subtract (`sign` -1) `other`, pod numbers excepted."""
+        self.milli_cpu += sign * other.milli_cpu
+        self.memory += sign * other.memory
+        self.ephemeral_storage += sign * other.ephemeral_storage
+        if other.scalars:
+            scalars = self.scalars
+            for name, amount in other.scalars.items():
+                scalars[name] = scalars.get(name, 0) + sign * amount
+
+
+@attrs.frozen
+class PodResource:
+    """A pod's totals; the non-zero ones replace missing requests by defaults."""
+
+    resource: Resource
+    non_zero_milli_cpu: int
+    non_zero_memory: int
+
+
+def is_extended_resource(name: str) -> bool:
+    """Whether `name` is a resource outside Kubernetes' own namespace that can be requested."""
+    if is_native_resource(name) or name.startswith("requests."):
+        return False
+    return is_qualified_name("requests." + name)
+
+
+def is_native_resource(name: str) -> bool:
+    """Whether `name` has no prefix or one that contains `kubernetes.io/`."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+_ALNUM = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_NAME_CHARS = _ALNUM | frozenset("-_.")
+_LOWER_ALNUM = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+
+
+def is_qualified_name(name: str) -> bool:
+    """Whether `name` is a qualified name: optional DNS subdomain, a slash, a label-like name."""
+    prefix, slash, rest = name.partition("/")
+    if slash:
+        if "/" in rest or not _is_dns_subdomain(prefix):
+            return False
+    else:
+        rest = prefix
+    return (
+        0 < len(rest) <= 63
+        and rest[0] in _ALNUM
+        and rest[-1] in _ALNUM
+        and all(char in _NAME_CHARS for char in rest)
+    )
+
+
+def _is_dns_subdomain(text: str) -> bool:
+    if not text or len(text) > 253:
+        return False
+    for part in text.split("."):
+        if not part or part[0] not in _LOWER_ALNUM or part[-1] not in _LOWER_ALNUM:
+            return False
+        if not all(char in _LOWER_ALNUM or char == "-" for char in part):
+            return False
+    return True
+
+
+_scalar_names: dict[str, bool] = {}
+
+
+def is_scalar_resource(name: str) -> bool:
+    """Whether the scheduler counts `name`: extended, huge pages, prefixed native, attachable."""
+    known = _scalar_names.get(name)
+    if known is None:
+        known = _scalar_names[name] = (
+            is_extended_resource(name)
+            or name.startswith((HUGE_PAGES_PREFIX, "attachable-volumes-"))
+            or "kubernetes.io/" in name
+        )
+    return known
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Whether requests for `name` may be given for the whole pod."""
+    return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
+
+
+def pod_level_requests_set(pod: Pod) -> bool:
+    """Whether the pod has requests of its own (PodLevelResources)."""
+    resources = pod.spec.resources
+    return resources is not None and any(map(is_pod_level_resource, resources.requests))
+
+
+def is_resize_infeasible(pod: Pod) -> bool:
+    """Whether the kubelet refused the pending resize for good."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def pod_requests(
+    pod: Pod,
+    *,
+    use_status: bool = False,
+    pod_level: bool = True,
+    non_missing: Requests | None = None,
+    pod_level_status: bool | None = None,
+) -> dict[str, Quantity]:
+    """Effective requests of the whole pod.
+
+    `use_status` takes into account what the kubelet allocated and actuated (in-place resize);
+    `non_missing` are substituted in containers that lack a request for the name.
+    """
+    if pod_level_status is None:
+        pod_level_status = use_status
+    spec = pod.spec
+    statuses: dict[str, ContainerStatus] = {}
+    if use_status:
+        for status in pod.status.container_statuses:
+            statuses[status.name] = status
+        for status in pod.status.init_container_statuses:
+            statuses[status.name] = status
+    total: dict[str, Quantity] = {}
+    for container in spec.containers:
+        _add(total, _container_requests(pod, container, statuses, non_missing))
+    if spec.init_containers:
+        sidecars: dict[str, Quantity] = {}
+        init: dict[str, Quantity] = {}
+        for container in spec.init_containers:
+            if container.restart_policy == "Always":
+                requests = _container_requests(pod, container, statuses, non_missing)
+                _add(total, requests)
+                _add(sidecars, requests)
+                step = sidecars
+            else:
+                step = dict(_container_requests(pod, container, {}, non_missing))
+                _add(step, sidecars)
+            _max(init, step)
+        _max(total, init)
+    if pod_level and pod_level_requests_set(pod):
+        _replace_pod_level(pod, total, pod_level_status)
+    if spec.overhead:
+        _add(total, spec.overhead)
+    return total
+
+
+def _container_requests(
+    pod: Pod,
+    container: Container,
+    statuses: Mapping[str, ContainerStatus],
+    non_missing: Requests | None,
+) -> Requests:
+    requests: Requests = container.resources.requests
+    status = statuses.get(container.name)
+    if status is not None and status.resources is not None:
+        wanted: dict[str, Quantity] = {}
+        if not is_resize_infeasible(pod):
+            _max(wanted, requests)
+        _max(wanted, status.resources.requests)
+        _max(wanted, status.allocated_resources)
+        requests = wanted
+    if non_missing and any(name not in requests for name in non_missing):
+        requests = {**non_missing, **requests}
+    return requests
+
+
+def _replace_pod_level(pod: Pod, total: dict[str, Quantity], use_status: bool) -> None:
+    resources = pod.spec.resources
+    assert resources is not None
+    status = pod.status.resources if use_status else None
+    infeasible = status is not None and is_resize_infeasible(pod)
+    for name, quantity in resources.requests.items():
+        if not is_pod_level_resource(name):
+            continue
+        if status is not None:
+            effective: dict[str, Quantity] = {} if infeasible else {name: quantity}
+            for source in (status.requests, pod.status.allocated_resources):
+                if name in source:
+                    _max(effective, {name: source[name]})
+            quantity = effective.get(name, parse("0"))
+        total[name] = quantity
+
+
+def _add(total: dict[str, Quantity], more: Requests) -> None:
+    for name, quantity in more.items():
+        have = total.get(name)
+        total[name] = quantity if have is None else have + quantity
+
+
+def _max(total: dict[str, Quantity], other: Requests) -> None:
+    for name, quantity in other.items():
+        have = total.get(name)
+        if have is None or quantity.cmp(have) > 0:
+            total[name] = quantity
+
+
+def pod_resource(pod: Pod, *, use_status: bool = True) -> PodResource:
+    """Integer totals of a pod, with and without defaults for missing requests."""
+    requests = pod_requests(pod, use_status=use_status)
+    non_missing = missing_defaults(requests, pod_level_requests_set(pod))
+    non_zero = requests
+    if non_missing and _any_container_lacks(pod, non_missing):
+        non_zero = pod_requests(pod, use_status=use_status, non_missing=non_missing)
+    cpu, memory = non_zero.get(CPU), non_zero.get(MEMORY)
+    return PodResource(
+        Resource.from_requests(requests),
+        0 if cpu is None else cpu.milli_value(),
+        0 if memory is None else memory.value(),
+    )
+
+
+def missing_defaults(requests: Requests, pod_level: bool) -> Requests:
+    """Which defaults apply: all, or with pod-level requests only names absent from the total."""
+    if not pod_level:
+        return _DEFAULT_REQUESTS
+    return {name: q for name, q in _DEFAULT_REQUESTS.items() if name not in requests}
+
+
+def _any_container_lacks(pod: Pod, names: Requests) -> bool:
+    # Status can add names that the spec lacks, never remove them, except when a resize is
+    # infeasible; looking at the spec alone may only cause a harmless second computation.
+    if pod.status.container_statuses or pod.status.init_container_statuses:
+        return True
+    containers = pod.spec.containers + pod.spec.init_containers
+    return any(name not in c.resources.requests for c in containers for name in names)

@@ -1,0 +1,179 @@
+"""The scheduler's memory and the calls an actor makes on it.
+
+Upstream: `pkg/scheduler/scheduler.go`. See `cycle`, `binding` and `failure` for the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from controlplane.scheduler import events as ev
+from controlplane.scheduler.attempt import Attempt, EventIntent, Failure, SchedulingError
+from controlplane.scheduler.cache import Cache, SnapshotError
+from controlplane.scheduler.config import SchedulerConfig
+from controlplane.scheduler.cycle import Search, schedule
+from controlplane.scheduler.framework.cycle_state import CycleState
+from controlplane.scheduler.framework.handle import FEATURES_1_36, Handle, keep_order
+from controlplane.scheduler.framework.interface import Code
+from controlplane.scheduler.framework.registry import Registry, build_framework
+from controlplane.scheduler.framework.runtime import Framework
+from controlplane.scheduler.listers import Listers
+from controlplane.scheduler.plugins.default_preemption import (
+    DefaultPreemption,
+    preemption_plugin,
+)
+from controlplane.scheduler.queue.backoff_queue import SECOND
+from controlplane.scheduler.queue.scheduling_queue import PriorityQueue, QueueOptions
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.plugins.preemption_task import PreemptionTask
+    from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+
+
+@attrs.frozen
+class Skipped:
+    """A popped pod that needs no attempt; its flight has ended. `event` may be None."""
+
+    info: QueuedPodInfo
+    reason: str
+    event: EventIntent | None = None
+
+
+class Scheduler:
+    """Queue, cache, snapshot and profiles."""
+
+    def __init__(
+        self,
+        listers: Listers,
+        *,
+        config: SchedulerConfig | None = None,
+        features: Mapping[str, bool] | None = None,
+        registry: Registry | None = None,
+        choose_order: Callable[[str, list[Any]], list[Any]] = keep_order,
+        choose_offset: Callable[[str, int], int] | None = None,
+        log: Callable[[str], None] | None = None,
+    ) -> None:
+        """Raises ValueError when a profile cannot be built.
+
+        `choose_order` and `choose_offset` answer what upstream leaves to map order or chance;
+        `log` receives lines that upstream logs as errors.
+        """
+        self.config = config or SchedulerConfig()
+        self.listers = listers
+        self.features = {**FEATURES_1_36, **(features or {})}
+        self.log: Callable[[str], None] = log or (lambda _line: None)
+        self.cache = Cache()
+        handle = Handle(listers=listers, features=self.features, choose_order=choose_order)
+        if choose_offset is not None:
+            handle.choose_offset = choose_offset
+        self.handle = handle
+        self.snapshot = handle.snapshot
+        self.search = Search(self.snapshot, self.config.percentage_of_nodes_to_score)
+        self.frameworks: dict[str, Framework] = {
+            profile.scheduler_name: build_framework(profile, handle, registry)
+            for profile in self.config.profiles
+        }
+        first = next(iter(self.frameworks.values()))
+        self.queue = PriorityQueue(
+            first.plugins.queue_sort[0].less,
+            listers.pods,
+            hint_maps={name: f.queueing_hints() for name, f in self.frameworks.items()},
+            pre_enqueue={name: f.plugins.pre_enqueue for name, f in self.frameworks.items()},
+            options=QueueOptions(
+                initial_backoff=self.config.pod_initial_backoff_seconds * SECOND,
+                max_backoff=self.config.pod_max_backoff_seconds * SECOND,
+                max_in_unschedulable=self.config.pod_max_in_unschedulable_pods_seconds * SECOND,
+                hints_enabled=self.features["SchedulerQueueingHints"],
+                pop_from_backoff=self.features["SchedulerPopFromBackoffQ"],
+            ),
+            choose_order=choose_order,
+            signer=self._sign if self.features["OpportunisticBatching"] else None,
+        )
+        handle.nominated_pods = self.queue.nominated_pods_for_node
+        handle.nominated_nodes = self.queue.nominated_nodes
+        self._waiting: dict[str, Callable[[str], bool]] = {}
+
+    def _sign(self, pod: Pod) -> Hashable | None:
+        framework = self.frameworks.get(pod.spec.scheduler_name)
+        return None if framework is None else framework.sign_pod(pod)
+
+    # -- asked by the event handlers -----------------------------------------------------------
+
+    def responsible_for(self, pod: Pod) -> bool:
+        """Whether one of our profiles schedules the pod."""
+        return pod.spec.scheduler_name in self.frameworks
+
+    def move_on_pod_event(self, event: ev.ClusterEvent, old: Any, new: Any, now: int) -> None:
+        """Tell the queue about a bound pod; without hints only cross-pod terms are looked at."""
+        if self.queue.options.hints_enabled:
+            self.queue.move_all_to_active_or_backoff_queue(event, old, new, now)
+            return
+        namespace = self.listers.namespaces.get("", new.namespace)
+        labels = {} if namespace is None else namespace.metadata.labels
+        if event.action == ev.ADD:
+            self.queue.assigned_pod_added(new, labels, now)
+        else:
+            self.queue.assigned_pod_updated(old, new, event, labels, now)
+
+    # -- waiting pods --------------------------------------------------------------------------
+
+    def set_waiting(self, uid: str, reject: Callable[[str], bool] | None) -> None:
+        """Register how to reject a pod that waits in Permit; None ends the wait."""
+        if reject is None:
+            self._waiting.pop(uid, None)
+        else:
+            self._waiting[uid] = reject
+
+    def reject_waiting_pod(self, uid: str, message: str) -> bool:
+        """Reject a waiting pod; False when it does not wait or was decided already."""
+        reject = self._waiting.get(uid)
+        return reject is not None and reject(message)
+
+    # -- preemption ----------------------------------------------------------------------------
+
+    def take_preemptions(self) -> list[PreemptionTask]:
+        """Evictions decided by PostFilter since the last call (see `preemption_task`)."""
+        tasks, self.handle.preemptions = self.handle.preemptions, []
+        return tasks
+
+    def preemption_plugin(self, task: PreemptionTask) -> DefaultPreemption | None:
+        """The plugin to tell about a task's progress."""
+        framework = self.frameworks.get(task.preemptor.spec.scheduler_name)
+        return None if framework is None else preemption_plugin(framework.all_plugins)
+
+    # -- the cycle -----------------------------------------------------------------------------
+
+    def begin(self, info: QueuedPodInfo, now: int) -> Attempt | Skipped:
+        """Start an attempt for a popped pod, or find that it needs none."""
+        pod = info.pod
+        framework = self.frameworks.get(pod.spec.scheduler_name)
+        if framework is None:
+            self.queue.done(info.uid)
+            reason = f"profile not found for scheduler name {pod.spec.scheduler_name!r}"
+            return Skipped(info, reason)
+        if pod.metadata.deletion_timestamp is not None:
+            self.queue.done(info.uid)
+            note = f"skip schedule deleting pod: {pod.key}"
+            event = EventIntent(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            return Skipped(info, note, event)
+        if self.cache.is_assumed_pod(pod):
+            self.queue.done(info.uid)
+            return Skipped(info, f"pod {pod.key} is assumed already")
+        state = CycleState(now)
+        return Attempt(info, framework, state, now, info.uid, self.queue.scheduling_cycle)
+
+    def update_snapshot(self, attempt: Attempt) -> None:
+        """Look at the cluster anew; on an inconsistency sets `attempt.failure`."""
+        try:
+            self.cache.update_snapshot(self.snapshot)
+        except SnapshotError as failed:
+            attempt.failure = Failure(Code.ERROR, SchedulingError(str(failed)))
+
+    def find_node(self, attempt: Attempt) -> None:
+        """Choose a node: sets `attempt.result` or `attempt.failure`."""
+        if attempt.failure is None:
+            schedule(self.search, attempt)

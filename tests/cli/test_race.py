@@ -1,0 +1,79 @@
+"""`controlplane race`: search, show, replay, and what it says about bad input."""
+
+from __future__ import annotations
+
+import json
+
+import msgpack
+
+from tests.cli.test_run import controlplane
+
+
+def test_the_catalogue_is_listed_and_an_entry_shown():
+    listed = json.loads(controlplane("race", "list", "--format", "json").stdout)
+    assert [race["number"] for race in listed] == ["138324"]
+    assert "138324" in controlplane("race", "list").stdout
+    shown = controlplane("race", "show", "138324").stdout
+    assert "138316" in shown
+    assert "uid-threading" in shown
+
+
+def test_search_finds_it_records_it_and_the_replay_is_exact(tmp_path):
+    file = tmp_path / "leak.rec"
+    found = controlplane(
+        "race", "explore", "138324", "--without-fix", "138324", "--out", file, "--format", "json"
+    )
+    assert found.returncode == 1, found.stderr
+    told = json.loads(found.stdout)
+    assert told["findings"][0]["verdict"] == "violated"
+    again = controlplane("race", "replay", file, "--format", "json")
+    assert again.returncode == 1, again.stderr
+    replayed = json.loads(again.stdout)
+    assert replayed["same_trace"] is True
+    assert replayed["reason"] == told["findings"][0]["reason"]
+    text = controlplane("race", "replay", file, "--driver", "trio").stdout
+    assert "the same as recorded" in text
+    assert "Pod/default/web-" in text
+
+    data = msgpack.unpackb(file.read_bytes(), strict_map_key=False)
+    data["package"] = "0.0.1"
+    file.write_bytes(msgpack.packb(data))
+    refused = controlplane("race", "replay", file)
+    assert refused.returncode == 2
+    assert "recorded by version '0.0.1'" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_run_shows_the_leak_without_the_fix_and_a_clean_end_with_it():
+    broken = controlplane("race", "run", "138324", "--without-fix", "138324")
+    assert broken.returncode == 1, broken.stderr
+    assert "in flight for ever" in broken.stdout
+    fixed = controlplane("race", "run", "138324")
+    assert fixed.returncode == 0, fixed.stderr
+    assert "quiescent" in fixed.stdout
+
+
+def test_bad_use_is_one_line_and_status_2(tmp_path):
+    for arguments, expected in (
+        (["race", "run", "1"], "no race '1'"),
+        (["race", "explore", "138324", "--fix", "138324=magic"], "no variant 'magic'"),
+        (["race", "replay", tmp_path / "none.rec"], "cannot be read"),
+        (["race", "dance"], "dance"),
+    ):
+        done = controlplane(*arguments)
+        assert done.returncode == 2
+        assert expected in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_help_imports_nothing_heavy():
+    program = (
+        "import sys; from controlplane.cli.main import cli\n"
+        "try: cli.main(['--help'], standalone_mode=False)\n"
+        "finally: print([name for name in ('trio', 'cattrs', 'rich', 'yaml', 'numpy', 'structlog') if name in sys.modules])"
+    )
+    import subprocess
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("[]")

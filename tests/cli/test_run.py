@@ -1,0 +1,130 @@
+"""`controlplane run`: what it prints and leaves, and what it says about bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from actors.jsonl import schema
+
+ROOT = Path(__file__).parents[2]
+SHOP = ROOT / "examples" / "shop.yaml"
+TRACE = [str(ROOT / "examples" / name) for name in ("nodes.csv", "pods.csv")]
+
+
+def controlplane(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    program = "from controlplane.cli.main import main; main()"
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_a_shop_runs_until_every_workload_is_ready(tmp_path):
+    out = tmp_path / "out"
+    done = controlplane("run", SHOP, "--nodes", 5, "--format", "json", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    told = json.loads(done.stdout)
+    assert told["verdict"] == "quiescent"
+    assert len(told["nodes"]) == 5
+    assert all(node["ready"] for node in told["nodes"])
+    assert len(told["workloads"]) >= 10
+    assert all(line["ready"] == line["wanted"] == line["available"] for line in told["workloads"])
+    assert {pod["phase"] for pod in told["pods"]} == {"Running"}
+    assert sorted(path.name for path in out.iterdir()) == ["log.jsonl", "objects.yaml", "run.rec"]
+    check = jsonschema.Draft202012Validator(schema())
+    lines = (out / "log.jsonl").read_text().splitlines()
+    assert len(lines) > told["steps"]
+    for line in lines[:: max(1, len(lines) // 200)]:
+        check.validate(json.loads(line))
+    kinds = {tree["kind"] for tree in yaml.safe_load_all((out / "objects.yaml").read_text())}
+    assert {"Node", "Pod", "Deployment", "ReplicaSet", "Event", "Lease", "Namespace", "Service"} <= kinds
+
+    again = controlplane("run", SHOP, "--nodes", 5, "--format", "json", "--replay", out / "run.rec", "--driver", "bare")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["trace_hash"] == told["trace_hash"]
+    other = controlplane("run", SHOP, "--nodes", 4, "--replay", out / "run.rec")
+    assert other.returncode == 2
+    assert "recorded with another nodes" in other.stderr
+
+
+def test_the_table_names_nodes_workloads_pods_and_the_end():
+    done = controlplane("run", SHOP, "--nodes", 3)
+    assert done.returncode == 0, done.stderr
+    for text in ("Nodes: 3, 3 ready", "Workloads: ", "Pods: ", "quiescent: ", "Virtual time", "steps", "wall time"):
+        assert text in done.stdout
+    assert done.stderr == ""
+
+
+def test_what_fits_nowhere_is_pending_and_the_table_says_why(tmp_path):
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "huge"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100"}}}]},
+    }
+    file = tmp_path / "huge.yaml"
+    file.write_text(yaml.safe_dump(pod))
+    done = controlplane("run", file, "--nodes", 2)
+    assert done.returncode == 0, done.stderr
+    assert "Pending: 1" in done.stdout
+    assert "0/2 nodes are available: 2 Insufficient cpu." in done.stdout
+
+
+@pytest.mark.parametrize("flags", [[], ["--all-at-once"]])
+def test_a_trace_runs_with_its_own_times_or_all_at_once(flags):
+    done = controlplane("run", *TRACE, "--format", "json", *flags)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["verdict"] == "quiescent"
+    assert len(told["nodes"]) == 10
+    assert (len(told["pods"]) == 40) == bool(flags)
+
+
+BAD = {
+    "a missing file": (None, [], "bad.yaml: no such file or directory"),
+    "broken YAML": ("apiVersion: v1\nkind: [Pod\n", [], "bad.yaml:"),
+    "an unknown kind": ("apiVersion: v1\nkind: Pot\nmetadata: {name: x}\n", [], "no kind 'Pot'"),
+    "a pod without containers": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: []}\n",
+        [],
+        "bad.yaml:4: Pod x: spec.containers: Required value",
+    ),
+    "a negative quantity": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec:\n  containers:\n  - name: c\n    image: i\n"
+        "    resources:\n      requests:\n        cpu: '-1'\n",
+        [],
+        "must be greater than or equal to 0",
+    ),
+    "an unknown field": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: c, image: i}], colour: red}\n",
+        [],
+        "colour",
+    ),
+    "an unknown release": ("", ["--release", "soon"], "expected MAJOR.MINOR"),
+    "an unknown gate": ("", ["--without-fix", "1"], "no fix gate '1'"),
+    "an unknown option": ("", ["--colour"], "--colour"),
+    "no file at all": ("", ["--nodes"], "--nodes"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_and_status_2_and_leaves_nothing(tmp_path, name):
+    content, flags, expected = BAD[name]
+    file = tmp_path / "bad.yaml"
+    if content is not None:
+        file.write_text(content)
+    out = tmp_path / "out"
+    done = controlplane("run", file, "--out", out, *flags)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("controlplane: ")
+    assert done.stdout == ""
+    assert not out.exists()
+    assert "Traceback" not in done.stderr
