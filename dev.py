@@ -6,12 +6,15 @@
     python3 dev.py check                   format, lint, types, import contract, tests: what CI runs
     python3 dev.py bench [NAMES]           the benchmarks
     python3 dev.py controlplane ARGS...    any other command
+    python3 dev.py golden [DIR...]         golden answers of real Kubernetes against ours
+    python3 dev.py set-up                  only make the environment
 
 The environment stands in `.venv` inside the project and is made again when pyproject.toml changes.
 """
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -41,10 +44,35 @@ def set_up() -> None:
     STAMP.write_text(wanted)
 
 
+def newest_other_python() -> Path | None:
+    """The newest installed Python that we support and that is not the one running: determinism is checked on both."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    names = [shutil.which(f"python3.{minor}") for minor in range(11, 30)]
+    found = {}
+    for python in [*pyenv.glob("versions/3.*/bin/python3"), *filter(None, names)]:
+        asked = subprocess.run(
+            [str(python), "-c", "import sys, venv, ensurepip; print(*sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if asked.returncode == 0:
+            found[tuple(int(part) for part in asked.stdout.split())] = Path(python)
+    found.pop(sys.version_info[:2], None)
+    supported = [version for version in found if version >= (3, 11)]
+    return found[max(supported)] if supported else None
+
+
 def check() -> int:
     """Everything CI looks at; all of it runs, the first failure decides the exit status."""
     python = str(BIN / "python")
     status = 0
+    other = newest_other_python()
+    if other is None:
+        print("== no other Python 3.11+ here: determinism is checked on this one only")
+    else:
+        print(f"== environment of {other}", flush=True)
+        status = call(str(other), str(ROOT / "dev.py"), "set-up")
     for name, command in {
         "format": [str(BIN / "ruff"), "format", "--check", "."],
         "lint": [str(BIN / "ruff"), "check", "."],
@@ -72,9 +100,11 @@ def main() -> int:
         "controlplane": [str(BIN / "controlplane"), *rest],
         "golden": [python, "-m", "tests.golden", *rest],
     }
-    if verb != "check" and verb not in verbs:
+    if verb not in {"check", "set-up", *verbs}:
         sys.exit(f"dev.py: no verb {verb!r}; try python3 dev.py --help")
     set_up()
+    if verb == "set-up":
+        return 0
     return check() if verb == "check" else call(*verbs[verb])
 
 

@@ -486,6 +486,8 @@ class Kernel:
             target.put(key, message)
         elif message.request is not None:
             self.answer(message.request, None, LinkBroken(f"{owner.name} is down"))
+        elif message.stream is not None:
+            message.stream.break_now()
 
     def unordered_key(self) -> int:
         """The key of a channel for one message."""

@@ -73,7 +73,9 @@ def _sorted(value: Any) -> Any:
 
 
 def load(path: Path, *, package: str | None = None) -> Recording:
-    """Read a recording. With `package` given, one written by another version of it is refused: schedules move with code.
+    """Read a recording.
+
+    With `package` given, one written by another version of it is refused: schedules move with the code.
 
     Raises RecordingError with one line that names the file and what is wrong.
     """

@@ -37,7 +37,10 @@ def _shown(event: Event | None) -> str:
 def assert_deterministic(
     build: Callable[[], World], runs: int = 2, drivers: tuple[Driver, ...] = ("bare", "trio")
 ) -> str:
-    """Run a scenario `runs` times on each driver; the one trace hash. Raises NotDeterministic at the first difference."""
+    """Run a scenario `runs` times on each driver; the one trace hash.
+
+    Raises NotDeterministic at the first difference.
+    """
     reference: World | None = None
     expected = ""
     for driver in drivers:

@@ -23,8 +23,12 @@ RESULTS = Path(__file__).parent / "results" / "latest.json"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"which suites: {', '.join(SUITES)} (all by default)")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each figure; the median is reported")
+    parser.add_argument(
+        "names", nargs="*", help=f"which suites: {', '.join(SUITES)} (all by default)"
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="runs of each figure; the median is reported"
+    )
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in SUITES]
     if unknown:
@@ -34,10 +38,15 @@ def main() -> int:
     for name in arguments.names or SUITES:
         for row in SUITES[name](arguments.repeat):
             rows.append(row)
-            print(f"{row.name:<52} {row.median:>12,.6g} {row.low:>12,.6g} {row.high:>12,.6g}  {row.unit}", flush=True)
+            print(
+                f"{row.name:<52} {row.median:>12,.6g} {row.low:>12,.6g} {row.high:>12,.6g}  {row.unit}",
+                flush=True,
+            )
     RESULTS.parent.mkdir(exist_ok=True)
     host = {"python": platform.python_version(), "machine": platform.machine()}
-    RESULTS.write_text(json.dumps({"host": host, "rows": [row.to_json() for row in rows]}, indent=2) + "\n")
+    RESULTS.write_text(
+        json.dumps({"host": host, "rows": [row.to_json() for row in rows]}, indent=2) + "\n"
+    )
     print(f"written to {RESULTS}", file=sys.stderr)
     return 0
 

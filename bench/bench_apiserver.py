@@ -26,7 +26,9 @@ def _core_creates() -> int:
     server.bootstrap(EPOCH_NS)
     for number in range(COUNT):
         body = pod(f"pod-{number}", "100m")
-        answer = server.handle(Request("create", resource="pods", namespace="default", body=body), EPOCH_NS)
+        answer = server.handle(
+            Request("create", resource="pods", namespace="default", body=body), EPOCH_NS
+        )
         assert answer.ok
     return COUNT
 
@@ -48,4 +50,6 @@ def _path_creates() -> int:
 
 def rows(repeat: int) -> Iterator[Row]:
     yield rate("pod create, API server core", "creates/s", repeat, _core_creates)
-    yield rate("pod create, through an actor, informers listening", "creates/s", repeat, _path_creates)
+    yield rate(
+        "pod create, through an actor, informers listening", "creates/s", repeat, _path_creates
+    )

@@ -14,7 +14,10 @@ SCHEDULES = 300
 
 def rows(repeat: int) -> Iterator[Row]:
     race = catalogue.find("138324")
-    for title, gates in (("fixed", fix_gates()), ("without the fix", fix_gates(without=("138324",)))):
+    for title, gates in (
+        ("fixed", fix_gates()),
+        ("without the fix", fix_gates(without=("138324",))),
+    ):
         campaign = Campaign("race 138324", race.build, gates, race.options)
         yield rate(
             f"race 138324, {title}",

@@ -36,10 +36,16 @@ def rows(repeat: int) -> Iterator[Row]:
         runs = []
         for _ in range(min(repeat, 3)):
             command = [sys.executable, "-c", PROGRAM, driver, *map(str, files)]
-            runs.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            runs.append(
+                json.loads(
+                    subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                )
+            )
         title = f"openb all at once, {driver}"
         yield Row(f"{title}: wall", "s", tuple(run["wall"] for run in runs))
-        yield Row(f"{title}: of which reading and checking", "s", tuple(run["prepare"] for run in runs))
+        yield Row(
+            f"{title}: of which reading and checking", "s", tuple(run["prepare"] for run in runs)
+        )
         yield Row(f"{title}: peak memory", "MiB", tuple(run["peak_mib"] for run in runs))
         yield Row(f"{title}: pods", "pods/s", tuple(run["pods"] / run["wall"] for run in runs))
         yield Row(f"{title}: steps", "steps/s", tuple(run["steps"] / run["wall"] for run in runs))

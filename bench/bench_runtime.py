@@ -43,9 +43,7 @@ def rows(repeat: int) -> Iterator[Row]:
                     f"{title}, {ACTORS} actors, {kind}, {driver}",
                     "steps/s",
                     repeat,
-                    lambda body=body, count=count, driver=driver, random=random: _world(
-                        body, count, random=random
-                    )
-                    .run(driver)
-                    .steps,
+                    lambda body=body, count=count, driver=driver, random=random: (
+                        _world(body, count, random=random).run(driver).steps
+                    ),
                 )

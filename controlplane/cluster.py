@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -93,12 +94,17 @@ class Cluster:
     ) -> None:
         self.config = config
         self.world = World(strategy=strategy, log=log, **world_options)
-        self.store = Store()
+        self.store = _bootstrapped(config.epoch_ns).fork()
         self.scheduler = scheduler.Probe()
-        ApiServer(self.store, uid=_bootstrap_uid(), suffix=str).bootstrap(config.epoch_ns)
-        self.world.actor(APISERVER, apiserver.run, self._core, config.epoch_ns)
+        self.activity = apiserver.Activity()
+        self.world.actor(APISERVER, apiserver.run, self._core, config.epoch_ns, self.activity)
         if config.controllers:
-            self.world.actor(CONTROLLER_MANAGER, controllers.run, config.epoch_ns)
+            self.world.actor(
+                CONTROLLER_MANAGER,
+                controllers.run,
+                config.epoch_ns,
+                monitor_nodes=config.heartbeats,
+            )
         self.world.actor(
             SCHEDULER,
             scheduler.run,
@@ -164,6 +170,14 @@ class Cluster:
         """All stored objects of one resource, "/registry/pods/" say, read past every cache."""
         keyspace = self.store.keyspace(prefix)
         return [entry.object for entry in keyspace.entries.values()]
+
+
+@lru_cache(maxsize=4)
+def _bootstrapped(epoch_ns: int) -> Store:
+    """A store as the API server's own bootstrap leaves it. Every cluster begins with a fork of it."""
+    store = Store()
+    ApiServer(store, uid=_bootstrap_uid(), suffix=str).bootstrap(epoch_ns)
+    return store
 
 
 def _bootstrap_uid() -> Callable[[], str]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 
-from actors import EventLog, Replay, record
+from actors import EventLog, Replay, collector, record
 from actors import UsageError as RuntimeUsageError
-from actors import collector
 from actors import strategies as known_strategies
 from actors.jsonl import seconds, write
 from actors.log import LEVELS
@@ -139,6 +138,7 @@ class Emulation:
                 cluster.objects("/registry/deployments/"), cluster.objects("/registry/replicasets/")
             ),
             summary.pod_lines(pods),
+            summary.activity_line(cluster.activity),
         )
 
     @property

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, frozen
 
+from actors.jsonl import seconds
 from controlplane.api.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
+    from controlplane.apiserver.actor import Activity
 
 ZERO = Quantity.parse("0")
 
@@ -55,6 +57,22 @@ class PodLine:
 
 
 @frozen
+class ActivityLine:
+    """What was done on the way: pods created, bound and deleted, and how long they waited for a node (virtual).
+
+    `writes` counts successful writes per kind of request, `refused` the others.
+    """
+
+    created: int
+    bound: int
+    deleted: int
+    mean_wait_s: str
+    longest_wait_s: str
+    writes: dict[str, int]
+    refused: dict[str, int]
+
+
+@frozen
 class Summary:
     """Everything a run ends with; `virtual_s` as exact decimal text."""
 
@@ -66,6 +84,7 @@ class Summary:
     nodes: tuple[NodeLine, ...]
     workloads: tuple[WorkloadLine, ...]
     pods: tuple[PodLine, ...]
+    activity: ActivityLine
 
     def pending(self) -> tuple[PodLine, ...]:
         """Pods that wait for a node or for their containers."""
@@ -81,6 +100,21 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """As a tree for programs."""
         return asdict(self)
+
+
+def activity_line(activity: Activity) -> ActivityLine:
+    """The line of an API server's activity."""
+    writes = dict(sorted(activity.writes.items()))
+    bound = writes.get("create pods/binding", 0)
+    return ActivityLine(
+        writes.get("create pods", 0),
+        bound,
+        writes.get("delete pods", 0),
+        seconds(activity.waits_ns // bound) if bound else "0",
+        seconds(activity.longest_wait_ns),
+        writes,
+        dict(sorted(activity.refused.items())),
+    )
 
 
 def _requests(pod: Pod, resource: str) -> Quantity:

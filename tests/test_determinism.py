@@ -28,7 +28,11 @@ def deployment(replicas: int) -> dict:
             "selector": {"matchLabels": {"app": "web"}},
             "template": {
                 "metadata": {"labels": {"app": "web"}},
-                "spec": {"containers": [{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]},
+                "spec": {
+                    "containers": [
+                        {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}
+                    ]
+                },
             },
         },
     }
@@ -101,13 +105,17 @@ print(result.trace_hash, hashlib.sha256(cluster.dump().encode()).hexdigest())
 
 def in_fresh_process(python: str, hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([python, "-c", PROGRAM], env=environment, capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(
+        [python, "-c", PROGRAM], env=environment, capture_output=True, text=True, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 def test_fresh_processes_with_any_hash_seed_give_the_same_bytes():
-    seen = {in_fresh_process(sys.executable, seed) for seed in ("0", "1", "12345", "random", "random")}
+    seen = {
+        in_fresh_process(sys.executable, seed) for seed in ("0", "1", "12345", "random", "random")
+    }
     assert len(seen) == 1
 
 
@@ -117,7 +125,11 @@ def other_pythons() -> list[str]:
     found = []
     for folder in sorted(ROOT.glob(".venv-3.*")):
         python = folder / "bin" / "python"
-        if python.exists() and (folder / "installed-from").exists() and folder.name != f".venv-{mine}":
+        if (
+            python.exists()
+            and (folder / "installed-from").exists()
+            and folder.name != f".venv-{mine}"
+        ):
             found.append(str(python))
     return found
 
@@ -129,5 +141,3 @@ def test_other_python_versions_give_the_same_bytes():
     expected = in_fresh_process(sys.executable, "0")
     for python in others:
         assert in_fresh_process(python, "random") == expected, python
-
-

@@ -38,5 +38,9 @@ def test_wrong_gates_are_refused(wrong):
 
 
 def test_gates_come_back_from_a_header():
-    for gates in (fix_gates(), fix_gates(without=("138324",)), fix_gates(variants=("138324=uid-threading",))):
+    for gates in (
+        fix_gates(),
+        fix_gates(without=("138324",)),
+        fix_gates(variants=("138324=uid-threading",)),
+    ):
         assert from_header(gates.to_header()).to_header() == gates.to_header()

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from actors.log import DEBUG, INFO
+from actors.log import INFO
+from controlplane.api.request import Response
 from controlplane.apiserver.server import ApiServer
 from controlplane.client.informer import WatchBatch
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors import Context, Mailbox, Message
-    from controlplane.api.request import Request, Response
+    from controlplane.api.request import Request
     from controlplane.apiserver.watch_cache import Watcher
 
 EXPIRY_ROUND_NS = 300_000_000_000
@@ -29,10 +30,40 @@ EXPIRY_ROUND_NS = 300_000_000_000
 READ_VERBS = ("get", "list", "watch")
 
 
-async def run(ctx: Context, make_core: Callable[[Context], ApiServer], epoch_ns: int) -> None:
+class Activity:
+    """What the API server did over all its lives, for reports: successful writes per kind of request, and waits.
+
+    `waits_ns` sums, `longest_wait_ns` keeps the most of, the time from a pod's creation to its binding.
+    """
+
+    def __init__(self) -> None:
+        self.writes: dict[str, int] = {}
+        self.refused: dict[str, int] = {}
+        self.waits_ns = 0
+        self.longest_wait_ns = 0
+        self._created: dict[str, int] = {}
+
+    def note(self, request: Request, response: Response, now: int) -> None:
+        """Count one answered write."""
+        label = request.label
+        if not response.ok:
+            self.refused[label] = self.refused.get(label, 0) + 1
+            return
+        self.writes[label] = self.writes.get(label, 0) + 1
+        if label == "create pods" and response.object is not None:
+            self._created[response.object.key] = now
+        elif label == "create pods/binding":
+            created = self._created.pop(f"{request.namespace}/{request.name}", now)
+            self.waits_ns += now - created
+            self.longest_wait_ns = max(self.longest_wait_ns, now - created)
+
+
+async def run(
+    ctx: Context, make_core: Callable[[Context], ApiServer], epoch_ns: int, activity: Activity
+) -> None:
     """Main task. `make_core` builds the server's memory over the store; `epoch_ns` is the wall time of virtual 0."""
     core = make_core(ctx)
-    server = _Server(ctx, core, epoch_ns)
+    server = _Server(ctx, core, epoch_ns, activity)
     ctx.spawn(server.advance, name="cache")
     ctx.spawn(server.expire, name="expiry")
     while True:
@@ -42,8 +73,9 @@ async def run(ctx: Context, make_core: Callable[[Context], ApiServer], epoch_ns:
 class _Server:
     """What the two tasks share."""
 
-    def __init__(self, ctx: Context, core: ApiServer, epoch_ns: int) -> None:
+    def __init__(self, ctx: Context, core: ApiServer, epoch_ns: int, activity: Activity) -> None:
         self._ctx = ctx
+        self._activity = activity
         self._core = core
         self._epoch = epoch_ns
         self._changed = ctx.condition()
@@ -61,6 +93,7 @@ class _Server:
         response = core.handle(request, now)
         if request.verb not in READ_VERBS:
             self._log(request, response)
+            self._activity.note(request, response, now)
         revision = core.store.revision
         if revision != self._revision:
             self._revision = revision
@@ -81,14 +114,15 @@ class _Server:
         if response.reason:
             data["reason"] = response.reason
         revision = core.store.revision if core.store.revision != self._revision else None
-        self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid or None, rv=revision, data=data)
+        self._ctx.log(
+            "apiserver.write", level=INFO, obj=place, uid=uid or None, rv=revision, data=data
+        )
 
     def _open(self, request: Request, stream: Mailbox, now: int) -> None:
-        opened = self._core.watch(request, now)
-        if not hasattr(opened, "drain"):
-            self._ctx.send(stream, WatchBatch((), end=True, error=opened.tree))
+        watcher = self._core.watch(request, now)
+        if isinstance(watcher, Response):
+            self._ctx.send(stream, WatchBatch((), end=True, error=watcher.tree))
             return
-        watcher: Watcher = opened
         watcher.user_data = stream
         watcher.on_ready = lambda: self._filled.append(watcher)
         if watcher.buffer:
@@ -105,7 +139,6 @@ class _Server:
             seen = core.store.revision
             core.advance()
             self._flush()
-            ctx.log("apiserver.cache", level=DEBUG, rv=seen)
 
     async def expire(self, ctx: Context) -> None:
         """Let leases of the store run out (events live for an hour), in rounds as etcd's lessor does."""
@@ -113,7 +146,9 @@ class _Server:
         while True:
             due = store.next_expiry()
             now = self._epoch + ctx.now
-            await ctx.sleep(max(EXPIRY_ROUND_NS, (due or now) - now), idle=True, point="apiserver.expiry")
+            await ctx.sleep(
+                max(EXPIRY_ROUND_NS, (due or now) - now), idle=True, point="apiserver.expiry"
+            )
             store.expire(self._epoch + ctx.now)
             if store.revision != self._revision:
                 self._revision = store.revision

@@ -352,7 +352,44 @@ def decode(type_name: str, value: Any, old: Any = None) -> Tree:
     """`value` as a canonical tree of the type; DecodeError if it is not one."""
     if not isinstance(value, dict):
         raise _mismatch(value, type_name)
-    return codec(type_name).decode(value, old)
+    try:
+        return codec(type_name).decode(value, old)
+    except DecodeError as error:
+        raise _first_hard(codec(type_name), value) or error from None
+
+
+def _first_hard(struct: StructCodec, value: Any) -> DecodeError | None:
+    """Go notes a plain mismatch and reads on; an error of a type that reads itself ends reading."""
+    if not isinstance(value, dict):
+        return None
+    for key, item in value.items():
+        found = struct.fields.get(key)
+        if found is None or item is None:
+            continue
+        error = _hard_in(found, item)
+        if error is not None:
+            error.within(struct.type.short, key)
+            return error
+    return None
+
+
+def _hard_in(found: FieldCodec, item: Any) -> DecodeError | None:
+    if found.struct is not None:
+        return _first_hard(found.struct, item)
+    if found.element is not None:
+        parts = item if isinstance(item, list) else (
+            item.values() if isinstance(item, dict) else ())  # fmt: skip
+        for part in parts:
+            error = None if part is None else _hard_in(found.element, part)
+            if error is not None:
+                return error
+        return None
+    if found.kind in (Kind.QUANTITY, Kind.TIME, Kind.MICRO_TIME, Kind.INT_OR_STRING):
+        try:
+            found.leaf(item)
+        except DecodeError as error:
+            return error
+    return None
 
 
 _QUANTITY_RULE = (

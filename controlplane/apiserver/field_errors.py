@@ -38,6 +38,8 @@ def _shown(value: Any) -> str:
     """A bad value as Go prints it: strings quoted, scalars plain, the rest as JSON."""
     if isinstance(value, str):
         return go_quote(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     if value is None:
         return "null"
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -56,6 +58,8 @@ def go_quote(text: str) -> str:
             out.append("\\t")
         elif char == "\r":
             out.append("\\r")
+        elif char in "\a\b\f\v":
+            out.append({"\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}[char])
         elif code < 0x20 or code == 0x7F:
             out.append(f"\\x{code:02x}")
         else:

@@ -59,8 +59,13 @@ def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | Watch
     """Answer any HTTP request."""
     try:
         target = parse_path(http.path)
-        if target is None or not target.resource:
+        if target is None or not target.resource or not server.table.versions(target.group):
             return _nonresource(server, http)
+        if target.version not in server.table.versions(target.group):
+            return HttpAnswer(404, {"Content-Type": "text/plain; charset=utf-8"}, None,
+                              "404 page not found\n")  # fmt: skip
+        if http.method == "HEAD":
+            return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
         request = to_request(server.table, http)
         chosen = negotiation.negotiate(request)
         if request.verb == "watch":
@@ -118,6 +123,8 @@ def _rendered(
 ) -> HttpAnswer:
     if response.content is not None:
         headers = _headers(response, response.content_type)
+        if not response.content:
+            del headers["Content-Type"]
         return HttpAnswer(response.code, headers, None, response.content.decode())
     tree = response.tree
     if response.items is not None and "items" in tree and not _custom(server, request):

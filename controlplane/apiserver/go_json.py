@@ -44,6 +44,8 @@ def _quoted(char: str) -> str:
     if char == '"':
         return "'\"'"
     escapes = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\"}
+    if 0x7F <= ord(char) < 0xA0:
+        return f"'\\u{ord(char):04x}'"
     return f"'{escapes.get(char, char)}'"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import define
 
 from controlplane.api.object import Object
-from controlplane.apiserver import status
+from controlplane.apiserver import go_json, status
 from controlplane.apiserver.field_errors import FieldError, forbidden, not_supported
 from controlplane.apiserver.registry import Registry
 from controlplane.apiserver.store import CompactedError, FutureRevisionError
@@ -102,7 +102,7 @@ def _validate_watch(match: str, initial: str | None) -> list[FieldError]:
             errors.append(forbidden("resourceVersionMatch", (
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             )))  # fmt: skip
-    if match and initial is not None and match != "NotOlderThan":
+    if match and match != "NotOlderThan":
         errors.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
     return errors
 
@@ -148,7 +148,9 @@ def _token_problem(token: str) -> str:
     if len(token) % 4 == 1:
         at = len(token) - 1
         return f"continue key is not valid: illegal base64 data at input byte {at}"
-    return "continue key is not valid"
+    raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    problem = go_json.syntax_error(raw.decode("latin-1"))
+    return f"continue key is not valid: {problem}" if problem else "continue key is not valid"
 
 
 def list_objects(
@@ -166,7 +168,9 @@ def list_objects(
     try:
         wanted = parse_version(version)
     except ValueError as error:
-        raise status.bad_request(f"invalid resource version: {error}") from None
+        raise status.bad_request(
+            f'invalid resource version: resourceVersion: Invalid value: "{version}": {error}'
+        ) from None
     prefix = ""
     if interest.namespace and interest.name:
         prefix = f"{interest.namespace}/{interest.name}"

@@ -69,11 +69,7 @@ def _validate_owners(owners: list[Tree], path: str) -> list[FieldError]:
         group, slash, version = api_version.rpartition("/")
         if not slash:
             group, version = "", api_version
-        if group.count("/"):
-            errors.append(invalid(f"{path}.apiVersion", api_version,
-                                  f"unexpected GroupVersion string: {api_version}"))  # fmt: skip
-            version = "?"
-        if not version:
+        if not version or "/" in group:
             errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
         if not owner.get("kind"):
             errors.append(invalid(f"{path}.kind", "", "must not be empty"))

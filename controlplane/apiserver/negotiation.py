@@ -74,6 +74,7 @@ def negotiate(request: Request) -> Format:
     header = request.accept
     if not header or header == "application/json":
         return PLAIN
+    _check_media(request, header)
     for clause in parse_accept(header):
         for media in _SUPPORTED:
             if not _accepts(clause, media):
@@ -84,6 +85,19 @@ def negotiate(request: Request) -> Format:
             if chosen is not None:
                 return chosen
     raise status.not_acceptable(_SUPPORTED)
+
+
+def _check_media(request: Request, header: str) -> None:
+    """Before anything else, some alternative must be of a known media type."""
+    for clause in parse_accept(header):
+        if clause.media_type in ("*/*", *_SUPPORTED):
+            return
+    listed = ", ".join(_SUPPORTED)
+    if request.verb in ("list", "watch", "deletecollection"):
+        listed += ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    raise status.ApiError(
+        406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {listed}", {}
+    )
 
 
 def _with_kind(clause: Clause, media: str, request: Request) -> Format | None:

@@ -232,9 +232,6 @@ def _disrupted(ctx: Context, tree: Tree) -> Tree:
         "message": "Eviction API: evicting", "lastProbeTime": None,
         "lastTransitionTime": format_time(ctx.now),
     }  # fmt: skip
-    generation = tree["metadata"].get("generation", 0)
-    if generation:
-        condition["observedGeneration"] = generation
     kept = [c for c in state.get("conditions") or () if c["type"] != "DisruptionTarget"]
     return {**tree, "status": {**state, "conditions": [*kept, condition]}}
 

@@ -25,6 +25,13 @@ def partial(obj: Object, version: str) -> Tree:
             "metadata": obj.tree["metadata"]}  # fmt: skip
 
 
+def _wrong_form(info: ResourceInfo, wanted: str, why: str, suffix: str) -> status.ApiError:
+    package = info.group.partition(".")[0] or "core"
+    return status.ApiError(406, "NotAcceptable", (
+        f"you requested {wanted}, but the requested object {why} (*{package}.{info.kind}{suffix})"
+    ))  # fmt: skip
+
+
 def rendered(
     server: ApiServer, info: ResourceInfo, request: Request, response: Response, chosen: Format,
     now: int,
@@ -39,7 +46,8 @@ def rendered(
         include = request.query.get("includeObject", "")
         if include not in ("", "None", "Metadata", "Object"):
             raise status.bad_request(
-                f'unrecognized includeObject value: "{include}"'
+                f'Unable to convert to Table as requested: includeObject: Invalid value: '
+                f'"{include}": must be \'Metadata\', \'Object\', \'None\', or empty'
             )
         items = response.items if response.items is not None else [Object(tree)]
         table = table_of(info, items, now, include, chosen.version)
@@ -50,14 +58,14 @@ def rendered(
         return table
     if chosen.kind == "PartialObjectMetadataList":
         if not is_list:
-            raise status.not_acceptable(("application/json",))
+            raise _wrong_form(info, "PartialObjectMetadataList", "is not a list", "")
         return {
             "kind": "PartialObjectMetadataList", "apiVersion": version,
             "metadata": tree["metadata"],
-            "items": [partial(obj, chosen.version) for obj in response.items or ()],
+            "items": [partial(obj, chosen.version) for obj in response.items or ()] or None,
         }  # fmt: skip
     if is_list:
-        raise status.not_acceptable(("application/json",))
+        raise _wrong_form(info, "PartialObjectMetadata", "is a list", "List")
     return partial(Object(tree), chosen.version)
 
 

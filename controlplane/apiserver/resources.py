@@ -98,6 +98,15 @@ class ResourceTable:
         self._by_kind: dict[tuple[str, str], ResourceInfo] = {}
         self.extra_entries: dict[str, list[Tree]] = {}
 
+    def copy(self) -> ResourceTable:
+        """A table of its own, so that custom resources can be added."""
+        made = ResourceTable()
+        made.groups = list(self.groups)
+        made._by_resource = dict(self._by_resource)
+        made._by_kind = dict(self._by_kind)
+        made.extra_entries = dict(self.extra_entries)
+        return made
+
     def add(self, info: ResourceInfo) -> None:
         """Serve `info`; replaces what had the same group, version and name."""
         self._by_resource[info.group, info.version, info.resource] = info
@@ -197,6 +206,11 @@ def _stable_resources() -> tuple[ResourceInfo, ...]:
 
 def builtin_resources() -> ResourceTable:
     """A fresh table of all built-in resources in their stable versions."""
+    return _builtin_resources().copy()
+
+
+@cache
+def _builtin_resources() -> ResourceTable:
     table = ResourceTable()
     for info in _stable_resources():
         table.add(info)

@@ -142,7 +142,7 @@ def to_request(table: ResourceTable, http: HttpRequest) -> Request:
 def _verb(method: str, target: Target, query: Tree, info: ResourceInfo) -> str:
     if method in ("GET", "HEAD"):
         watching = target.watch or ("watch" in query and query["watch"] in _YES)
-        if watching and not target.subresource:
+        if watching and not target.subresource and (target.watch or not target.name):
             return "watch"
         return "get" if target.name else "list"
     if method == "DELETE":

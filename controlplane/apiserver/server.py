@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from controlplane.api.object import Object
-from controlplane.apiserver import conversion, status, subresources
+from controlplane.apiserver import conversion, openapi, status, subresources
 from controlplane.apiserver.admission.chain import Admission
 from controlplane.apiserver.bootstrap import bootstrap
 from controlplane.apiserver.codec import DecodeError, decode, strict_issues
@@ -22,7 +22,9 @@ from controlplane.apiserver.listing import (
     validate_list_options,
 )
 from controlplane.apiserver.metadata import wiped
+from controlplane.apiserver.nonresource import Answer
 from controlplane.apiserver.options import check_write_options, delete_options
+from controlplane.apiserver.managed.applying import apply_object, track
 from controlplane.apiserver.patching.apply_patch import patched
 from controlplane.apiserver.registry import Registry
 from controlplane.apiserver.request import Request, Response
@@ -31,6 +33,7 @@ from controlplane.apiserver.selectable import interest_of
 from controlplane.apiserver.store import CompactedError, Store
 from controlplane.apiserver.strategies import strategy_for
 from controlplane.apiserver.strategy import Context, Strategy
+from controlplane.apiserver.routing import HttpRequest
 from controlplane.apiserver.watch_cache import (
     ERROR,
     Interest,
@@ -80,6 +83,7 @@ class ApiServer:
         self.namespaces = self.registry_of("", "namespaces")
         self.pods = self.registry_of("", "pods")
         self.cursors: dict[str, int] = {}
+        self.address = "127.0.0.1:6443"
 
     # -- finding things --------------------------------------------------------------------------
 
@@ -200,7 +204,7 @@ class ApiServer:
         if version:
             return self._get_cached(ctx, registry, version)
         obj = self.external(info, registry.get(request.namespace, request.name))
-        return Response(200, obj.tree, obj)
+        return Response(200, obj.tree, obj, warnings=registry.strategy.read_warnings())
 
     def _get_cached(self, ctx: Context, registry: Registry, version: str) -> Response:
         request, info = ctx.request, ctx.info
@@ -225,8 +229,11 @@ class ApiServer:
     def _list(self, ctx: Context) -> Response:
         request, info = ctx.request, ctx.info
         interest = interest_of(info, request.namespace, request.name, request.query)
-        page = list_objects(self.registry(info), self.cache(info), request, interest)
-        return self.list_response(info, page)
+        registry = self.registry(info)
+        page = list_objects(registry, self.cache(info), request, interest)
+        response = self.list_response(info, page)
+        response.warnings = registry.strategy.read_warnings()
+        return response
 
     def list_response(self, info: ResourceInfo, page: Page) -> Response:
         """A list answer of a page."""
@@ -298,8 +305,11 @@ class ApiServer:
         if initial:
             if version == "" and cache.lag():
                 cache.advance()
+            if wanted > cache.revision:
+                error = status.too_large_resource_version(wanted, cache.revision, 1)
+                return _failed_watch(cache, interest, error)
             watcher = cache.watch(interest, initial=True, convert=convert)
-            if initial_flag is not None and query.get("allowWatchBookmarks") in ("true", "1"):
+            if query.get("allowWatchBookmarks") in ("true", "1"):
                 mark = self._bookmark(info, cache.revision, {_INITIAL_END: "true"})
                 cache.bookmark(watcher, mark)
             return watcher
@@ -321,10 +331,9 @@ class ApiServer:
             return cache.watch(interest, after=start, convert=convert)
         except CompactedError as error:
             text = f"too old resource version: {start} ({error.compacted})"
-            watcher = cache.watch(interest, convert=convert)
-            watcher.push(WatchEvent(ERROR, Object(status.expired(text).tree), 0))
-            watcher.stop()
-            return watcher
+            if info.resource == "events" or start < self.store.compacted:
+                text = "The resourceVersion for the provided watch is too old."
+            return _failed_watch(cache, interest, status.expired(text))
 
     def _bookmark(self, info: ResourceInfo, revision: int, annotations: Tree) -> Object:
         meta: Tree = {"resourceVersion": str(revision)}
@@ -371,10 +380,10 @@ class ApiServer:
         elif not meta.get("labels", True):
             meta = {key: value for key, value in meta.items() if key != "labels"}
             tree = {**tree, "metadata": meta}
-        tree = self.strategy(self.registry(info).info).defaults(tree, hub_old)
-        if (info.group, info.version) != info.hub:
-            tree = conversion.to_hub(info, tree)
-        return tree
+        hub = self.registry(info).info
+        if hub is not info and (info.group, info.version) != info.hub:
+            tree = conversion.to_hub(info, tree, hub)
+        return self.strategy(hub).defaults(tree, hub_old)
 
     def _field_validation(self, ctx: Context, info: ResourceInfo, body: Any) -> None:
         level = ctx.request.query.get("fieldValidation") or "Warn"
@@ -398,7 +407,7 @@ class ApiServer:
         obj = self.external(ctx.info, self.registry(ctx.info).create(ctx, tree))
         return Response(201, obj.tree, obj, warnings=ctx.warnings or [])
 
-    def new_object(self, ctx: Context, body: Any) -> Tree:
+    def new_object(self, ctx: Context, body: Any, *, tracked: bool = False) -> Tree:
         """A body as an object to create: wiped, placed in its namespace, admitted."""
         tree = self.read_body(ctx, body)
         meta = wiped(tree["metadata"])
@@ -414,6 +423,8 @@ class ApiServer:
         meta = unique_owners(ctx, meta)
         if meta is not tree["metadata"]:
             tree = {**tree, "metadata": meta}
+        if not tracked:
+            tree = track(ctx, tree, None)
         return self.admission.mutate(ctx, tree, None)
 
     def _update(self, ctx: Context) -> Response:
@@ -432,7 +443,7 @@ class ApiServer:
         uid = body["metadata"].get("uid", "")
 
         def transform(current: Tree) -> Tree:
-            return self.admission.mutate(ctx, body, current)
+            return self.admission.mutate(ctx, track(ctx, body, current, sub), current)
 
         create = None
         if registry.strategy.create_on_update and not sub:
@@ -479,19 +490,39 @@ class ApiServer:
         request, info = ctx.request, ctx.info
         registry = self.registry(info)
         found = registry.find(request.namespace, request.name)
+        if request.content_type.startswith("application/apply-patch"):
+            return apply_object(self, ctx, sub)
         if found is None:
             raise status.not_found(info, request.name)
 
         def transform(current: Tree) -> Tree:
             tree = patched(self, ctx, self.external(info, Object(current)).tree, current)
             tree = self._check_patched_identity(ctx, tree)
-            return self.admission.mutate(ctx, tree, current)
+            return self.admission.mutate(ctx, track(ctx, tree, current, sub), current)
 
         obj, created = registry.update(ctx, request.namespace, request.name, transform, sub=sub)
         return self.external(info, obj), created
 
     def _check_patched_identity(self, ctx: Context, tree: Tree) -> Tree:
         return self._check_identity(ctx, tree)
+
+    def openapi(self, path: str, http: HttpRequest) -> Answer:
+        """OpenAPI documents, as far as clients need them."""
+        parts = [part for part in path.split("/") if part]
+        headers: dict[str, str | list[str]] = {"Content-Type": "application/json"}
+        if path == "/openapi/v2":
+            kind = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+            if kind in http.headers.get("accept", ""):
+                return 200, {"Content-Type": kind}, None, "\n\x032.0"
+            return 200, headers, {"swagger": "2.0", "paths": {}, "definitions": {}}, None
+        if parts == ["openapi", "v3"]:
+            return 200, headers, openapi.index(self), None
+        target = parts[2:]
+        if len(target) == 2 and target[0] == "api":
+            return 200, headers, openapi.document(self, "", target[1]), None
+        if len(target) == 3 and target[0] == "apis":
+            return 200, headers, openapi.document(self, target[1], target[2]), None
+        return 404, {"Content-Type": "text/plain; charset=utf-8"}, None, "404 page not found\n"
 
     def container_log(self, ctx: Context, pod: Object, container: str) -> Response:
         """The log of a running container; whoever has kubelets to ask replaces this."""
@@ -527,6 +558,7 @@ class ApiServer:
         request, info = ctx.request, ctx.info
         options = delete_options(request)
         ctx.dry_run = options.dry_run
+        self.registry(info).strategy.warn_delete(ctx, options)
         interest = interest_of(info, request.namespace, "", request.query)
         registry = self.registry(info)
         page = list_objects(registry, self.cache(info), request, interest)
@@ -536,7 +568,17 @@ class ApiServer:
             except status.ApiError as error:
                 if error.reason != "NotFound":
                     raise
-        return self.list_response(info, page)
+        response = self.list_response(info, page)
+        response.warnings = ctx.warnings or []
+        return response
+
+
+def _failed_watch(cache: WatchCache, interest: Interest, error: status.ApiError) -> Watcher:
+    """A watch that ends with an error at once."""
+    watcher = cache.watch(interest)
+    watcher.push(WatchEvent(ERROR, Object(error.tree), 0))
+    watcher.stop()
+    return watcher
 
 
 def no_such_resource() -> status.ApiError:

@@ -47,6 +47,13 @@ class Entry:
         self.mod_revision = revision
         self.version = 1
 
+    def fork(self) -> Entry:
+        """An entry of its own for the same value."""
+        copy = Entry(self.object, self.create_revision)
+        copy.mod_revision = self.mod_revision
+        copy.version = self.version
+        return copy
+
 
 @frozen(eq=False)
 class Event:
@@ -72,6 +79,16 @@ class Keyspace:
         self._pending: list[str] = []
         self._revisions: list[int] = []
         self._events: list[Event] = []
+
+    def fork(self, store: Store) -> Keyspace:
+        """A copy that belongs to `store`."""
+        copy = Keyspace(store, self.prefix)
+        copy.entries = {key: entry.fork() for key, entry in self.entries.items()}
+        copy._sorted = list(self._sorted)
+        copy._pending = list(self._pending)
+        copy._revisions = list(self._revisions)
+        copy._events = list(self._events)
+        return copy
 
     def get(self, key: str) -> Entry | None:
         """The live entry, or None."""
@@ -190,6 +207,17 @@ class Store:
         self._history_limit = history_limit
         self._events = 0
         self._leases: list[tuple[int, int, str, str, int]] = []
+
+    def fork(self) -> Store:
+        """An independent store with the same content and history; the objects are shared."""
+        copy = Store(self.revision, self._history_limit)
+        copy.compacted = self.compacted
+        copy._events = self._events
+        copy._leases = list(self._leases)
+        copy._keyspaces = {
+            prefix: space.fork(copy) for prefix, space in self._keyspaces.items()
+        }
+        return copy
 
     def prefixes(self) -> list[str]:
         """Prefixes of all keyspaces, sorted."""

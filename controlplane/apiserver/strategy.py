@@ -173,6 +173,16 @@ class Strategy:
     def after_delete(self, ctx: Context, tree: Tree) -> None:
         """Give back what the object held."""
 
+    def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
+        """Field paths that a write through the endpoint cannot set."""
+        if sub == "status":
+            return (("f:spec",),)
+        return (("f:status",),) if self.has_status else ()
+
+    def read_warnings(self) -> list[str]:
+        """Warnings for a read."""
+        return []
+
     def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
         """Warnings for a deletion with these options."""
 

@@ -6,6 +6,7 @@ that exist, and the scheduler hears of those late, so they are asked once the ru
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from controlplane.cluster import SCHEDULER
@@ -57,7 +58,7 @@ def attach(cluster: Cluster, names: Sequence[str] = ALL) -> None:
     for name in ONCE_SETTLED:
         if name not in names:
             continue
-        cluster.world.invariant(f"scheduling queue {name}", lambda name=name: ask(name))
+        cluster.world.invariant(f"scheduling queue {name}", partial(ask, name))
 
 
 def _sizes(queue: PriorityQueue) -> tuple[int, ...]:

@@ -102,7 +102,8 @@ def show(number: str, output_format: str) -> None:
     output.echo(f"Invariant:  {race.invariant}")
     output.echo(f"Releases:   {race.releases}")
     output.echo(
-        f"Switch:     --without-fix {race.number}; forms of the fix: {', '.join(gate.variants)} (--fix {race.number}=FORM)"
+        f"Switch:     --without-fix {race.number}; forms of the fix: {', '.join(gate.variants)}"
+        f" (--fix {race.number}=FORM)"
     )
 
 
@@ -194,8 +195,9 @@ def _exploration_json(campaign: Campaign, found: Exploration, wall: float) -> di
 
 def _print_exploration(campaign: Campaign, found: Exploration, wall: float) -> None:
     rate = found.schedules / wall if wall else 0
+    hints = "on" if campaign.options["queueing-hints"] else "off"
     output.echo(
-        f"{campaign.scenario} ({_gates_text(campaign)}; queueing hints {'on' if campaign.options['queueing-hints'] else 'off'}):"
+        f"{campaign.scenario} ({_gates_text(campaign)}; queueing hints {hints}):"
         f" {found.schedules} schedules, {found.distinct} distinct, {found.steps} steps, {rate:.0f} schedules/s"
     )
     if found.findings:

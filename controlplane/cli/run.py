@@ -129,7 +129,7 @@ def _print(summary: Summary, emulation: Emulation, wall: float, out: Path | None
             ["AVAILABLE"],
         )
     phases = ", ".join(f"{count} {phase}" for phase, count in summary.phases().items()) or "none"
-    if len(summary.pods) <= SHOWN_PODS:
+    if summary.pods and len(summary.pods) <= SHOWN_PODS:
         output.table(
             f"Pods: {phases}",
             ["NAME", "PHASE", "READY", "NODE"],
@@ -156,6 +156,11 @@ def _print(summary: Summary, emulation: Emulation, wall: float, out: Path | None
             ],
             ["PODS"],
         )
+    did = summary.activity
+    output.echo(
+        f"{did.created} pods created, {did.bound} bound to a node after {did.mean_wait_s} s on average"
+        f" ({did.longest_wait_s} s at most), {did.deleted} deletions"
+    )
     output.echo(
         f"{summary.verdict}: {summary.reason}. Virtual time {summary.virtual_s} s, {summary.steps} steps,"
         f" {wall:.2f} s of wall time, trace {summary.trace_hash}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from actors import LinkBroken
 from controlplane.api.request import JSON, Request, Response
 from controlplane.client.errors import ApiError
 
@@ -177,7 +178,14 @@ class Client:
         return await self.call(self._request("delete", resource, namespace, name, body=options))
 
     def watch(self, resource: Resource, namespace: str = "", **query: str) -> Mailbox:
-        """Open a watch: a stream of `WatchBatch` messages; see `controlplane.client.informer`."""
+        """Open a watch: a stream of `WatchBatch` messages; see `controlplane.client.informer`.
+
+        Raises LinkBroken when the server is down.
+        """
         query.setdefault("allowWatchBookmarks", "true")
         request = self._request("watch", resource, namespace, query=query, content_type=JSON)
-        return self._ctx.open(self._server, request, name=f"watch {resource.name}")
+        stream = self._ctx.open(self._server, request, name=f"watch {resource.name}")
+        if stream.peer is not None and not stream.peer.alive:
+            self._ctx.close(stream)
+            raise LinkBroken(f"{self._server} is down")
+        return stream

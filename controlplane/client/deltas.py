@@ -100,7 +100,8 @@ def apply(batch: list[Delta], store: Indexer, *, initial: bool) -> list[Notifica
                 notifications.append(Notification(delta.obj, None))
             else:
                 old = store.put(delta.obj)
-                notifications.append(Notification(old, delta.obj))
+                if _is_news(old, delta.obj):
+                    notifications.append(Notification(old, delta.obj))
     return notifications
 
 
@@ -113,4 +114,14 @@ def _replace(delta: Delta, store: Indexer, *, initial: bool) -> list[Notificatio
         for key, obj in before.items()
         if key not in store
     ]
-    return gone + [Notification(before.get(obj.key), obj, initial=initial) for obj in delta.objects]
+    there = [
+        Notification(old, obj, initial=initial)
+        for obj in delta.objects
+        if _is_news(old := before.get(obj.key), obj)
+    ]
+    return gone + there
+
+
+def _is_news(old: Object | None, new: Object) -> bool:
+    """An update to the version already known is a resync, which nobody here asked for."""
+    return old is None or old.resource_version != new.resource_version

@@ -33,3 +33,16 @@ def is_conflict(error: ApiError) -> bool:
 def is_already_exists(error: ApiError) -> bool:
     """Whether the name is taken."""
     return error.code == 409 and error.reason == "AlreadyExists"
+
+
+def is_expired(error: ApiError) -> bool:
+    """Whether the resource version asked for is no longer to be had."""
+    return error.code == 410 or error.reason in {"Expired", "Gone"}
+
+
+def is_too_large(error: ApiError) -> bool:
+    """Whether the resource version asked for lies ahead of what the server has reached."""
+    causes = (error.status.get("details") or {}).get("causes") or []
+    return error.code == 504 and any(
+        cause.get("reason") == "ResourceVersionTooLarge" for cause in causes
+    )

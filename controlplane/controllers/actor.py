@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.client.clientset import DEPLOYMENTS, LEASES, NODES, PODS, REPLICA_SETS
 from controlplane.client.indexer import Indexer
-from controlplane.client.informer import Informer, handler
+from controlplane.client.informer import Informer, handler, together
 from controlplane.controllers.base_actor import controller_index, namespace_index
 from controlplane.controllers.deployment_actor import DeploymentController
 from controlplane.controllers.node_actor import NodeController
@@ -62,16 +62,17 @@ async def run(
     node = NodeController(ctx, epoch_ns, server, nodes.store, pods.store, heard)
     eviction = TaintEvictionController(ctx, epoch_ns, server, nodes.store, pods.store)
 
-    pods.add_handler(handler(*replica_set.pod_handlers()), "replicaset")
-    pods.add_handler(handler(*deployment.pod_handlers()), "deployment")
-    pods.add_handler(handler(*eviction.pod_handlers()), "taint-eviction")
+    # The controllers only note keys when they hear of something, so they share a listener per resource;
+    # their workers interleave freely.
+    of_pods = [replica_set.pod_handlers(), deployment.pod_handlers(), eviction.pod_handlers()]
     if leases is not None:
-        pods.add_handler(handler(*node.pod_handlers()), "node")
-    sets.add_handler(handler(*replica_set.set_handlers()), "replicaset")
-    sets.add_handler(handler(*deployment.set_handlers()), "deployment")
-    wanted.add_handler(handler(*deployment.deployment_handlers()), "deployment")
-    nodes.add_handler(handler(*node.node_handlers()), "node")
-    nodes.add_handler(handler(*eviction.node_handlers()), "taint-eviction")
+        of_pods.append(node.pod_handlers())
+    of_sets = [replica_set.set_handlers(), deployment.set_handlers()]
+    of_nodes = [node.node_handlers(), eviction.node_handlers()]
+    pods.add_handler(together(*(handler(*each) for each in of_pods)), "controllers")
+    sets.add_handler(together(*(handler(*each) for each in of_sets)), "controllers")
+    wanted.add_handler(handler(*deployment.deployment_handlers()), "controllers")
+    nodes.add_handler(together(*(handler(*each) for each in of_nodes)), "controllers")
 
     informers = [pods, sets, wanted, nodes] + ([leases] if leases is not None else [])
     for informer in informers:

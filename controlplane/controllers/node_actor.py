@@ -213,7 +213,7 @@ class NodeController(Controller):
                 self._known[node.name] = node.uid
                 text = f"Registered Node {node.name} in Controller"
                 self._node_event(node.name, node.uid, "RegisteredNode", f"event: {text}")
-                await self._mark_reachable(ctx, client, node)
+                await self._try_mark_reachable(ctx, client, node)
         for name in [name for name in self._known if name not in present]:
             text = f"Removing Node {name} from Controller"
             self._node_event(name, self._known.pop(name), "RemovingNode", f"event: {text}")
@@ -312,16 +312,19 @@ class NodeController(Controller):
             await self._remove(ctx, client, node, ((key, NO_EXECUTE),))
         self._zones.queue(lifecycle.zone_of(node)).remove(node.name)
 
+    async def _try_mark_reachable(self, ctx: Context, client: Client, node: Node) -> None:
+        try:
+            await self._mark_reachable(ctx, client, node)
+        except (ApiError, LinkBroken) as error:
+            self._complain(ctx, node.name, f"unable to remove taints: {error}")
+
     async def _apply(
         self, ctx: Context, client: Client, nodes: list[Node], verdict: Verdict
     ) -> None:
         if verdict.untaint_all:
             ctx.log("node.disruption", level=WARNING, data={"message": "no node is ready"})
             for node in nodes:
-                try:
-                    await self._mark_reachable(ctx, client, node)
-                except (ApiError, LinkBroken) as error:
-                    self._complain(ctx, node.name, f"unable to remove taints: {error}")
+                await self._try_mark_reachable(ctx, client, node)
         if verdict.restart_clocks:
             ctx.log("node.disruption", level=INFO, data={"message": "some node is ready again"})
             self._book.restart_clocks(self._now())

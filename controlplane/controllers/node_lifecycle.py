@@ -1,7 +1,7 @@
 """What the node lifecycle controller decides about one node: is it heard of, and which taints follow.
 
-Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go. Times are nanoseconds; whether a
-node lives is judged by when *this* controller saw a heartbeat change, not by the times in it.
+Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go. Times are nanoseconds; whether
+a node lives is judged by when *this* controller saw a heartbeat change, not by the times in it.
 """
 
 from __future__ import annotations
@@ -176,10 +176,6 @@ class HealthBook:
         """Whether the node was judged not ready when it was looked at last."""
         known = self._known.get(name)
         return known is not None and known.status not in {None, "True"}
-
-    def forget(self, name: str) -> None:
-        """The node is gone."""
-        self._known.pop(name, None)
 
     def restart_clocks(self, now: int) -> None:
         """Take every node for just heard of: after a time in which the controller could hear nobody."""

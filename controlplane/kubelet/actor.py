@@ -1,9 +1,11 @@
 """How a kubelet lives: it registers its node, hears of its pods, and runs a task per pod and one per heartbeat.
 
-Points: `kubelet.pod` (a pod's worker takes its next step), `kubelet.lease`, `kubelet.status`, those of `client.informer`
-(`informer.notify` is where pods are admitted), and one for every request.
+Points: `kubelet.pod` (a pod's worker takes its next step), `kubelet.lease`, `kubelet.status`,
+`watch pods` (changes of pods arrive; new ones are admitted in that very step), and one for every
+request.
 
-The container runtime is part of the machine, not of the process: sandboxes survive a crash of the kubelet.
+The container runtime is part of the machine, not of the process: sandboxes survive a crash of the
+kubelet.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ async def run(
     node = await _register(ctx, client, tree, machine, epoch_ns)
     recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
     kubelet = _Kubelet(ctx, epoch_ns, node, machine, server, recorder)
-    pods = Informer(ctx, PODS, server=server, fieldSelector=f"spec.nodeName={name}")
+    pods = Informer(ctx, PODS, server=server, immediate=True, fieldSelector=f"spec.nodeName={name}")
     pods.add_handler(handler(kubelet.added, kubelet.updated, kubelet.removed), "kubelet")
     pods.start()
     if heartbeats:

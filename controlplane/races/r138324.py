@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.chaos import scheduler_invariants
-from controlplane.chaos.churn import churn
-from controlplane.cluster import Cluster, ClusterConfig, node_tree
 from controlplane.races.race import Race
 
 if TYPE_CHECKING:
     from actors import EventLog, Strategy
+    from controlplane.cluster import Cluster
     from controlplane.gates import FixGates
 
 NAMES = ("web-0", "web-1")
@@ -29,6 +27,10 @@ OPERATIONS = 8
 
 def build(gates: FixGates, strategy: Strategy, log: EventLog, options: dict[str, bool]) -> Cluster:
     """Two small nodes, the scheduler, and a user whose pods come and go under two names."""
+    from controlplane.chaos import scheduler_invariants
+    from controlplane.chaos.churn import churn
+    from controlplane.cluster import Cluster, ClusterConfig, node_tree
+
     config = ClusterConfig(
         nodes=(node_tree("node-1", cpu="2"), node_tree("node-2", cpu="2")),
         gates=gates,
@@ -39,7 +41,9 @@ def build(gates: FixGates, strategy: Strategy, log: EventLog, options: dict[str,
     cluster = Cluster(config, strategy=strategy, log=log, livelock_limit=20_000)
     cluster.user("user", churn, NAMES, OPERATIONS)
     every = options["all-invariants"]
-    scheduler_invariants.attach(cluster, scheduler_invariants.ALL if every else scheduler_invariants.LEDGER)
+    scheduler_invariants.attach(
+        cluster, scheduler_invariants.ALL if every else scheduler_invariants.LEDGER
+    )
     return cluster
 
 
@@ -47,7 +51,7 @@ RACE = Race(
     number="138324",
     title="a pod recreated under the same name leaks its in-flight entry",
     issue="138316",
-    releases="bug: in-flight ledger of 1.28 and later (on by default from 1.32); fixed in 1.36, backported to 1.34, 1.35",
+    releases="bug: with the in-flight ledger (on by default from 1.32); fix: 1.36, backported to 1.34 and 1.35",
     component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=(

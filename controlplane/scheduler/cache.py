@@ -264,7 +264,7 @@ class Cache:
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Bring `snapshot` up to date, touching only nodes that changed. Raises SnapshotError."""
-        rebuild_all = rebuild_lists = False
+        rebuild = False
         generation = snapshot.generation
         for name, info in reversed(self.nodes.items()):
             if info.generation <= generation:
@@ -273,19 +273,11 @@ class Cache:
                 continue
             existing = snapshot.node_info_map.get(name)
             if existing is None:
-                rebuild_all = True
+                rebuild = True
                 existing = snapshot.node_info_map[name] = NodeInfo()
-            if (
-                bool(existing.pods_with_affinity) != bool(info.pods_with_affinity)
-                or bool(existing.pods_with_required_anti_affinity)
-                != bool(info.pods_with_required_anti_affinity)
-                or existing.pvc_ref_counts.keys() != info.pvc_ref_counts.keys()
-            ):
-                rebuild_lists = True
             # In place: the lists of the snapshot keep pointing at the same object.
-            existing.copy_from(info)
+            snapshot.refresh(name, existing, info)
             existing.image_states = self._image_summary(name)
-            snapshot.note_change(name)
         snapshot.generation = self._generation
         tree = self.node_tree
         if len(snapshot.node_info_map) > tree.count:
@@ -295,12 +287,10 @@ class Cache:
                 if (info_or_none := self.nodes.get(name)) is None or info_or_none.node is None
             ]
             for name in gone[: len(snapshot.node_info_map) - tree.count]:
-                del snapshot.node_info_map[name]
-            rebuild_all = True
-        if rebuild_all:
-            snapshot.rebuild_lists(tree.names())
-        elif rebuild_lists:
-            snapshot.rebuild_lists(None)
+                snapshot.drop(name)
+            rebuild = True
+        if rebuild:
+            snapshot.rebuild_list(tree.names())
         if len(snapshot.node_info_list) != tree.count:
             message = (
                 "snapshot state is not consistent, "
@@ -309,7 +299,7 @@ class Cache:
                 f"length of NodeInfoMap={len(snapshot.node_info_map)}, "
                 f"length of nodes in cache={len(self.nodes)}, trying to recover"
             )
-            snapshot.rebuild_lists(tree.names())
+            snapshot.rebuild_list(tree.names())
             raise SnapshotError(message)
 
 

@@ -96,7 +96,7 @@ class SparseRows:
 
 
 class NodeProperty:
-    """Something true or false of every node object."""
+    """A number that depends on the node object alone."""
 
     __slots__ = ("_nodes", "_reader", "epoch", "values")
 
@@ -104,9 +104,9 @@ class NodeProperty:
         self._reader = ChangeReader()
         self._nodes: list[Any] = [None] * size
         self.epoch = epoch
-        self.values: Bools = np.zeros(size, np.bool_)
+        self.values: Ints = np.zeros(size, np.int64)
 
-    def sync(self, snapshot: Snapshot, compute: Callable[[NodeInfo], bool]) -> None:
+    def sync(self, snapshot: Snapshot, compute: Callable[[NodeInfo], int]) -> None:
         """Ask for nodes whose object is another one than last time."""
         infos = snapshot.node_info_list
         rows = self._reader.changed(snapshot)
@@ -154,6 +154,7 @@ class Columns:
         self.unschedulable: Bools = np.zeros(size, np.bool_)
         self.taint_class: Ints = np.zeros(size, np.int64)
         self.has_images: Bools = np.zeros(size, np.bool_)
+        self.has_ports: Bools = np.zeros(size, np.bool_)
         self._topologies = {}
         self._scalars = {
             name: (np.zeros(size, np.int64), np.zeros(size, np.int64))
@@ -195,6 +196,7 @@ class Columns:
             self.taint_sets.append(taints)
         self.taint_class[row] = known
         self.has_images[row] = bool(info.image_states)
+        self.has_ports[row] = len(info.used_ports) > 0
         for key, topology in self._topologies.items():
             topology.write(row, info, key)
         for name in self._scalar_names:
@@ -224,9 +226,9 @@ class Columns:
         return found
 
     def node_property(
-        self, snapshot: Snapshot, key: Hashable, compute: Callable[[NodeInfo], bool]
-    ) -> Bools:
-        """Something true or false of node objects under `key`, asked again when one changes."""
+        self, snapshot: Snapshot, key: Hashable, compute: Callable[[NodeInfo], int]
+    ) -> Ints:
+        """A number per node object under `key`, asked again when the object changes."""
         found = self._properties.get(key)
         if found is None or len(found.values) != self.size or found.epoch != snapshot.epoch:
             if len(self._properties) >= _KEPT:

@@ -82,7 +82,6 @@ def _balanced_allocation(path: str, args: Json) -> list[str]:
         at = f"{child(path, 'resources')}[{i}]"
         if resource["name"] in seen:
             errors.append(f"{at}.name: Duplicate value: {quote(resource['name'])}")
-            continue
         seen.add(resource["name"])
         if resource["weight"] != 1:
             errors.append(bad(f"{at}.weight", resource["weight"], "must be 1"))
@@ -185,7 +184,7 @@ def _volume_binding(path: str, args: Json) -> list[str]:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
         errors.append(bad(child(path, "bindTimeoutSeconds"), timeout, detail))
     shape = args.get("shape")
-    if shape:
+    if shape is not None:
         shown = [
             {"Utilization": point.get("utilization", 0), "Score": point.get("score", 0)}
             for point in shape

@@ -175,9 +175,9 @@ def find_nodes_that_fit(search: Search, attempt: Attempt) -> Found:
     candidates: Sequence[NodeInfo] = snapshot.node_info_list
     if outcome.node_names is not None:
         infos = snapshot.node_info_map
-        names = framework.handle.choose_order(
-            "scheduler.cycle.pre-filter-nodes", [n for n in outcome.node_names if n in infos]
-        )
+        names = [name for name in outcome.node_names if name in infos]
+        if len(names) > 1:
+            names = framework.handle.choose_order("scheduler.cycle.pre-filter-nodes", names)
         candidates = [infos[name] for name in names]
         listed = " ".join(sorted(outcome.restricting))
         diagnosis.node_to_status.absent = fwk.unresolvable(

@@ -24,6 +24,7 @@ from controlplane.scheduler.framework.columnar import (
 )
 from controlplane.scheduler.framework.interface import (
     Code,
+    FilterPlugin,
     NodeToStatus,
     NormalizeScorePlugin,
     Status,
@@ -197,6 +198,7 @@ class FastPath:
         framework, state = attempt.framework, attempt.state
         local: list[NodeLocalFilter] = []
         cluster: list[ClusterFilter] = []
+        others: list[FilterPlugin] = []
         for plugin in framework.plugins.filter:
             if plugin.name in state.skip_filter:
                 continue
@@ -205,7 +207,7 @@ class FastPath:
             elif isinstance(plugin, ClusterFilter):
                 cluster.append(plugin)
             else:
-                return None
+                others.append(plugin)
         if len(diagnosis.node_to_status):
             return None
         kept = self._filter_class(attempt, local)
@@ -223,6 +225,12 @@ class FastPath:
             passing = kept.passing
         infos = self.snapshot.node_info_list
         count = len(infos)
+        if others:
+            asked = self._ask_others(attempt, ids, others, start, wanted)
+            if asked is None:
+                return None
+            ids = asked
+            passing = np.flatnonzero(ids == 0)
         cut = int(passing.searchsorted(start)) if start else 0
         found = np.concatenate((passing[cut:], passing[:cut])) if cut else passing
         processed = count
@@ -276,6 +284,46 @@ class FastPath:
                 if (before == 0) != (number == 0):
                     kept.passing = None
         return kept
+
+    def _ask_others(
+        self,
+        attempt: Attempt,
+        ids: NDArray[np.int32],
+        others: list[FilterPlugin],
+        start: int,
+        wanted: int,
+    ) -> NDArray[np.int32] | None:
+        """Ask plugins that answer node by node only, as far as the search goes.
+
+        Nodes beyond its end keep their numbers; None when a plugin fails with an error.
+        """
+        framework, state, pod = attempt.framework, attempt.state, attempt.pod
+        snapshot, table = self.snapshot, self.table
+        infos, count = snapshot.node_info_list, len(snapshot)
+        position = {plugin.name: i for i, plugin in enumerate(framework.plugins.filter)}
+        last = len(position)
+        ranks = [last if s is None else position[s.plugin] for s in table.statuses]
+        final = {snapshot.row_of.get(name) for name in framework.handle.nominated_nodes()}
+        ids = ids.copy()
+        known = ids.tolist()
+        feasible = 0
+        for offset in range(count):
+            row = (start + offset) % count
+            rank = ranks[known[row]]
+            for plugin in () if row in final else others:
+                if position[plugin.name] > rank:
+                    break
+                status = plugin.filter(state, pod, infos[row])
+                if status is not None:
+                    if not status.is_rejected:
+                        return None
+                    known[row] = ids[row] = table.id_of(status.by(plugin.name))
+                    break
+            if known[row] == 0:
+                feasible += 1
+                if feasible > wanted:
+                    break
+        return ids
 
     def _combine(
         self,

@@ -48,12 +48,13 @@ class Snapshot:
     """
 
     __slots__ = (
+        "_lists",
+        "_with_affinity",
+        "_with_anti_affinity",
         "changed_rows",
         "columns",
         "epoch",
         "generation",
-        "have_pods_with_affinity",
-        "have_pods_with_required_anti_affinity",
         "node_info_list",
         "node_info_map",
         "row_of",
@@ -63,9 +64,11 @@ class Snapshot:
     def __init__(self) -> None:
         self.node_info_map: dict[str, NodeInfo] = {}
         self.node_info_list: list[NodeInfo] = []
-        self.have_pods_with_affinity: list[NodeInfo] = []
-        self.have_pods_with_required_anti_affinity: list[NodeInfo] = []
-        self.used_pvcs: dict[str, None] = {}
+        self._with_affinity: dict[str, None] = {}
+        self._with_anti_affinity: dict[str, None] = {}
+        self._lists: tuple[list[NodeInfo], list[NodeInfo]] | None = None
+        self.used_pvcs: dict[str, int] = {}
+        """`namespace/claim` -> nodes with a pod that uses it directly."""
         self.generation = 0
         self.epoch = 0
         self.row_of: dict[str, int] = {}
@@ -89,19 +92,79 @@ class Snapshot:
                 self.changed_rows = []
             self.changed_rows.append(row)
 
-    def rebuild_lists(self, order: list[str] | None) -> None:
-        """Rebuild the auxiliary lists, and with `order` the node list itself."""
-        if order is not None:
-            infos = self.node_info_map
-            self.node_info_list = [infos[name] for name in order if name in infos]
-            self.row_of = {info.name: row for row, info in enumerate(self.node_info_list)}
-            self.epoch += 1
-            self.changed_rows = []
-        self.have_pods_with_affinity = [n for n in self.node_info_list if n.pods_with_affinity]
-        self.have_pods_with_required_anti_affinity = [
-            n for n in self.node_info_list if n.pods_with_required_anti_affinity
-        ]
-        self.used_pvcs = {}
-        for info in self.node_info_list:
-            if info.pvc_ref_counts:
-                self.used_pvcs.update(dict.fromkeys(info.pvc_ref_counts))
+    @property
+    def have_pods_with_affinity(self) -> list[NodeInfo]:
+        """Nodes with a pod that has pod affinity or anti-affinity, in search order."""
+        return self._auxiliary_lists()[0]
+
+    @property
+    def have_pods_with_required_anti_affinity(self) -> list[NodeInfo]:
+        """Nodes with a pod that has required anti-affinity, in search order."""
+        return self._auxiliary_lists()[1]
+
+    @property
+    def any_required_anti_affinity(self) -> bool:
+        """Whether there is such a node at all."""
+        return bool(self._with_anti_affinity)
+
+    @property
+    def any_affinity(self) -> bool:
+        """Whether any pod on a node has pod affinity or anti-affinity."""
+        return bool(self._with_affinity)
+
+    def _auxiliary_lists(self) -> tuple[list[NodeInfo], list[NodeInfo]]:
+        if self._lists is None:
+            rows, infos = self.row_of, self.node_info_list
+            affinity, anti = (
+                [infos[row] for row in sorted(rows[name] for name in names if name in rows)]
+                for names in (self._with_affinity, self._with_anti_affinity)
+            )
+            self._lists = (affinity, anti)
+        return self._lists
+
+    def refresh(self, name: str, existing: NodeInfo, info: NodeInfo) -> None:
+        """Make `existing` (of this snapshot) a copy of `info`, in place."""
+        if bool(existing.pods_with_affinity) != bool(info.pods_with_affinity):
+            _toggle(self._with_affinity, name)
+            self._lists = None
+        if bool(existing.pods_with_required_anti_affinity) != bool(
+            info.pods_with_required_anti_affinity
+        ):
+            _toggle(self._with_anti_affinity, name)
+            self._lists = None
+        if existing.pvc_ref_counts or info.pvc_ref_counts:
+            self._count_claims(existing, -1)
+            self._count_claims(info, 1)
+        existing.copy_from(info)
+        self.note_change(name)
+
+    def _count_claims(self, info: NodeInfo, by: int) -> None:
+        for key in info.pvc_ref_counts:
+            count = self.used_pvcs.get(key, 0) + by
+            if count:
+                self.used_pvcs[key] = count
+            else:
+                del self.used_pvcs[key]
+
+    def drop(self, name: str) -> None:
+        """Forget a node that is gone; the list has to be rebuilt afterwards."""
+        info = self.node_info_map.pop(name)
+        self._with_affinity.pop(name, None)
+        self._with_anti_affinity.pop(name, None)
+        self._count_claims(info, -1)
+
+    def rebuild_list(self, order: list[str]) -> None:
+        """Put the nodes in this order."""
+        infos = self.node_info_map
+        self.node_info_list = [infos[name] for name in order if name in infos]
+        self.row_of = {info.name: row for row, info in enumerate(self.node_info_list)}
+        self._lists = None
+        self.epoch += 1
+        self.changed_rows = []
+
+
+def _toggle(names: dict[str, None], name: str) -> None:
+    if name in names:
+        del names[name]
+    else:
+        names[name] = None

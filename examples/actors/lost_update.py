@@ -32,7 +32,9 @@ def build(strategy: Strategy | None = None) -> World:
     world.actor("adder-1", adder)
     world.actor("adder-2", adder)
     world.actor("reader", reader)
-    world.invariant("both were counted", lambda: None if final == [2] else f"the register says {final}")
+    world.invariant(
+        "both were counted", lambda: None if final == [2] else f"the register says {final}"
+    )
     return world
 
 

@@ -415,3 +415,23 @@ async def test_a_cancellation_from_outside_stops_the_run_in_order():
     with trio.move_on_after(0.05) as scope:
         await world.run_async()
     assert scope.cancelled_caught
+
+
+@both
+def test_a_stream_asked_of_an_actor_that_is_down_is_broken(driver):
+    seen: list[str] = []
+
+    async def server(ctx: Context) -> None:
+        await ctx.sleep(100 * SECOND)
+
+    async def client(ctx: Context) -> None:
+        await ctx.sleep(SECOND)
+        ctx.crash("server")
+        stream = ctx.open("server", "subscribe")
+        try:
+            await stream.recv()
+        except LinkBroken:
+            seen.append("broken")
+
+    run(driver, ("server", server), ("client", client))
+    assert seen == ["broken"]

@@ -43,9 +43,29 @@ def test_a_shop_runs_until_every_workload_is_ready(tmp_path):
     for line in lines[:: max(1, len(lines) // 200)]:
         check.validate(json.loads(line))
     kinds = {tree["kind"] for tree in yaml.safe_load_all((out / "objects.yaml").read_text())}
-    assert {"Node", "Pod", "Deployment", "ReplicaSet", "Event", "Lease", "Namespace", "Service"} <= kinds
+    assert {
+        "Node",
+        "Pod",
+        "Deployment",
+        "ReplicaSet",
+        "Event",
+        "Lease",
+        "Namespace",
+        "Service",
+    } <= kinds
 
-    again = controlplane("run", SHOP, "--nodes", 5, "--format", "json", "--replay", out / "run.rec", "--driver", "bare")
+    again = controlplane(
+        "run",
+        SHOP,
+        "--nodes",
+        5,
+        "--format",
+        "json",
+        "--replay",
+        out / "run.rec",
+        "--driver",
+        "bare",
+    )
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["trace_hash"] == told["trace_hash"]
     other = controlplane("run", SHOP, "--nodes", 4, "--replay", out / "run.rec")
@@ -56,7 +76,15 @@ def test_a_shop_runs_until_every_workload_is_ready(tmp_path):
 def test_the_table_names_nodes_workloads_pods_and_the_end():
     done = controlplane("run", SHOP, "--nodes", 3)
     assert done.returncode == 0, done.stderr
-    for text in ("Nodes: 3, 3 ready", "Workloads: ", "Pods: ", "quiescent: ", "Virtual time", "steps", "wall time"):
+    for text in (
+        "Nodes: 3, 3 ready",
+        "Workloads: ",
+        "Pods: ",
+        "quiescent: ",
+        "Virtual time",
+        "steps",
+        "wall time",
+    ):
         assert text in done.stdout
     assert done.stderr == ""
 
@@ -66,7 +94,9 @@ def test_what_fits_nowhere_is_pending_and_the_table_says_why(tmp_path):
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "huge"},
-        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100"}}}]},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100"}}}]
+        },
     }
     file = tmp_path / "huge.yaml"
     file.write_text(yaml.safe_dump(pod))

@@ -68,9 +68,8 @@ class Replay:
         self.sent = ""
         store = Store(FIRST_REVISION)
         store.compacted = FIRST_REVISION
-        self.server = ApiServer(
-            store, uid=self._uid, suffix=self._suffix, track_fields=bool(case.get("managedFields"))
-        )
+        self.server = ApiServer(store, uid=self._uid, suffix=self._suffix, track_fields=True)
+        self.server.address = "<server>"
         self.server.bootstrap(self.now)
         self.revision = store.revision
         self.background: dict[str, tuple[WatchAnswer, Json]] = {}
@@ -176,7 +175,7 @@ class Replay:
         if isinstance(result, WatchAnswer):
             if step.get("background"):
                 self.background[step["background"]] = (result, step)
-                return {"status": 200}
+                return {"started": step["background"]}
             answer = {"status": 200, "headers": {"Content-Type": "application/json"},
                       "events": self.events(result, None)}  # fmt: skip
             return answer
@@ -261,7 +260,7 @@ class Replay:
             if (
                 key in ("nodePort", "healthCheckNodePort")
                 and value >= 30000
-                and (str(value) not in self.sent)
+                and (("port", str(value)) in self.names.by_value or str(value) not in self.sent)
             ):
                 return self.names.of("port", str(value))
             return value
@@ -271,7 +270,7 @@ class Replay:
             if (
                 key in ("clusterIP", "clusterIPs")
                 and value.startswith("10.0.0.")
-                and (f'"{value}"' not in self.sent)
+                and (("ip", value) in self.names.by_value or f'"{value}"' not in self.sent)
             ):
                 return self.names.of("ip", value)
             return self.normal_text(value, key)
@@ -298,6 +297,7 @@ def answer(case_in: Json) -> Json:
     return Replay(case_in).run()
 
 
+_AGE = r"(<invalid>|(\d+[smhdy])+)"
 _LOOSE = re.compile(r"<(?:listrv|continue):\d+>")
 
 
@@ -351,6 +351,9 @@ def _differs(want: Json, got: Json, path: str) -> str | None:
             return None if re.fullmatch(pattern, got) else f"{path}: want {want} got {got}"
         if "<time" in want and _close(want, got):
             return None
+        if "<age>" in want:
+            pattern = re.escape(want).replace("<age>", _AGE)
+            return None if re.fullmatch(pattern, got) else f"{path}: want {want} got {got}"
         return None if loose[0] == loose[1] else f"{path}: want {want!r} got {got!r}"
     if want != got or isinstance(want, bool) is not isinstance(got, bool):
         return f"{path}: want {_short(want)} got {_short(got)}"

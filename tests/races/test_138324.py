@@ -1,4 +1,4 @@
-"""The first race, proven both ways: found without the fix by schedules that nobody aims, absent with either form of it."""
+"""The first race, both ways: found without the fix by schedules nobody aims, absent with either form of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def test_without_the_fix_random_schedules_find_the_leak(finding):
     assert "no longer exists but is in flight for ever" in finding.result.reason
 
 
-@pytest.mark.parametrize("variants", [(), ("138324=uid-threading",)], ids=["early-return", "uid-threading"])
+@pytest.mark.parametrize(
+    "variants", [(), ("138324=uid-threading",)], ids=["early-return", "uid-threading"]
+)
 def test_with_either_form_of_the_fix_no_schedule_breaks(variants, finding):
     found = campaign(variants=variants).explore(SCHEDULES)
     assert found.verdicts == {"quiescent": SCHEDULES}
@@ -47,7 +49,9 @@ def test_the_merged_fix_holds_every_invariant_of_the_queue():
 
 
 def test_the_first_revision_may_requeue_a_pod_that_is_in_flight():
-    found = campaign(variants=["138324=uid-threading"], **{"all-invariants": True}).explore(SCHEDULES)
+    found = campaign(variants=["138324=uid-threading"], **{"all-invariants": True}).explore(
+        SCHEDULES
+    )
     assert found.findings
     assert "I5" in found.findings[0].result.reason
 
@@ -69,5 +73,7 @@ def test_the_recording_of_the_finding_replays(finding, driver):
 
 def test_a_replay_under_another_gate_diverges_or_settles_but_never_leaks(finding):
     fixed = campaign()
-    world = fixed.build(fixed.gates, Replay(finding.result.choices), EventLog(keep=False), fixed.options).world
+    world = fixed.build(
+        fixed.gates, Replay(finding.result.choices), EventLog(keep=False), fixed.options
+    ).world
     assert world.run("bare").verdict in {"diverged", "quiescent"}

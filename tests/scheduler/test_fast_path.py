@@ -1,12 +1,14 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from controlplane.api.claims import PersistentVolumeClaim
 from controlplane.api.core import Namespace, Service
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.api.storage import PersistentVolume, StorageClass
+from controlplane.gates import FixGates
 from controlplane.scheduler import binding, failure
 from controlplane.scheduler import eventhandlers as handlers
-from controlplane.gates import FixGates
 from controlplane.scheduler.config import SchedulerConfig
 from controlplane.scheduler.cycle import schedule
 from controlplane.scheduler.listers import Listers, MemoryLister
@@ -124,9 +126,12 @@ requests = st.sampled_from(
     )
 )
 ports = st.sampled_from(((), (), ({"hostPort": 80, "containerPort": 80},)))
+volumes = st.sampled_from(((), (), (), ("bound",), ("zoned",), ("late",), ("bound", "late")))
 pods = st.builds(
-    lambda app, aff, spr, req, tol, port: {
+    lambda app, aff, spr, req, tol, port, priority, claims: {
+        "volumes": [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims],
         "labels": {"app": app},
+        "priority": priority,
         "affinity": aff,
         "topologySpreadConstraints": list(spr),
         "containers": [
@@ -140,10 +145,60 @@ pods = st.builds(
     requests,
     st.sampled_from(([], [{"key": "k", "operator": "Exists"}])),
     ports,
+    st.sampled_from((0, 0, 10)),
+    volumes,
 )
 clusters = st.tuples(
     st.lists(nodes, min_size=2, max_size=14), st.lists(pods, min_size=1, max_size=16)
 )
+
+
+def claim(name, **spec):
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if "volumeName" in spec else {}
+    return PersistentVolumeClaim.from_tree(
+        {
+            "metadata": {"name": name, "namespace": "default", "annotations": annotations},
+            "spec": {"resources": {"requests": {"storage": "1Gi"}}, **spec},
+        }
+    )
+
+
+def volume(name, labels=None, **spec):
+    return PersistentVolume.from_tree(
+        {
+            "metadata": {"name": name, "labels": labels or {}},
+            "spec": {"capacity": {"storage": "2Gi"}, **spec},
+            "status": {"phase": "Available"},
+        }
+    )
+
+
+def storage():
+    """A claim bound to a volume of ssd nodes, one bound in zone a, one that waits for its pod."""
+    ssd = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    affinity = {"required": {"nodeSelectorTerms": [ssd]}}
+    late = {
+        "metadata": {"name": "late"},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    return {
+        "persistent_volume_claims": MemoryLister(
+            [
+                claim("bound", volumeName="v1"),
+                claim("zoned", volumeName="v2"),
+                claim("late", storageClassName="late"),
+            ]
+        ),
+        "persistent_volumes": MemoryLister(
+            [
+                volume("v1", nodeAffinity=affinity),
+                volume("v2", {ZONE: "a"}),
+                volume("v3", nodeAffinity=affinity, storageClassName="late"),
+            ]
+        ),
+        "storage_classes": MemoryLister([StorageClass.from_tree(late)]),
+    }
 
 
 def run(cluster, *, fast, percentage=0, service=False, churn=True):
@@ -158,7 +213,7 @@ def run(cluster, *, fast, percentage=0, service=False, churn=True):
         services.put(Service.from_tree(tree))
     namespaces = MemoryLister([Namespace.from_tree({"metadata": {"name": "default"}})])
     scheduler = Scheduler(
-        Listers(pods=store, services=services, namespaces=namespaces),
+        Listers(pods=store, services=services, namespaces=namespaces, **storage()),
         config=SchedulerConfig(percentage_of_nodes_to_score=percentage),
     )
     scheduler.search.fast = fast
@@ -215,7 +270,7 @@ def test_the_search_starts_where_the_last_one_ended_on_both_paths():
         "allocatable": {},
     }
     blocked = spec | {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
-    node_specs = [blocked if i % 3 == 0 else spec for i in range(150)]
+    node_specs = [blocked if i % 3 == 0 else spec for i in range(210)]
     pod_specs = [{"labels": {"app": "web"}} for _ in range(12)]
     cluster = (node_specs, pod_specs)
     fast = run(cluster, fast=True, percentage=5)

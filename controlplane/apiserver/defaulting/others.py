@@ -39,6 +39,8 @@ def default_node(tree: Tree) -> Tree:
     """What is allocatable follows the capacity."""
 
     def status(status: Tree) -> Tree:
+        if "config" in status:
+            status = {key: value for key, value in status.items() if key != "config"}
         status = inside(inside(status, "capacity", resource_list), "allocatable", resource_list)
         if status.get("capacity") and "allocatable" not in status:
             status = {**status, "allocatable": status["capacity"]}

@@ -67,9 +67,9 @@ def _change(document: Any, parts: list[str], action: str, value: Any) -> Any:
             out[part] = _change(out[part], rest, action, value)
         elif action == "add":
             out[part] = value
-        elif part not in out:
-            raise JsonPatchError(f"missing value {part}")
         elif action == "remove":
+            if part not in out:
+                raise JsonPatchError(f"missing value {part}")
             del out[part]
         else:
             out[part] = value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from controlplane.api.times import format_time
 from controlplane.apiserver import names
@@ -11,6 +11,9 @@ from controlplane.apiserver.defaulting import others
 from controlplane.apiserver.field_errors import FieldError
 from controlplane.apiserver.strategy import Context, Strategy, with_status, without
 from controlplane.apiserver.validation import common as rules
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.registry import DeleteOptions
 
 Tree = dict[str, Any]
 Default = Callable[[Tree], Tree]
@@ -55,7 +58,14 @@ class EndpointsStrategy(PlainStrategy):
     """Endpoints, which their slices have replaced."""
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        return self.read_warnings()
+
+    def read_warnings(self) -> list[str]:
         return ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
+
+    def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
+        for text in self.read_warnings():
+            ctx.warn(text)
 
 
 class NamespaceStrategy(Strategy):

@@ -20,6 +20,19 @@ _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
+def _with_ips(tree: Tree) -> Tree:
+    """podIP and the first of podIPs are the same address; podIP wins."""
+    state = tree.get("status")
+    if not state:
+        return tree
+    ip, ips = state.get("podIP"), state.get("podIPs")
+    if ip and (not ips or ips[0].get("ip") != ip):
+        return {**tree, "status": {**state, "podIPs": [{"ip": ip}]}}
+    if ips and not ip:
+        return {**tree, "status": {**state, "podIP": ips[0].get("ip", "")}}
+    return tree
+
+
 def qos_class(spec: Tree) -> str:
     """Guaranteed, Burstable or BestEffort. Upstream: pkg/apis/core/helper/qos."""
     pod_level = spec.get("resources")
@@ -64,6 +77,7 @@ class PodStrategy(Strategy):
     graceful = True
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        tree = _with_ips(tree)
         if old is not None and tree.get("spec") is old.get("spec"):
             return tree
         return default_pod(tree)
@@ -113,12 +127,11 @@ class PodStrategy(Strategy):
         meta = with_status(new["metadata"], old["metadata"], "ownerReferences")
         if meta is not new["metadata"]:
             new = {**new, "metadata": meta}
-        status, was = new["status"], old["status"]
-        if status is not was:
-            qos = was.get("qosClass") or qos_class(new["spec"])
-            if status.get("qosClass") != qos:
-                status = {**status, "qosClass": qos}
-                new = {**new, "status": status}
+        state, was = new["status"], old["status"]
+        if state is not was:
+            if not state.get("qosClass"):
+                qos = was.get("qosClass") or qos_class(new["spec"])
+                new = {**new, "status": {**state, "qosClass": qos}}
         return new
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
@@ -156,6 +169,12 @@ class PodStrategy(Strategy):
                 _check_node(ctx, new, old)
             return errors
         return pod_updates.validate_ephemeral_update(new, old)
+
+    def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
+        if sub == "status":
+            return (("f:spec",), ("f:metadata", "f:deletionTimestamp"),
+                    ("f:metadata", "f:ownerReferences"))  # fmt: skip
+        return (("f:status",),)
 
     def grace_period(self, tree: Tree, wanted: int | None) -> int:
         spec = tree["spec"]

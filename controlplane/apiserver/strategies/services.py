@@ -125,7 +125,7 @@ def _kept(spec: Tree, was: Tree) -> Tree:
     if _is_external(spec) or _is_external(was):
         return spec
     out = dict(spec)
-    if not spec.get("clusterIP") and not spec.get("clusterIPs"):
+    if not spec.get("clusterIP") and spec.get("clusterIPs", []) in ([], was.get("clusterIPs")):
         for key in ("clusterIP", "clusterIPs"):
             if key in was:
                 out[key] = was[key]

@@ -199,6 +199,9 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     if status is was:
         return errors
+    if status.get("qosClass") != was.get("qosClass"):
+        errors.append(invalid("status.qosClass", status.get("qosClass", ""),
+                              "field is immutable"))  # fmt: skip
     node = status.get("nominatedNodeName", "")
     if node and node != was.get("nominatedNodeName"):
         errors += [

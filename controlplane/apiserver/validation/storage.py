@@ -182,8 +182,8 @@ def _claim_size(spec: Tree, was: Tree, status: Tree) -> list[FieldError]:
     return [forbidden(path, "field can not be less than status.capacity")]
 
 
-_RESIZE_STATES = ("ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizePending",
-                  "NodeResizeInProgress", "NodeResizeInfeasible")  # fmt: skip
+_RESIZE_STATES = ("ControllerResizeInProgress", "ControllerResizeInfeasible",
+                  "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending")  # fmt: skip
 
 
 def validate_claim_status(new: Tree, old: Tree) -> list[FieldError]:
@@ -203,8 +203,8 @@ def validate_claim_status(new: Tree, old: Tree) -> list[FieldError]:
                 for p in names.qualified_name(name)
             ]
         if state not in _RESIZE_STATES:
-            errors.append(not_supported("status.allocatedResourceStatuses", state,
-                                        _RESIZE_STATES))  # fmt: skip
+            errors.append(not_supported("status.allocatedResourceStatuses", name, _RESIZE_STATES,
+                                        sort=False))  # fmt: skip
     return errors
 
 

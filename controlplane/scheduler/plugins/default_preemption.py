@@ -157,7 +157,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
             for info in self._handle.snapshot.node_info_list
             if info.name in codes or (every_other and info.name not in statuses.statuses)
         ]
-        return self._handle.choose_order("scheduler.preemption.nodes", nodes)
+        if len(nodes) > 1:
+            nodes = self._handle.choose_order("scheduler.preemption.nodes", nodes)
+        return nodes
 
     def find_candidates(self, state: CycleState, pod: Pod, statuses: NodeToStatus) -> DryRun:
         """Try preemption on potential nodes, from an offset that upstream draws at random."""
@@ -169,7 +171,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
         nodes = self.potential_nodes(statuses)
         if not nodes:
             return DryRun()
-        offset = self._handle.choose_offset("scheduler.preemption.offset", len(nodes))
+        offset = 0
+        if len(nodes) > 1:
+            offset = self._handle.choose_offset("scheduler.preemption.offset", len(nodes))
         return self.dry_run(state, pod, nodes, offset, self.candidates_wanted(len(nodes)))
 
     def dry_run(

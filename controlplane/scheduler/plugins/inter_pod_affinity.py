@@ -198,15 +198,14 @@ class InterPodAffinity(
                 required_anti_affinity=tuple(map(self.expand, terms.required_anti_affinity)),
             )
         snapshot = self._handle.snapshot
-        with_anti = snapshot.have_pods_with_required_anti_affinity
         own = bool(terms.required_affinity or terms.required_anti_affinity)
-        if not own and not with_anti:
+        if not own and not snapshot.any_required_anti_affinity:
             return None, SKIP
         itself = matches_all(terms.required_affinity, pod)
         kept = FilterState(terms, itself, self._namespace_labels(pod))
         if snapshot.columns is not None:
             return self._pre_filter_columns(state, pod, kept, snapshot.columns, own=own)
-        for info in with_anti:
+        for info in snapshot.have_pods_with_required_anti_affinity:
             assert info.node is not None
             labels = info.node.metadata.labels
             for other in info.pods_with_required_anti_affinity:
@@ -336,8 +335,7 @@ class InterPodAffinity(
         )
         if self._args.ignore_preferred_terms_of_existing_pods and not wishes:
             return SKIP
-        infos = snapshot.node_info_list if wishes else snapshot.have_pods_with_affinity
-        if not infos:
+        if not wishes and not snapshot.any_affinity:
             return SKIP
         terms = parse_terms(pod)
         if terms.error:
@@ -357,6 +355,7 @@ class InterPodAffinity(
             state.write(SCORE_KEY, sums)
             return None
         topology: Weights = {}
+        infos = snapshot.node_info_list if wishes else snapshot.have_pods_with_affinity
         for info in infos:
             assert info.node is not None
             labels = info.node.metadata.labels

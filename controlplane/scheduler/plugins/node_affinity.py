@@ -12,7 +12,7 @@ from controlplane.api.labels import SelectorError
 from controlplane.api.node_selector import PreferredTerms, RequiredNodeAffinity, node_selector
 from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.args import NodeAffinityArgs
-from controlplane.scheduler.framework.columnar import NodeLocalFilter, NodeLocalScore
+from controlplane.scheduler.framework.columnar import NodeLocalFilter, NodeLocalScore, StatusTable
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
     from controlplane.api.constraints import NodeSelector
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.columns import Columns
+    from controlplane.scheduler.framework.columnar import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.snapshot import Snapshot
 
 _MISMATCH = unresolvable("node(s) didn't match Pod's node affinity/selector").by(
     names.NODE_AFFINITY
@@ -130,6 +133,17 @@ class NodeAffinity(
         """Node selector and required affinity."""
         return _selector_key(pod), _required(pod)
 
+    def filter_all(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+    ) -> StatusIds | None:
+        """Only nodes whose object changed are matched again."""
+
+        def compute(info: NodeInfo) -> int:
+            return table.id_of(self.filter(state, pod, info))
+
+        key = ("node-affinity", id(self), self.filter_key(state, pod))
+        return columns.node_property(snapshot, key, compute).astype("int32")
+
     def score_key(self, state: CycleState, pod: Pod) -> Hashable:
         """Preferred affinity."""
         affinity = pod.spec.affinity
@@ -137,6 +151,15 @@ class NodeAffinity(
         if node_affinity is None:
             return ()
         return node_affinity.preferred_during_scheduling_ignored_during_execution
+
+    def score_all(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
+    ) -> Scores:
+        """Only nodes whose object changed are rated again."""
+        key = ("preferred-node-affinity", id(self), self.score_key(state, pod))
+        return columns.node_property(
+            snapshot, key, lambda info: self.score(state, pod, info)
+        ).copy()
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A node comes or changes its labels."""

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from controlplane.scheduler import events as ev
-from controlplane.scheduler.framework.columnar import NodeLocalFilter
+from controlplane.scheduler.framework.columnar import NodeLocalFilter, StatusTable
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
@@ -23,8 +23,11 @@ from controlplane.scheduler.plugins import names
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.columns import Columns
+    from controlplane.scheduler.framework.columnar import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.snapshot import Snapshot
 
 _TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports").by(
     names.NODE_PORTS
@@ -55,6 +58,20 @@ class NodePorts(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
     def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
         """The wanted ports."""
         return tuple(state.data[_KEY])
+
+    def filter_all(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+    ) -> StatusIds | None:
+        """Only nodes with any host port in use are looked at."""
+        import numpy as np
+
+        rows = np.flatnonzero(columns.has_ports).tolist()
+        if not rows:
+            return None
+        ids = np.zeros(columns.size, np.int32)
+        for row in rows:
+            ids[row] = table.id_of(self.filter(state, pod, snapshot.node_info_list[row]))
+        return ids
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A pod with one of the ports goes, or a node comes."""

@@ -265,6 +265,8 @@ def select_candidate(
 ) -> Candidate:
     """The best candidate; what is still a tie upstream leaves to its maps."""
     best = best_candidates(candidates, now)
+    if len(best) == 1:
+        return best[0]
     chosen: Candidate = choose_order("scheduler.preemption.candidate", best)[0]
     return chosen
 

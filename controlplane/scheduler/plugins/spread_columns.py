@@ -42,7 +42,10 @@ def included(
         assert info.node is not None
         return policies.include(constraint, info.node)
 
-    return columns.node_property(snapshot, ("spread-policy", affinity, taints), compute)
+    allowed: Bools = (
+        columns.node_property(snapshot, ("spread-policy", affinity, taints), compute) != 0
+    )
+    return allowed
 
 
 class DomainCounts:

@@ -375,7 +375,9 @@ class PriorityQueue:
         if not self.is_interesting(event):
             return False
         ready = False
-        for info in self._choose_order("scheduler.queue.move", infos):
+        if len(infos) > 1:
+            infos = self._choose_order("scheduler.queue.move", infos)
+        for info in infos:
             if info.gated and not any(e.matches(event) for e in info.gating_plugin_events):
                 continue
             worth = self.worth_requeuing(info, event, old, new)
