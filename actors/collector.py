@@ -18,14 +18,23 @@ YOUNG = 100_000
 
 
 @contextmanager
-def seldom() -> Iterator[None]:
-    """Within this context the collector runs seldom, and leaves alone what existed before."""
-    before = gc.get_threshold()
+def frozen() -> Iterator[None]:
+    """Within this context the collector leaves alone what existed before: right for many short runs."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG, 50, 1000)
     try:
         yield
     finally:
-        gc.set_threshold(*before)
         gc.unfreeze()
+
+
+@contextmanager
+def seldom() -> Iterator[None]:
+    """Besides, it runs seldom: right for one long run that keeps most of what it makes."""
+    before = gc.get_threshold()
+    with frozen():
+        gc.set_threshold(YOUNG, 50, 1000)
+        try:
+            yield
+        finally:
+            gc.set_threshold(*before)

@@ -61,7 +61,7 @@ def explore(
     traces: dict[str, None] = {}
     steps = 0
     done = 0
-    with collector.seldom():
+    with collector.frozen():
         for number in range(schedules):
             world = build(strategy(seed + number))
             result = world.run(driver, until_ns=until_ns)

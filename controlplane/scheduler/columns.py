@@ -190,9 +190,11 @@ class Columns:
         self.non_zero_memory[row] = info.non_zero_memory
         self.unschedulable[row] = node.spec.unschedulable
         taints = node.spec.taints
-        known = self._taint_classes.get(taints)
+        # When a taint was added plays no part here; with it, classes would multiply.
+        kind = tuple((taint.key, taint.value, taint.effect) for taint in taints)
+        known = self._taint_classes.get(kind)
         if known is None:
-            known = self._taint_classes[taints] = len(self.taint_sets)
+            known = self._taint_classes[kind] = len(self.taint_sets)
             self.taint_sets.append(taints)
         self.taint_class[row] = known
         self.has_images[row] = bool(info.image_states)

@@ -5,7 +5,8 @@ Upstream: `pkg/scheduler/framework/plugins/registry.go`, `pkg/scheduler/profile`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -82,7 +83,18 @@ def _entry(name: str, module: str, takes: str) -> Entry:
 
 def in_tree_registry() -> dict[str, Entry]:
     """All in-tree plugins."""
+    return dict(_in_tree())
+
+
+@cache
+def _in_tree() -> dict[str, Entry]:
     return {name: _entry(name, module, takes) for name, (module, takes) in _IN_TREE.items()}
+
+
+@cache
+def _in_tree_expansion(scheduler_name: str) -> Mapping[str, tuple[config_expand.Weighted, ...]]:
+    """The default profile over the in-tree plugins: the same for every scheduler that is built."""
+    return default_expansion(_in_tree(), scheduler_name)
 
 
 def implements(registry: Registry) -> Callable[[str, str], bool | None]:
@@ -116,9 +128,11 @@ def build_framework(
     profile: ProfileConfig, handle: Handle, registry: Registry | None = None
 ) -> Framework:
     """A profile's framework. With no plugin set given, the default one. Raises ValueError."""
+    points: Mapping[str, Sequence[config_expand.Weighted]] | None = profile.plugins
     if registry is None:
-        registry = in_tree_registry()
-    points = profile.plugins
+        registry = _in_tree()
+        if points is None:
+            points = _in_tree_expansion(profile.scheduler_name)
     if points is None:
         points = default_expansion(registry, profile.scheduler_name)
     wanted = dict.fromkeys(name for plugins in points.values() for name, _ in plugins)
