@@ -537,16 +537,8 @@ class Kernel:
             self.step,
             data={"fault": "break", "a": one, "b": other},
         )
-        for mine, theirs in ((one, other), (other, one)):
-            actor = self.actors[mine]
-            for number, (task, wait_no, peer) in list(actor.waiting_for.items()):
-                if peer == theirs:
-                    del actor.waiting_for[number]
-                    self.wake(task, wait_no, None, LinkBroken(f"connection to {theirs} was reset"))
-            for mailbox in list(actor.open_streams.values()):
-                if mailbox.peer is not None and mailbox.peer.name == theirs:
-                    del actor.open_streams[mailbox.no]
-                    mailbox.break_now()
+        self._reset(self.actors[one], other)
+        self._reset(self.actors[other], one)
 
     def crash(self, actor: Actor) -> None:
         """Kill an actor at once: its tasks, its memory, a suffix of its unsynced writes, its connections."""
@@ -578,6 +570,7 @@ class Kernel:
                 self._reset(other, actor.name)
 
     def _reset(self, actor: Actor, peer: str) -> None:
+        """Fail what `actor` has under way with `peer`: requests and streams."""
         for number, (task, wait_no, to) in list(actor.waiting_for.items()):
             if to == peer:
                 del actor.waiting_for[number]
