@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector during a run: it looks at what existed before once, and at the rest rarely.
+"""Python's cyclic garbage collector during a run: it should look at what existed before only once.
 
 A run allocates steadily and keeps most of what it allocates; looking through all of it again and again costs a fifth
 of the time. Nothing observable may depend on the collector, so this changes no trace.
@@ -28,13 +28,8 @@ def frozen() -> Iterator[None]:
         gc.unfreeze()
 
 
-@contextmanager
-def seldom() -> Iterator[None]:
-    """Besides, it runs seldom: right for one long run that keeps most of what it makes."""
-    before = gc.get_threshold()
-    with frozen():
-        gc.set_threshold(YOUNG, 50, 1000)
-        try:
-            yield
-        finally:
-            gc.set_threshold(*before)
+def rest() -> None:
+    """From now on the collector runs seldom: right for a program that does one long run and ends."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG, 50, 1000)

@@ -13,8 +13,10 @@ from bench.harness import Row
 
 PROGRAM = """
 import json, resource, sys, time
+from actors import collector
 from controlplane.emulation import Emulation, Settings
 started = time.perf_counter()
+collector.rest()
 emulation = Emulation.prepare(Settings(files=sys.argv[2:], all_at_once=True, driver=sys.argv[1]))
 prepared = time.perf_counter()
 summary = emulation.run()

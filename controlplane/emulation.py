@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 
-from actors import EventLog, Replay, collector, record
+from actors import EventLog, Replay, record
 from actors import UsageError as RuntimeUsageError
 from actors import strategies as known_strategies
 from actors.jsonl import seconds, write
@@ -123,8 +123,7 @@ class Emulation:
         until = self.settings.until
         until_ns = None if until is None else round(until * 1_000_000_000)
         driver: Any = self.settings.driver
-        with collector.seldom():
-            result = self._result = world.run(driver, until_ns=until_ns)
+        result = self._result = world.run(driver, until_ns=until_ns)
         cluster = self.cluster
         pods = cluster.objects("/registry/pods/")
         return summary.Summary(

@@ -132,7 +132,7 @@ def nested_decoder(cls: type) -> Hook:
     return decode
 
 
-def top_level_decoder(cls: type[V]) -> Callable[[Tree], V]:
+def top_level_decoder(cls: type[V]) -> Callable[[Tree, V | None], V]:
     """The function that decodes an object with metadata and keeps its tree."""
     hints = get_type_hints(cls)
     meta = nested_decoder(ObjectMeta)
@@ -146,14 +146,25 @@ def top_level_decoder(cls: type[V]) -> Callable[[Tree], V]:
             factory = getattr(default, "factory", None)
             if factory is not None:
                 default = factory()
-            parts.append((json_name(field.name), _hook(kind), kind, default))
+            parts.append((json_name(field.name), _hook(kind), kind, default, field.name))
 
-    def decode(tree: Tree) -> V:
+    def decode(tree: Tree, like: V | None = None) -> V:
         raw = tree.get("metadata")
         values = [tree, no_meta if raw is None else meta(raw, ObjectMeta)]
-        for name, hook, kind, default in parts:
+        if like is None:
+            for name, hook, kind, default, _ in parts:
+                value = tree.get(name)
+                values.append(default if value is None else hook(value, kind))
+            return build(*values)
+        before = like.tree
+        for name, hook, kind, default, attribute in parts:
             value = tree.get(name)
-            values.append(default if value is None else hook(value, kind))
+            if value is None:
+                values.append(default)
+            elif value is before.get(name):
+                values.append(getattr(like, attribute))
+            else:
+                values.append(hook(value, kind))
         return build(*values)
 
     return decode

@@ -41,7 +41,10 @@ def _find(api_version: str, kind: str) -> type[View]:
     return GenericView
 
 
-def view(tree: Tree) -> View:
-    """The typed view of a tree that carries its apiVersion and kind."""
+def view(tree: Tree, like: View | None = None) -> View:
+    """The typed view of a tree that carries its apiVersion and kind.
+
+    `like` is the view of an earlier revision: what its tree shares with this one is taken from it.
+    """
     cls = view_class(tree.get("apiVersion") or "", tree.get("kind") or "")
-    return cls.from_tree(tree)
+    return cls.from_tree(tree, like if type(like) is cls else None)

@@ -10,12 +10,17 @@ from controlplane.api.view import View
 
 
 class Object:
-    """A revision that server, watchers and caches share by reference; nobody writes to it."""
+    """A revision that server, watchers and caches share by reference; nobody writes to it.
 
-    __slots__ = ("_json", "_view", "tree")
+    `before` is the revision it was made from: parts of the tree that both share are decoded once.
+    """
 
-    def __init__(self, tree: Tree) -> None:
+    __slots__ = ("_json", "_like", "_view", "tree")
+
+    def __init__(self, tree: Tree, before: Object | None = None) -> None:
         self.tree = tree
+        # The view and not the object is kept, and only until the own view is made: no chain grows.
+        self._like = None if before is None else before._view
         self._view: View | None = None
         self._json: bytes | None = None
 
@@ -24,7 +29,8 @@ class Object:
         """The typed view, decoded at first use."""
         found = self._view
         if found is None:
-            found = self._view = view(self.tree)
+            found = self._view = view(self.tree, self._like)
+            self._like = None
         return found
 
     @property

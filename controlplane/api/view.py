@@ -32,9 +32,11 @@ class View:
     metadata: ObjectMeta
 
     @classmethod
-    def from_tree(cls, tree: Tree) -> Self:
+    def from_tree(cls, tree: Tree, like: Self | None = None) -> Self:
         """
         Decodes a tree. Unknown fields are ignored, null counts as absent.
+
+        Parts that the tree shares with that of `like`, an earlier view, are taken from there.
 
         A malformed quantity or time raises ValueError; the API server lets none in.
         """
@@ -44,7 +46,7 @@ class View:
 
             decode = staticmethod(top_level_decoder(cls))
             cls._decode = decode  # type: ignore[attr-defined]
-        view: Self = decode.__func__(tree)
+        view: Self = decode.__func__(tree, like)
         return view
 
     @property

@@ -68,6 +68,8 @@ def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | Watch
             return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
         request = to_request(server.table, http)
         chosen = negotiation.negotiate(request)
+        if request.verb in ("list", "watch"):
+            _check_timeout(request)
         if request.verb == "watch":
             return _watch(server, request, chosen, now)
         response = server.handle(request, now)
@@ -87,14 +89,15 @@ def _watch(
     opened = server.watch(request, now)
     if isinstance(opened, Response):
         return _plain(opened)
-    seconds = 0
-    if request.query.get("timeoutSeconds"):
-        try:
-            seconds = int(request.query["timeoutSeconds"])
-        except ValueError:
-            seconds = 0
+    seconds = int(request.query.get("timeoutSeconds") or 0)
     bookmarks = request.query.get("allowWatchBookmarks") in ("true", "1")
     return WatchAnswer(request, opened, seconds, bookmarks, chosen)
+
+
+def _check_timeout(request: Request) -> None:
+    text = request.query.get("timeoutSeconds", "")
+    if text and not text.removeprefix("-").removeprefix("+").isdecimal():
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
 
 
 def _custom(server: ApiServer, request: Request) -> bool:
@@ -130,7 +133,7 @@ def _rendered(
     if response.items is not None and "items" in tree and not _custom(server, request):
         hidden = ("apiVersion", "kind")
         items = [{k: v for k, v in item.items() if k not in hidden} for item in tree["items"]]
-        tree = {**tree, "items": items}
+        tree = response.tree = {**tree, "items": items}
     if response.ok and not chosen.plain and tree.get("kind") != "Status":
         info = server.resource(request.group, request.version, request.resource)
         tree = rendering.rendered(server, info, request, response, chosen, now)

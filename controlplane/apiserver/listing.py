@@ -122,11 +122,12 @@ def decode_token(token: str) -> tuple[int, str]:
         if not set(token) <= _URL_SAFE:
             raise ValueError("illegal")
         parsed = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        revision, start = parsed["rv"], parsed["start"]
-        if parsed["v"] != "meta.k8s.io/v1":
+        version = parsed.get("v", "")
+        revision, start = parsed.get("rv", 0), parsed.get("start", "")
+        if version != "meta.k8s.io/v1":
             raise status.bad_request(
                 "invalid continue token: continue key is not valid: server does not recognize "
-                f'this encoded version "{parsed["v"]}"'
+                f"this encoded version {version}"
             )
     except (ValueError, KeyError, TypeError, binascii.Error):
         raise status.bad_request("invalid continue token: " + _token_problem(token)) from None

@@ -160,7 +160,7 @@ class Registry:
             return Object(tree)
         store = self.server.store
         tree = self.strategy.finish(tree)
-        obj = Object(with_version(tree, str(store.revision + 1)))
+        obj = Object(with_version(tree, str(store.revision + 1)), old)
         revision = self.space.put(key, obj)
         assert revision is not None
         if self.strategy.ttl_seconds:
@@ -306,6 +306,9 @@ class Registry:
         if self.strategy.deletes_in_steps:
             return self._begin_namespace_deletion(ctx, found, options)
         obj, graceful, pending = self._before_delete(ctx, found, options)
+        begun = self.strategy.begin_delete(ctx, found.tree)
+        if begun is not None:
+            return self._write(ctx, key, begun, found), False
         if pending:
             return found, False
         meta = found.metadata

@@ -52,7 +52,7 @@ def rendered(
         items = response.items if response.items is not None else [Object(tree)]
         table = table_of(info, items, now, include, chosen.version)
         if is_list:
-            table["metadata"] = tree["metadata"]
+            table["metadata"] = {k: v for k, v in tree["metadata"].items() if v != ""}
         else:
             table["metadata"] = {"resourceVersion": tree["metadata"].get("resourceVersion", "")}
         return table

@@ -161,6 +161,8 @@ def _check_method(
     if target.subresource:
         sub = info.subresources.get(target.subresource)
         if sub is None:
+            if info.custom is not None:
+                return
             raise no_such_path()
         if target.subresource in _CONNECT or target.subresource == "log":
             return

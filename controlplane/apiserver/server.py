@@ -14,6 +14,7 @@ from controlplane.api.object import Object
 from controlplane.apiserver import conversion, openapi, status, subresources
 from controlplane.apiserver.admission.chain import Admission
 from controlplane.apiserver.bootstrap import bootstrap
+from controlplane.apiserver.crd.serving import Definitions
 from controlplane.apiserver.codec import DecodeError, decode, strict_issues
 from controlplane.apiserver.listing import (
     Page,
@@ -84,6 +85,7 @@ class ApiServer:
         self.pods = self.registry_of("", "pods")
         self.cursors: dict[str, int] = {}
         self.address = "127.0.0.1:6443"
+        self._definitions = Definitions(self)
 
     # -- finding things --------------------------------------------------------------------------
 
@@ -147,7 +149,18 @@ class ApiServer:
         return sum(cache.advance(up_to) for cache in list(self._caches.values()))
 
     def settle(self, now: int) -> None:
-        """Let what the server does on its own account happen: custom resources come and go."""
+        """Let what the server does on its own account happen: custom resources come and go.
+
+        `handle` does this itself after a change of a definition.
+        """
+        self._definitions.settle(now)
+
+    def forget(self, storage_prefix: str) -> None:
+        """Drop what was derived from a resource that is no longer served, or served otherwise."""
+        self._registries.pop(storage_prefix, None)
+        found = self._caches.get(storage_prefix)
+        if found is not None and not self.store.keyspace(storage_prefix).entries:
+            del self._caches[storage_prefix]
 
     def bootstrap(self, now: int) -> None:
         """Create the objects that every cluster starts with, as far as they are missing."""
@@ -162,9 +175,12 @@ class ApiServer:
             return failure(no_such_resource())
         ctx = Context(self, info, request, now)
         try:
-            return self._dispatch(ctx)
+            response = self._dispatch(ctx)
         except status.ApiError as error:
             return failure(error, ctx.warnings)
+        if info.resource == "customresourcedefinitions" and request.verb not in ("get", "list"):
+            self.settle(now)
+        return response
 
     def _dispatch(self, ctx: Context) -> Response:
         request, info = ctx.request, ctx.info
@@ -195,6 +211,8 @@ class ApiServer:
         """The object in the version asked for."""
         if obj.tree.get("apiVersion") == info.api_version:
             return obj
+        if info.custom is not None:
+            return Object(info.custom.external(obj.tree))
         return conversion.from_hub(info, obj)
 
     def _get(self, ctx: Context) -> Response:
@@ -243,6 +261,8 @@ class ApiServer:
         meta: Tree = {"resourceVersion": str(page.revision)}
         if page.token:
             meta["continue"] = page.token
+        elif info.custom is not None:
+            meta["continue"] = ""
         if page.remaining:
             meta["remainingItemCount"] = page.remaining
         tree = {
@@ -331,7 +351,7 @@ class ApiServer:
             return cache.watch(interest, after=start, convert=convert)
         except CompactedError as error:
             text = f"too old resource version: {start} ({error.compacted})"
-            if info.resource == "events" or start < self.store.compacted:
+            if info.resource == "events":
                 text = "The resourceVersion for the provided watch is too old."
             return _failed_watch(cache, interest, status.expired(text))
 

@@ -170,6 +170,10 @@ class Strategy:
         """The same for an update."""
         return new
 
+    def begin_delete(self, ctx: Context, tree: Tree) -> Tree | None:
+        """What a deletion makes of an object that is not removed at once; None for the usual."""
+        return None
+
     def after_delete(self, ctx: Context, tree: Tree) -> None:
         """Give back what the object held."""
 

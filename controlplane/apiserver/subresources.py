@@ -40,6 +40,8 @@ def handle(ctx: Context) -> Response:
     if request.subresource:
         sub = info.subresources.get(request.subresource)
         if sub is None:
+            if info.custom is not None:
+                raise status.not_found(info, request.name)
             raise status.ApiError(
                 404, "NotFound", "the server could not find the requested resource", {}
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -72,7 +73,9 @@ def main() -> None:
             raise
         click.echo(f"controlplane: {error}", err=True)
         sys.exit(2)
-    sys.exit(status if isinstance(status, int) else 0)
+    sys.stdout.flush()
+    # Nothing is left to be done, and the system frees a million small objects faster than Python does.
+    os._exit(status if isinstance(status, int) else 0)
 
 
 def _one_line(error: click.ClickException) -> str:

@@ -82,8 +82,10 @@ def command(output_format: str, out: Path | None, **asked: Any) -> int:
     Exit status 1 when the run ended badly: an invariant broke, a deadlock, a divergence from
     --replay.
     """
+    from actors import collector
     from controlplane.emulation import Emulation, Settings
 
+    collector.rest()
     emulation = Emulation.prepare(Settings(**asked, keep_log=out is not None))
     progress = output.Progress()
     started = time.perf_counter()

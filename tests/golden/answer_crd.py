@@ -1,7 +1,40 @@
-"""Replayed like `crud`."""
+"""Custom resources; replayed like `crud`, with the snapshot definitions in place."""
 
 from __future__ import annotations
 
-from tests.golden.answer_crud import answer, compare
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from controlplane.apiserver.request import Request
+from controlplane.apiserver.server import ApiServer
+from tests.golden.answer_crud import Replay, compare
 
 __all__ = ["answer", "compare"]
+
+Json = Any
+_FIXTURE = Path(__file__).parent.parent / "apiserver" / "data" / "snapshot_crds.json.gz"
+
+
+@cache
+def _definitions() -> list[Json]:
+    found: list[Json] = json.loads(gzip.decompress(_FIXTURE.read_bytes()))
+    return found
+
+
+def _prepare(server: ApiServer, now: int) -> None:
+    for crd in _definitions():
+        request = Request(
+            "create", "apiextensions.k8s.io", "v1", "customresourcedefinitions", body=crd
+        )
+        response = server.handle(request, now)
+        assert response.ok, response.tree
+    server.advance()
+
+
+def answer(case_in: Json) -> Json:
+    """The answers to the case's requests."""
+    setup = _prepare if case_in.get("fixture") == "snapshotter-crds" else None
+    return Replay(case_in, setup).run()

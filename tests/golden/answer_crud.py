@@ -71,6 +71,8 @@ class Replay:
         self.server = ApiServer(store, uid=self._uid, suffix=self._suffix, track_fields=True)
         self.server.address = "<server>"
         self.server.bootstrap(self.now)
+        if setup is not None:
+            setup(self.server, self.now)
         self.revision = store.revision
         self.background: dict[str, tuple[WatchAnswer, Json]] = {}
         self.step_seconds = 0
@@ -245,7 +247,9 @@ class Replay:
 
     def _list_meta(self, meta: Json) -> Json:
         out = self._map({k: v for k, v in meta.items() if k not in ("resourceVersion", "continue")})
-        if "continue" in meta:
+        if meta.get("continue") == "":
+            out["continue"] = ""
+        elif "continue" in meta:
             out["continue"] = self.names.fresh("continue", meta["continue"])
         if "resourceVersion" in meta:
             out["resourceVersion"] = self.names.fresh("listrv", meta["resourceVersion"])

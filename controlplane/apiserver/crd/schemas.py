@@ -20,10 +20,11 @@ from controlplane.apiserver.field_errors import (
     not_supported,
     required,
     too_long,
+    too_many,
     type_invalid,
 )
 
-__all__ = ["PRESERVE", "check_lists", "defaulted", "pruned", "without_nulls", "validate"]
+__all__ = ["PRESERVE", "UNSET", "check_lists", "defaulted", "pruned", "validate", "without_nulls"]
 
 Tree = dict[str, Any]
 
@@ -284,7 +285,7 @@ def _check_string(
 ) -> None:
     most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if most is not None and len(value) > most:
-        errors.append(too_long(path, value, most))
+        errors.append(too_long(path, most))
     elif least is not None and len(value) < least:
         errors.append(invalid(path, value, f"{shown} in body should be at least {least} chars long"))
     elif pattern:
@@ -323,11 +324,6 @@ def _check_number(
             errors.append(invalid(path, value, f"{shown} in body should be {rule} {least}"))
 
 
-def _too_many(path: str, count: int, most: int) -> FieldError:
-    text = f"{count}: must have at most {most} item{'s' if most != 1 else ''}"
-    return FieldError("FieldValueTooMany", path, count, text)
-
-
 def _check_list(
     value: list[Any], schema: Tree, path: str, shown: str, errors: list[FieldError]
 ) -> None:
@@ -335,7 +331,7 @@ def _check_list(
     if least is not None and len(value) < least:
         errors.append(invalid(path, len(value), f"{shown} in body should have at least {least} items"))
     if most is not None and len(value) > most:
-        errors.append(_too_many(path, len(value), most))
+        errors.append(too_many(path, len(value), most))
     if schema.get("uniqueItems") and any(item in value[:i] for i, item in enumerate(value)):
         errors.append(invalid(path, Raw(""), f"{shown} in body shouldn't contain duplicates"))
 
@@ -348,7 +344,7 @@ def _check_object(
     if least is not None and count < least:
         return [invalid(path, count, f"{path} in body should have at least {least} properties")]
     if most is not None and count > most:
-        return [_too_many(path, count, most)]
+        return [too_many(path, count, most)]
     errors: list[FieldError] = []
     before = old if isinstance(old, dict) else {}
     for name in sorted(value):

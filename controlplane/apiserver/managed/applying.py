@@ -194,9 +194,8 @@ def _applied(server: ApiServer, ctx: Context, live: Tree, config: Tree, sub: str
     if conflicts and ctx.request.query.get("force") not in ("true", "1"):
         raise _conflict_error(ctx, conflicts)
     managers = without_paths(managers, changed | frozenset(difference.removed), identity)
-    old_paths = last.paths if last is not None else None
-    if old_paths == paths and not changed and not difference.removed:
-        entry = Entry(paths, last.time if last is not None else now, info.api_version)
+    if not changed and not difference.removed:
+        entry = Entry(paths, last.time if last is not None else "", info.api_version)
     else:
         entry = Entry(paths, now, info.api_version)
     if paths:

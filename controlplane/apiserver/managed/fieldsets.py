@@ -70,7 +70,7 @@ def from_fields_v1(tree: Tree) -> Paths:
 
 def item_key(found: Field, item: Any) -> str:
     """The element that names a list item: its keys, with schema defaults, or its value."""
-    if found.list_type == "set":
+    if found.list_type == "set" or not isinstance(item, dict):
         return "v:" + json.dumps(item, separators=(",", ":"))
     keys: Tree = {}
     element = found.element
@@ -182,15 +182,23 @@ def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: D
         _compare(before, after, struct.fields.get(key), (*path, f"f:{key}"), out)
 
 
+def _composite(value: Any) -> bool:
+    """A value with parts, or none at all; custom resources may hold anything until validated."""
+    return value is None or isinstance(value, (dict, list))
+
+
 def _compare(before: Any, after: Any, known: Field | None, path: Path, out: Difference) -> None:
     if before is None and after is None:
         return
-    if not _granular(known):
+    if not _granular(known) or not (_composite(before) and _composite(after)):
         target = out.added if before is None else (
             out.removed if after is None else out.modified)  # fmt: skip
         target.append(path)
         return
     assert known is not None
+    if (known.kind == Kind.LIST) is any(isinstance(value, dict) for value in (before, after)):
+        out.modified.append(path)
+        return
     if known.kind == Kind.STRUCT:
         _compare_struct(before or {}, after or {}, known.struct, path, out)
     elif known.kind == Kind.MAP:

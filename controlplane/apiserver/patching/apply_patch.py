@@ -85,7 +85,7 @@ def patched_tree(ctx: Context, current: Tree, type_name: str) -> Tree:
                 raise status.bad_request(str(error)) from None
             raise status.plain_error(str(error)) from None
     elif kind == JSON_PATCH:
-        result = _json_patched(current, patch)
+        result = _json_patched(ctx, current, patch)
     else:
         raise _unsupported(info.custom is not None)
     return _sorted(result) if request.path else result
@@ -102,8 +102,9 @@ def _sorted(value: Any) -> Any:
 
 def _unsupported(custom: bool) -> status.ApiError:  # noqa: FBT001
     kinds = [JSON_PATCH, MERGE_PATCH]
-    if not custom:
-        kinds.append(STRATEGIC_PATCH)
+    if custom:
+        return status.unsupported_media_type([*kinds, APPLY_PATCH])
+    kinds.append(STRATEGIC_PATCH)
     return status.unsupported_media_type([*kinds, APPLY_PATCH, "application/apply-patch+cbor"])
 
 
@@ -128,7 +129,26 @@ def _object(patch: Any, prefix: str) -> Tree:
     )
 
 
-def _json_patched(current: Tree, patch: Any) -> Tree:
+_OPERATION = ("op", "path", "from", "value")
+
+
+def _check_operations(ctx: Context, patch: list[Any]) -> None:
+    """Keys that operations do not have are warned of, or refused."""
+    level = ctx.request.query.get("fieldValidation") or "Warn"
+    if level == "Ignore":
+        return
+    unknown = [
+        f'json patch unknown field "[{index}].{key}"'
+        for index, operation in enumerate(patch) if isinstance(operation, dict)
+        for key in sorted(operation) if key not in _OPERATION
+    ]  # fmt: skip
+    if unknown and level == "Strict":
+        raise status.bad_request(f"strict decoding error: {', '.join(unknown)}")
+    for text in unknown:
+        ctx.warn(text)
+
+
+def _json_patched(ctx: Context, current: Tree, patch: Any) -> Tree:
     if patch is None:
         patch = []
     if not isinstance(patch, list):
@@ -141,6 +161,7 @@ def _json_patched(current: Tree, patch: Any) -> Tree:
             413, "RequestEntityTooLarge",
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}",
         )  # fmt: skip
+    _check_operations(ctx, patch)
     try:
         result: Tree = json_patch(current, patch)
     except JsonPatchError:

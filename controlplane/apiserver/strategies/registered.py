@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from controlplane.apiserver import names
+from controlplane.apiserver.crd.definitions import DefinitionStrategy
 from controlplane.apiserver.defaulting import others
 from controlplane.apiserver.strategies import plain, workloads
 from controlplane.apiserver.strategies.plain import EndpointsStrategy, PlainStrategy
@@ -43,12 +44,14 @@ def _table() -> dict[tuple[str, str], Strategy]:
         ),
         ("", "resourcequotas"): PlainStrategy(
             others.default_quota, rules.validate_quota, rules.validate_quota_update,
+            rules.validate_quota_status,
             returns_deleted=True,
         ),
         ("", "podtemplates"): PlainStrategy(
             others.default_pod_template, rules.validate_pod_template, has_status=False,
-            returns_deleted=True, generation=False,
+            returns_deleted=True, generation=True,
         ),
+        ("apiextensions.k8s.io", "customresourcedefinitions"): DefinitionStrategy(),
         ("apps", "controllerrevisions"): PlainStrategy(
             None, rules.validate_controller_revision, rules.validate_controller_revision_update,
             has_status=False,

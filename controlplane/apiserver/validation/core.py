@@ -688,6 +688,13 @@ def validate_quota_update(new: Tree, old: Tree) -> list[FieldError]:
     return errors
 
 
+def validate_quota_status(new: Tree, old: Tree) -> list[FieldError]:
+    """What a quota reports."""
+    state = new.get("status") or {}
+    errors = _hard(state.get("hard") or {}, "status.hard")
+    return errors + _hard(state.get("used") or {}, "status.used")
+
+
 # -- templates and revisions ---------------------------------------------------------------------
 
 
