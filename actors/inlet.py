@@ -3,13 +3,16 @@
 External input (an HTTP request, a signal) is put in as bytes-or-MessagePack values for one actor's
 mailbox. It is admitted at a step boundary, and the record (step, virtual time, actor, payload) is
 kept, so the session can be replayed: then the recorded entries are admitted at the same steps and
-nothing else can enter.
+nothing else can enter. An order to stop enters the same way, as an entry for no actor.
+
+When nothing is ready, timers that are due by the entry's virtual time fire before it enters; the
+rule is the same live and in a replay.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgpack
 
@@ -20,9 +23,12 @@ if TYPE_CHECKING:
 
     from actors.kernel import Kernel
 
+STOP: Final = ""
+"""The actor of an entry that ends the run; its payload is the reason."""
+
 
 class Input(NamedTuple):
-    """One admitted input: before which step, at which virtual time, for whom, and what (MessagePack)."""
+    """One admitted input: after which step, at which virtual time, for whom, and what (MessagePack)."""
 
     step: int
     t_ns: int
@@ -31,52 +37,84 @@ class Input(NamedTuple):
 
 
 class Inlet:
-    """Admits input between steps. `put` is for the outside, everything else for the kernel."""
+    """Admits input between steps. `put` and `stop` are for the outside, everything else for the kernel.
+
+    `keep`: whether what was admitted is remembered for a recording. `on_put` is called when input
+    waits; `entry_time` says which virtual time it gets when nothing is ready (a paced run's clock).
+    """
 
     def __init__(self, kernel: Kernel, recorded: Iterable[Input] | None = None) -> None:
         self._kernel = kernel
         self._waiting: deque[tuple[str, bytes, Callable[[Any], None] | None]] = deque()
         self._replay: deque[Input] | None = deque(recorded) if recorded is not None else None
         self.admitted: list[Input] = []
+        self.keep = True
+        self.on_put: Callable[[], None] | None = None
+        self.entry_time: Callable[[int], int] | None = None
+
+    @property
+    def replaying(self) -> bool:
+        """Whether the input comes from a recording."""
+        return self._replay is not None
 
     def put(self, actor: str, payload: Any, on_reply: Callable[[Any], None] | None = None) -> None:
-        """Offer `payload` to an actor; it enters at the next step boundary. Refused in a replay."""
+        """Offer `payload` to an actor; it enters at the next step boundary. Refused in a replay.
+
+        `on_reply` gets what the actor answers, as often as it does; None if the actor is down.
+        """
         if self._replay is not None:
             raise UsageError("a replay takes no input: it brings its own")
         self._waiting.append((actor, msgpack.packb(payload), on_reply))
+        if self.on_put is not None:
+            self.on_put()
 
-    def more(self) -> bool:
-        """Whether input is still to come by itself (a replay's)."""
-        return bool(self._replay) or bool(self._waiting)
+    def stop(self, reason: str) -> None:
+        """End the run at the next step boundary; a replay of the recording ends there too."""
+        if self._replay is not None:
+            self._kernel.finish("stopped", reason)
+            return
+        self.put(STOP, reason)
 
-    def skip_to_next(self) -> None:
-        """Nothing else happens: let the next input enter now."""
-        if self._replay and self._replay[0].t_ns > self._kernel.now:
-            self._kernel.now = self._replay[0].t_ns
-        self._admit_due(force=True)
+    def to_come(self) -> bool:
+        """Whether input is still to come by itself: a replay's."""
+        return bool(self._replay)
+
+    def due(self, step: int, now: int) -> int | None:
+        """Nothing is ready after `step`: the virtual time at which the next input enters here, if one does."""
+        if self._replay is not None:
+            if self._replay and self._replay[0].step <= step:
+                return self._replay[0].t_ns
+            return None
+        if not self._waiting:
+            return None
+        return now if self.entry_time is None else self.entry_time(now)
 
     def admit(self) -> None:
         """Step boundary: let in what is due."""
-        self._admit_due(force=False)
-
-    def _admit_due(self, *, force: bool) -> None:
+        replay = self._replay
         kernel = self._kernel
-        if self._replay is not None:
-            while self._replay and (force or self._replay[0].step <= kernel.step):
-                entry = self._replay.popleft()
+        if replay is not None:
+            while replay and replay[0].step <= kernel.step and replay[0].t_ns <= kernel.now:
+                entry = replay.popleft()
                 self._enter(entry.actor, entry.payload, None)
-                force = False
             return
         while self._waiting:
             self._enter(*self._waiting.popleft())
 
     def _enter(self, actor: str, payload: bytes, on_reply: Callable[[Any], None] | None) -> None:
         kernel = self._kernel
+        if self.keep:
+            self.admitted.append(Input(kernel.step, kernel.now, actor, payload))
+        value = msgpack.unpackb(payload)
+        kernel.note_input()
+        if actor == STOP:
+            kernel.finish("stopped", str(value))
+            return
         target = kernel.actors.get(actor)
         if target is None or target.mailbox is None:
             raise UsageError(f"input for {actor!r}: no such actor")
-        self.admitted.append(Input(kernel.step, kernel.now, actor, payload))
-        value = msgpack.unpackb(payload)
+        if not target.alive and on_reply is not None:
+            on_reply(None)
         message = ExternalMessage(value, on_reply)
         kernel.send(kernel.outside(), target.mailbox, message, key="outside")
 
@@ -92,6 +130,6 @@ class ExternalMessage:
         self.on_reply = on_reply
 
     def reply(self, value: Any) -> None:
-        """Answer to the outside; in a replay nobody listens."""
+        """Answer to the outside, once or piece by piece; in a replay nobody listens."""
         if self.on_reply is not None:
             self.on_reply(value)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from actors.inlet import Inlet
     from actors.link import Link
+    from actors.pace import Pacer
     from actors.strategies.base import Strategy
 
     Body = Callable[..., Coroutine[Any, Any, Any]]
@@ -90,6 +91,7 @@ class Kernel:
         self.actors: dict[str, Actor] = {}
         self.links: dict[tuple[str, str], Link] = {}
         self.inlet: Inlet | None = None
+        self.pace: Pacer | None = None
         self.ready: list[Task] = []
         self.reaping: list[Task] = []
         self.verdict: str | None = None
@@ -296,7 +298,7 @@ class Kernel:
             self._check(done.actor.name)
         self.current = None
         inlet = self.inlet
-        if inlet is not None and not self.tearing_down:
+        if inlet is not None and self.ready and not self.tearing_down:
             inlet.admit()
         if self.reaping:
             task = self.reaping.pop(0)
@@ -346,26 +348,58 @@ class Kernel:
             self._fire()
 
     def _advance(self) -> bool:
-        """Nothing is ready: let time pass to the next instant at which something happens. False ends the run."""
+        """Nothing is ready: let time pass to the next instant at which something happens.
+
+        False ends the run, or, when it is paced and has no verdict yet, lets the driver wait.
+        """
         ready = self.ready
         timers = self._timers
+        inlet = self.inlet
+        pace = self.pace
         until = self.until_ns
         while not ready:
-            self._drop_stale_timers()
-            if not timers or (until is None and self._busy_timers == 0):
-                if self.inlet is not None and self.inlet.more():
-                    self.inlet.skip_to_next()
-                    continue
-                self._settled()
+            if self.verdict is not None:
                 return False
-            at_ns = timers[0][0]
+            self._drop_stale_timers()
+            at_ns = timers[0][0] if timers else None
+            if inlet is not None:
+                due = inlet.due(self.step, self.now)
+                if due is not None:
+                    if at_ns is not None and at_ns <= due:
+                        self._fire_instant(at_ns)
+                    else:
+                        self._move_time(due)
+                        inlet.admit()
+                    continue
+            if pace is not None:
+                if not pace.reached(at_ns, self.now, busy=self._busy_timers > 0):
+                    return False
+            elif at_ns is None or (until is None and self._busy_timers == 0):
+                if inlet is None or not inlet.to_come():
+                    self._settled()
+                    return False
+                if at_ns is None:
+                    raise Divergence(
+                        f"step {self.step}: the run settled, but input was recorded after a later step",
+                        index=len(self.choices),
+                        step=self.step,
+                    )
+            assert at_ns is not None
             if until is not None and at_ns > until:
                 self._move_time(until)
                 self.finish("until", f"virtual time {until} ns reached")
                 return False
-            while timers and timers[0][0] <= at_ns:
-                self._fire()
+            self._fire_instant(at_ns)
         return True
+
+    def _fire_instant(self, at_ns: int) -> None:
+        timers = self._timers
+        while timers and timers[0][0] <= at_ns:
+            self._fire()
+
+    def note_input(self) -> None:
+        """Input came: steps from here on are its doing, not a livelock."""
+        self._instant_start = self.step
 
     def _settled(self) -> None:
         stuck = [

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
     from actors.choices import ChoiceList
+    from actors.pace import Pacer
     from actors.strategies.base import Strategy
 
 Driver = Literal["trio", "bare"]
@@ -186,12 +187,19 @@ class World:
 
         return trio.run(partial(self.run_async, until_ns=until_ns))
 
-    async def run_async(self, *, until_ns: int | None = None) -> RunResult:
-        """`run` on the Trio driver, from inside a Trio task."""
+    async def run_async(
+        self, *, until_ns: int | None = None, pace: Pacer | None = None
+    ) -> RunResult:
+        """`run` on the Trio driver, from inside a Trio task.
+
+        With `pace`, time follows the wall clock and a settled world goes on until `inlet().stop`.
+        """
         from actors.drivers.trio_driver import TrioDriver
 
+        if pace is not None and self.inlet().replaying:
+            raise UsageError("a replay is not paced: its input brings its times along")
         self._begin(until_ns)
-        await TrioDriver(self._kernel).run()
+        await TrioDriver(self._kernel, pace).run()
         return self._result()
 
     def _begin(self, until_ns: int | None) -> None:

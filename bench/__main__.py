@@ -8,7 +8,7 @@ import platform
 import sys
 from pathlib import Path
 
-from bench import bench_apiserver, bench_cli, bench_race, bench_run, bench_runtime
+from bench import bench_apiserver, bench_cli, bench_race, bench_run, bench_runtime, bench_serve
 from bench.harness import Row
 
 SUITES = {
@@ -17,6 +17,7 @@ SUITES = {
     "race": bench_race.rows,
     "run": bench_run.rows,
     "cli": bench_cli.rows,
+    "serve": bench_serve.rows,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

@@ -20,10 +20,11 @@ from controlplane.scheduler import actor as scheduler
 from controlplane.scheduler.config import SchedulerConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from actors import Context, Strategy
     from controlplane.api.object import Object
+    from controlplane.scheduler.framework.registry import Registry
 
 Tree = dict[str, Any]
 
@@ -52,7 +53,12 @@ class ClusterConfig:
     controllers: bool = True
     heartbeats: bool = True
     kubelet_events: bool = True
+    joined_informers: bool = False
     scheduler: SchedulerConfig | None = None
+    scheduler_features: Mapping[str, bool] = field(factory=dict)
+    scheduler_plugins: Registry | None = None
+    scheduler_watches: Sequence[str] | None = None
+    disabled_admission: Sequence[str] = ()
     epoch_ns: int = EPOCH_NS
 
 
@@ -104,6 +110,7 @@ class Cluster:
                 controllers.run,
                 config.epoch_ns,
                 monitor_nodes=config.heartbeats,
+                joined_informers=config.joined_informers,
             )
         self.world.actor(
             SCHEDULER,
@@ -112,7 +119,12 @@ class Cluster:
             config.scheduler or SchedulerConfig(),
             config.gates,
             self.scheduler,
-            queueing_hints=config.queueing_hints,
+            features={
+                "SchedulerQueueingHints": config.queueing_hints,
+                **config.scheduler_features,
+            },
+            registry=config.scheduler_plugins,
+            watched=config.scheduler_watches,
         )
         if config.kubelets:
             self._add_kubelets(config)
@@ -138,9 +150,11 @@ class Cluster:
             self.store,
             uid=lambda: identity.uid(ctx.serial()),
             suffix=lambda: identity.suffix(ctx.serial()),
-            disabled=DISABLED_ADMISSION
-            if self.config.controllers
-            else (*DISABLED_ADMISSION, TAINT_NODES),
+            disabled=(
+                *DISABLED_ADMISSION,
+                *(() if self.config.controllers else (TAINT_NODES,)),
+                *self.config.disabled_admission,
+            ),
         )
 
     def user(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:

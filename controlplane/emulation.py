@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import define, field, frozen
 
@@ -23,7 +23,7 @@ from controlplane.submission import Resources, preflight, submit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from actors import RunResult, Strategy
+    from actors import Recording, RunResult, Strategy
 
 DEFAULT_NODES = 3
 PROGRESS_STEPS = 4096
@@ -40,6 +40,7 @@ class Settings:
     all_at_once: bool = False
     heartbeats: bool | None = None
     kubelet_events: bool | None = None
+    informers: str = "joined"
     until: float | None = None
     strategy: str = "fifo"
     seed: int = 0
@@ -50,11 +51,15 @@ class Settings:
     driver: str = "trio"
     log_level: str = "trace"
     keep_log: bool = False
+    epoch_ns: int = EPOCH_NS
 
 
 @define
 class Emulation:
     """A cluster with its user, ready to run once."""
+
+    scenario: ClassVar[str] = "run"
+    """What a recording says it is of."""
 
     cluster: Cluster
     settings: Settings
@@ -75,24 +80,32 @@ class Emulation:
             for number in range(1, count + 1)
         ]
         nodes = [*given.nodes, *made]
-        preflight(given.submissions, nodes, EPOCH_NS, DISABLED_ADMISSION)
+        preflight(given.submissions, nodes, settings.epoch_ns, DISABLED_ADMISSION)
         heartbeats = settings.heartbeats if settings.heartbeats is not None else not given.is_trace
         events = (
             settings.kubelet_events if settings.kubelet_events is not None else not given.is_trace
         )
         header = {
-            "scenario": "run",
+            "scenario": cls.scenario,
             "inputs": _digest(settings.files),
             "nodes": [count, settings.node_cpu, settings.node_memory],
             "all_at_once": settings.all_at_once,
             "heartbeats": heartbeats,
             "kubelet_events": events,
+            "informers": settings.informers,
             "until": settings.until,
             "seed": settings.seed,
             "release": settings.release,
             "gates": gates.to_header(),
         }
-        strategy = _strategy(settings, header)
+        if settings.epoch_ns != EPOCH_NS:
+            header["epoch_ns"] = settings.epoch_ns
+        recording = _recording(settings, header)
+        strategy: Strategy
+        if recording is None:
+            strategy = known_strategies.named(settings.strategy, settings.seed)
+        else:
+            strategy = Replay(recording.choices)
         log = EventLog(LEVELS[settings.log_level], keep=settings.keep_log)
         config = ClusterConfig(
             nodes=nodes,
@@ -100,8 +113,11 @@ class Emulation:
             release=settings.release,
             heartbeats=heartbeats,
             kubelet_events=events,
+            joined_informers=settings.informers == "joined",
+            epoch_ns=settings.epoch_ns,
         )
-        cluster = Cluster(config, strategy=strategy, log=log)
+        given_inputs = None if recording is None else recording.inputs
+        cluster = cls.make_cluster(config, strategy=strategy, log=log, inputs=given_inputs)
         scratch = Resources(cluster.scratch_server())
         cluster.user("user", submit, given.submissions, scratch)
         emulation = cls(cluster, settings, header)
@@ -111,6 +127,11 @@ class Emulation:
                 " (--heartbeats, --kubelet-events)"
             )
         return emulation
+
+    @classmethod
+    def make_cluster(cls, config: ClusterConfig, **options: Any) -> Cluster:
+        """The cluster of this kind of emulation."""
+        return Cluster(config, **options)
 
     def run(self, progress: Callable[[str], None] | None = None) -> summary.Summary:
         """Run to the end and say what happened. `progress` gets a line now and then."""
@@ -189,18 +210,20 @@ def _digest(files: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def _strategy(settings: Settings, header: dict[str, Any]) -> Strategy:
+def _recording(settings: Settings, header: dict[str, Any]) -> Recording | None:
+    """The recording to replay, if one was asked for: it must be of the same input."""
     if settings.replay is None:
-        return known_strategies.named(settings.strategy, settings.seed)
+        return None
     recording = load_recording(settings.replay, package=__version__)
     told = {key: value for key, value in recording.header.items() if key != "strategy"}
-    if told.get("scenario") != "run":
+    if told.get("scenario") != header["scenario"]:
         raise UsageError(
-            f"{settings.replay}: records {told.get('scenario')!r}, not a run: use controlplane race replay"
+            f"{settings.replay}: records {told.get('scenario')!r}, not a {header['scenario']}:"
+            " replay it with the command that made it"
         )
     for key, value in header.items():
         if key != "seed" and told.get(key) != value:
             raise UsageError(
                 f"{settings.replay}: recorded with another {key}: {told.get(key)!r}, now {value!r}"
             )
-    return Replay(recording.choices)
+    return recording

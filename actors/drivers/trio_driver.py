@@ -1,5 +1,7 @@
 """The Trio driver: every task of every actor is a Trio task; the baton passes through `trio.lowlevel.reschedule`.
 
+With a pacer, the driver waits in real time whenever nothing is ready; see `actors.pace`.
+
 Only public interfaces are used. A parked actor task cannot be cancelled by Trio: a cancellation
 from outside (Ctrl-C, an enclosing scope) asks the kernel to stop, which ends the run at the next
 step boundary and tears it down in actor order.
@@ -7,6 +9,7 @@ step boundary and tears it down in actor order.
 
 from __future__ import annotations
 
+import math
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -14,25 +17,29 @@ import trio
 from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
     from actors.kernel import Kernel
+    from actors.pace import Pacer
     from actors.task import Task
 
 
 class TrioDriver:
     """Runs one kernel inside a Trio task."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, pace: Pacer | None = None) -> None:
         self._kernel = kernel
+        self._pace = pace
+        self._nudge = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._main: trio.lowlevel.Task | None = None
-        self._cancel: Callable[[], None] | None = None
 
     async def run(self) -> None:
         """Step the kernel from its first choice to the end of its teardown."""
         kernel = self._kernel
         kernel.switch = self._switch
+        if self._pace is not None:
+            self._begin_pace(kernel, self._pace)
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
@@ -48,16 +55,44 @@ class TrioDriver:
             self._nursery = None
         await trio.lowlevel.checkpoint_if_cancelled()
 
+    def _begin_pace(self, kernel: Kernel, pace: Pacer) -> None:
+        assert kernel.inlet is not None
+        kernel.pace = pace
+        kernel.inlet.entry_time = pace.entry_time
+        kernel.inlet.on_put = self._end_wait
+        pace.attach(trio.current_time, self._end_wait, kernel.now)
+
     async def _drive(self) -> None:
-        """Hand the baton to the first task and sleep until somebody finds nothing left to do."""
-        chosen = self._kernel.select()
-        if chosen is None:
-            return
-        self._wake(chosen)
-        await wait_task_rescheduled(self._stop)
+        """Hand the baton to the first task and sleep until somebody finds nothing left to do, or to do yet."""
+        kernel = self._kernel
+        while True:
+            chosen = kernel.select()
+            if chosen is not None:
+                self._wake(chosen)
+                await wait_task_rescheduled(self._stop)
+            if self._pace is None or kernel.verdict is not None:
+                return
+            await self._wait(self._pace)
+
+    async def _wait(self, pace: Pacer) -> None:
+        """Wait in real time until the next timer is due, input waits, or somebody changed the pace."""
+        try:
+            with trio.move_on_after(math.inf if pace.wait_s is None else pace.wait_s):
+                await self._nudge.wait()
+        except trio.Cancelled:
+            # Delivered again once the run has been torn down in order, see the end of `run`.
+            self._stop(None)
+        self._nudge = trio.Event()
+
+    def _end_wait(self) -> None:
+        self._nudge.set()
 
     def _stop(self, _raise_cancel: Any) -> Abort:
-        self._kernel.finish("stopped", "cancelled from outside")
+        reason = "cancelled from outside"
+        if self._pace is not None and self._kernel.inlet is not None:
+            self._kernel.inlet.stop(reason)
+        else:
+            self._kernel.finish("stopped", reason)
         return Abort.FAILED
 
     def _wake(self, chosen: Task | None) -> None:

@@ -5,14 +5,18 @@ again. Every request is one step and runs to completion against the store. The w
 a write in a later step, so what watchers and cached lists show may lag behind; how far is the
 schedule's choice.
 
+What arrives from outside the world is an HTTP request, see `http.actor`.
+
 Points: `recv` (a request arrives), `apiserver.cache` (the watch cache moves on and watchers are
-told).
+told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is due).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from actors import Mailbox
+from actors.inlet import ExternalMessage
 from actors.log import INFO
 from controlplane.api.request import Response
 from controlplane.apiserver.server import ApiServer
@@ -21,8 +25,9 @@ from controlplane.client.informer import WatchBatch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors import Context, Mailbox, Message
+    from actors import Context, Message
     from controlplane.api.request import Request
+    from controlplane.apiserver.http.actor import HttpFront
     from controlplane.apiserver.watch_cache import Watcher
 
 EXPIRY_ROUND_NS = 300_000_000_000
@@ -66,8 +71,11 @@ async def run(
     server = _Server(ctx, core, epoch_ns, activity)
     ctx.spawn(server.advance, name="cache")
     ctx.spawn(server.expire, name="expiry")
-    while True:
-        server.serve(await ctx.recv(idle=True))
+    try:
+        while True:
+            server.serve(await ctx.recv(idle=True))
+    finally:
+        server.hang_up()
 
 
 class _Server:
@@ -81,9 +89,13 @@ class _Server:
         self._changed = ctx.condition()
         self._revision = core.store.revision
         self._filled: list[Watcher] = []
+        self._front: HttpFront | None = None
 
     def serve(self, message: Message) -> None:
         """Answer one request, or open one watch."""
+        if isinstance(message.payload, ExternalMessage):
+            self._serve_outside(message.payload)
+            return
         request: Request = message.payload
         now = self._epoch + self._ctx.now
         core = self._core
@@ -94,11 +106,28 @@ class _Server:
         if request.verb not in READ_VERBS:
             self._log(request, response)
             self._activity.note(request, response, now)
-        revision = core.store.revision
+        self._wrote()
+        message.reply(response)
+
+    def _wrote(self) -> None:
+        revision = self._core.store.revision
         if revision != self._revision:
             self._revision = revision
             self._changed.notify_all()
-        message.reply(response)
+
+    def _serve_outside(self, message: ExternalMessage) -> None:
+        if self._front is None:
+            from controlplane.apiserver.http.actor import HttpFront
+
+            self._front = HttpFront(self._ctx, self._core, self._epoch, self._wrote)
+        watch = self._front.serve(message)
+        if watch is not None:
+            self._follow(watch.watcher)
+
+    def hang_up(self) -> None:
+        """The process ends: streams to the outside end with it."""
+        if self._front is not None:
+            self._front.hang_up()
 
     def _log(self, request: Request, response: Response) -> None:
         core = self._core
@@ -124,6 +153,9 @@ class _Server:
             self._ctx.send(stream, WatchBatch((), end=True, error=watcher.tree))
             return
         watcher.user_data = stream
+        self._follow(watcher)
+
+    def _follow(self, watcher: Watcher) -> None:
         watcher.on_ready = lambda: self._filled.append(watcher)
         if watcher.buffer:
             self._filled.append(watcher)
@@ -150,13 +182,14 @@ class _Server:
                 max(EXPIRY_ROUND_NS, (due or now) - now), idle=True, point="apiserver.expiry"
             )
             store.expire(self._epoch + ctx.now)
-            if store.revision != self._revision:
-                self._revision = store.revision
-                self._changed.notify_all()
+            self._wrote()
 
     def _flush(self) -> None:
         filled, self._filled = self._filled, []
         for watcher in filled:
+            if not isinstance(watcher.user_data, Mailbox):
+                watcher.user_data.deliver()
+                continue
             stream: Mailbox = watcher.user_data
             if stream.broken or not stream.owner.alive:
                 watcher.stop()

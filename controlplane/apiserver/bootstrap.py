@@ -14,12 +14,55 @@ __all__ = ["bootstrap"]
 Tree = dict[str, Any]
 
 _NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
-_PRIORITIES = (("system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."),
-               ("system-cluster-critical", 2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."))  # fmt: skip
+_PRIORITIES = (
+    ("system-node-critical", 2000001000,
+     "Used for system critical pods that must not be moved from their current node."),
+    ("system-cluster-critical", 2000000000,
+     "Used for system critical pods that must run in the cluster, but can be moved to another "
+     "node if necessary."),
+)  # fmt: skip
+
+
+_RBAC = "rbac.authorization.k8s.io"
+_INFO = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*",
+              "/readyz", "/version", "/version/"]  # fmt: skip
+_AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
+# Who may do what from the start: (role, rules, groups it is bound to).
+_ROLES: tuple[tuple[str, list[Tree], tuple[str, ...]], ...] = (
+    ("cluster-admin",
+     [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+      {"nonResourceURLs": ["*"], "verbs": ["*"]}],
+     ("system:masters",)),
+    ("system:basic-user",
+     [{"apiGroups": ["authorization.k8s.io"], "verbs": ["create"],
+       "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]},
+      {"apiGroups": ["authentication.k8s.io"], "verbs": ["create"],
+       "resources": ["selfsubjectreviews"]}],
+     (_AUTHENTICATED,)),
+    ("system:discovery", [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}], (_AUTHENTICATED,)),
+    ("system:public-info-viewer", [{"nonResourceURLs": _INFO, "verbs": ["get"]}],
+     (_AUTHENTICATED, _UNAUTHENTICATED)),
+)  # fmt: skip
+
+
+def _authorization(server: ApiServer, now: int) -> None:
+    """Create the roles that requests need before anybody made any."""
+    for name, rules, groups in _ROLES:
+        meta = {
+            "name": name,
+            "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        }
+        _create(server, now, _RBAC, "v1", "clusterroles", "", {"metadata": meta, "rules": rules})
+        subjects = [{"apiGroup": _RBAC, "kind": "Group", "name": group} for group in groups]
+        role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
+        body = {"metadata": meta, "roleRef": role, "subjects": subjects}
+        _create(server, now, _RBAC, "v1", "clusterrolebindings", "", body)
 
 
 def bootstrap(server: ApiServer, now: int) -> None:
-    """Create what is missing of the built-in namespaces, priority classes and the API service."""
+    """Create what is missing of the built-in namespaces, classes, roles and the API service."""
     for name in _NAMESPACES:
         _create(server, now, "", "v1", "namespaces", "", {"metadata": {"name": name}})
     for name, value, text in _PRIORITIES:
@@ -33,6 +76,7 @@ def bootstrap(server: ApiServer, now: int) -> None:
                             "targetPort": 6443}]},
     }  # fmt: skip
     _create(server, now, "", "v1", "services", "default", service)
+    _authorization(server, now)
 
 
 def _create(

@@ -19,7 +19,7 @@ __all__ = ["check_foreign_kind", "from_hub", "to_hub"]
 Tree = dict[str, Any]
 
 # Versions that are still known though no longer served.
-_LEGACY = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "policy/v1beta1", "batch/v1beta1",
+LEGACY = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "policy/v1beta1", "batch/v1beta1",
            "autoscaling/v2beta1", "autoscaling/v2beta2", "networking.k8s.io/v1beta1",
            "events.k8s.io/v1beta1", "coordination.k8s.io/v1beta1", "storage.k8s.io/v1beta1",
            "rbac.authorization.k8s.io/v1beta1", "discovery.k8s.io/v1beta1",
@@ -50,7 +50,7 @@ def check_foreign_kind(server: ApiServer, info: ResourceInfo, body: Tree) -> Tre
             f"{subject}: converting ({version}.{kind}) to ({info.group.partition('.')[0] or 'core'}"
             f".{info.kind}): unknown conversion"
         )
-    if kind == info.kind and api_version in _LEGACY:
+    if kind == info.kind and api_version in LEGACY:
         raise status.bad_request(
             f"the API version in the data ({api_version}) does not match the expected API version "
             f"({info.api_version})"
@@ -62,7 +62,7 @@ def check_foreign_kind(server: ApiServer, info: ResourceInfo, body: Tree) -> Tre
 
 
 def _registered(server: ApiServer, api_version: str, kind: str) -> bool:
-    base = kind[: -len("List")] if kind.endswith("List") else kind
+    base = kind.removesuffix("List")
     return server.table.by_kind(api_version, base) is not None
 
 
@@ -195,7 +195,11 @@ def from_hub(info: ResourceInfo, obj: Object) -> Object:
     convert = _FROM.get((info.group, info.version, info.resource))
     tree = convert(obj.tree) if convert is not None else obj.tree
     tree = {**tree, "apiVersion": info.api_version, "kind": info.kind}
-    return Object(decode(info.type_name, tree))
+    tree = decode(info.type_name, tree)
+    if info.resource == "events":
+        tree.setdefault("deprecatedFirstTimestamp", None)
+        tree.setdefault("deprecatedLastTimestamp", None)
+    return Object(tree)
 
 
 def to_hub(info: ResourceInfo, tree: Tree, hub: ResourceInfo | None = None) -> Tree:

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import define, field
 
 from controlplane.apiserver import negotiation, nonresource, rendering, status
+from controlplane.apiserver.options import parse_flag
 from controlplane.apiserver.request import Request, Response
 from controlplane.apiserver.routing import HttpRequest, parse_path, to_request
 from controlplane.apiserver.server import ApiServer, failure
@@ -48,7 +49,7 @@ class WatchAnswer:
             return event.tree
         info = server.resource(self.request.group, self.request.version, self.request.resource)
         tree = rendering.rendered_event(
-            server, info, event.object, self.format, now, first=not self.started,
+            info, event.object, self.format, now, first=not self.started,
             include=self.request.query.get("includeObject", ""),
         )  # fmt: skip
         self.started = True
@@ -90,7 +91,7 @@ def _watch(
     if isinstance(opened, Response):
         return _plain(opened)
     seconds = int(request.query.get("timeoutSeconds") or 0)
-    bookmarks = request.query.get("allowWatchBookmarks") in ("true", "1")
+    bookmarks = parse_flag(request.query.get("allowWatchBookmarks", ""))
     return WatchAnswer(request, opened, seconds, bookmarks, chosen)
 
 
@@ -128,6 +129,7 @@ def _rendered(
         headers = _headers(response, response.content_type)
         if not response.content:
             del headers["Content-Type"]
+            return HttpAnswer(204, headers, None, "")
         return HttpAnswer(response.code, headers, None, response.content.decode())
     tree = response.tree
     if response.items is not None and "items" in tree and not _custom(server, request):
@@ -136,5 +138,5 @@ def _rendered(
         tree = response.tree = {**tree, "items": items}
     if response.ok and not chosen.plain and tree.get("kind") != "Status":
         info = server.resource(request.group, request.version, request.resource)
-        tree = rendering.rendered(server, info, request, response, chosen, now)
+        tree = rendering.rendered(info, request, response, chosen, now)
     return HttpAnswer(response.code, _headers(response, chosen.media_type), tree)

@@ -142,9 +142,9 @@ class _Scanner:
             self.at += 1
 
     def _literal(self, word: str) -> None:
-        for index, expected in enumerate(word):
+        for expected in word:
             if self.at >= len(self.text) or self.text[self.at] != expected:
-                raise self.fail(f"in literal {word} (expecting {_quoted(word[index])})")
+                raise self.fail(f"in literal {word} (expecting {_quoted(expected)})")
             self.at += 1
 
     def _digits(self, where: str) -> None:

@@ -39,7 +39,7 @@ _TYPES: dict[str, str] = {
         "DNSConfig:*DNSConfig ReadinessGates:[]Gate RuntimeClassName:? Overhead:null "
         "EnableServiceLinks:? TopologySpreadConstraints:[]Spread OS:*PodOS "
         "SchedulingGates:[]Named ResourceClaims:[]PodResourceClaim Resources:*Resources "
-        "HostnameOverride:? WorkloadRef:?"
+        "HostnameOverride:? SchedulingGroup:?"
     ),
     "Named": 'Name:""',
     "PodOS": 'Name:""',

@@ -26,7 +26,7 @@ __all__ = ["Page", "list_objects", "parse_version", "validate_list_options"]
 
 Tree = dict[str, Any]
 
-_EXPIRED_TOKEN = (
+_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
     "a new list without the continue parameter, or use the continue token in this response to "
     "retrieve the remainder of the results. Continuing with the provided token results in an "
@@ -68,6 +68,9 @@ def validate_list_options(query: dict[str, str], *, watch: bool) -> list[FieldEr
     version = query.get("resourceVersion", "")
     initial = query.get("sendInitialEvents")
     if watch:
+        if query.get("continue") and initial is None and version in ("", "0"):
+            text = "resourceVersionMatch is forbidden when continue is provided"
+            return [forbidden("resourceVersionMatch", text)]
         return _validate_watch(match, initial)
     if initial is not None:
         errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
@@ -214,7 +217,7 @@ def _continued(
     except CompactedError:
         relative = start[len(prefix) :] if prefix.endswith("/") else start
         raise status.expired(
-            _EXPIRED_TOKEN, {"continue": encode_token(-1, relative)}
+            _EXPIRED, {"continue": encode_token(-1, relative)}
         ) from None
     except FutureRevisionError as error:
         raise status.too_large_resource_version(revision, error.current, 0) from None

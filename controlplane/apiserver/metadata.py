@@ -11,7 +11,6 @@ from typing import Any
 from controlplane.apiserver import names
 from controlplane.apiserver.field_errors import (
     FieldError,
-    Raw,
     forbidden,
     invalid,
     required,
@@ -77,7 +76,7 @@ def _validate_owners(owners: list[Tree], path: str) -> list[FieldError]:
             errors.append(invalid(f"{path}.name", "", "must not be empty"))
         if not owner.get("uid"):
             errors.append(invalid(f"{path}.uid", "", "must not be empty"))
-        if owner.get("kind") == "Event" and api_version in ("v1",):
+        if owner.get("kind") == "Event" and api_version == "v1":
             errors.append(invalid(path, _go_owner(owner),
                                   f"{group}/{version}, Kind=Event is disallowed from being an owner"
                                   ))  # fmt: skip
@@ -112,6 +111,16 @@ def _validate_finalizers(finalizers: list[str], path: str) -> list[FieldError]:
                               "finalizer orphan and foregroundDeletion cannot be both set"
                               ))  # fmt: skip
     return errors
+
+
+def finalizer_errors(meta: Tree) -> list[FieldError]:
+    """Finalizers of built-in kinds are standard ones, or qualified."""
+    return [
+        invalid(f"metadata.finalizers[{index}]", name,
+                "name is neither a standard finalizer name nor is it fully qualified")
+        for index, name in enumerate(meta.get("finalizers") or ())
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    ]  # fmt: skip
 
 
 def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
@@ -199,4 +208,3 @@ def validate_meta_update(new: Tree, old: Tree, path: str = "metadata") -> list[F
     return errors
 
 
-__all__ += ["Raw", "validate_annotations", "validate_finalizer_name"]

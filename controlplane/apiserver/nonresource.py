@@ -144,6 +144,10 @@ def _group(server: ApiServer, http: HttpRequest, parts: list[str]) -> Answer:
         tree = {"kind": "APIGroup", "apiVersion": "v1", **_group_tree(group, versions)}
         return _json(tree)
     if parts[2] not in versions:
+        if any(known["name"] == group for known in server.table.groups):
+            raise status.ApiError(
+                404, "NotFound", "the server could not find the requested resource", {}
+            )
         return _missing()
     _plain_only(http)
     return _json(_resource_list(server, group, parts[2]))
@@ -196,7 +200,7 @@ def _plain_only(http: HttpRequest) -> None:
 
 def _aggregated(server: ApiServer, http: HttpRequest, *, legacy: bool) -> Answer:
     if legacy:
-        items = [{"metadata": {}, "versions": [_discovered(server, "", "v1")]}]
+        items: list[Tree] = [{"metadata": {}, "versions": [_discovered(server, "", "v1")]}]
     else:
         items = [
             {"metadata": {"name": entry["name"]},

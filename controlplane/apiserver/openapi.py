@@ -23,7 +23,7 @@ __all__ = ["document", "index", "path_of"]
 Tree = dict[str, Any]
 
 _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force", "pretty")
-_PRIMITIVES = {
+_PRIMITIVES: dict[str, Tree] = {
     "string": {"type": "string"}, "boolean": {"type": "boolean"},
     "integer": {"type": "integer", "format": "int64"},
     "integer:int32": {"type": "integer", "format": "int32"},

@@ -36,9 +36,9 @@ def parse_flag(text: str) -> bool:
 
 
 def _check_dry_run(text: str | None) -> list[FieldError]:
-    if text is None or text == "All":
+    if text is None or set(text.split("\n")) == {"All"}:
         return []
-    return [not_supported("dryRun", [text], ("All",))]
+    return [not_supported("dryRun", text.split("\n"), ("All",))]
 
 
 def _check_manager(manager: str) -> list[FieldError]:
@@ -81,7 +81,7 @@ def check_write_options(request: Request, *, apply: bool = False) -> bool:
     if errors:
         kind = _KINDS.get(request.verb, "CreateOptions")
         raise status.invalid_kind("meta.k8s.io", kind, "", errors)
-    return query.get("dryRun") == "All"
+    return query.get("dryRun", "").startswith("All")
 
 
 def _query_options(query: dict[str, str]) -> Tree:
@@ -99,7 +99,7 @@ def _query_options(query: dict[str, str]) -> Tree:
     if query.get("orphanDependents"):
         tree["orphanDependents"] = parse_flag(query["orphanDependents"])
     if "dryRun" in query:
-        tree["dryRun"] = [query["dryRun"]]
+        tree["dryRun"] = query["dryRun"].split("\n")
     return tree
 
 

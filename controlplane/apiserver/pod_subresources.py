@@ -10,6 +10,7 @@ from typing import Any
 from controlplane.api.object import Object
 from controlplane.api.times import format_time
 from controlplane.apiserver import status
+from controlplane.apiserver.field_errors import FieldError, forbidden, invalid
 from controlplane.apiserver.options import check_write_options, delete_options
 from controlplane.apiserver.registry import Registry
 from controlplane.apiserver.request import Request, Response
@@ -160,7 +161,7 @@ def _unhealthy_allowed(budget: Tree) -> bool:
         return True
     state = budget.get("status") or {}
     healthy, desired = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
-    return healthy >= desired > 0
+    return bool(healthy >= desired > 0)
 
 
 def _decrement(ctx: Context, budget: Object, name: str) -> None:
@@ -198,7 +199,7 @@ def _as(ctx: Context, registry: Registry) -> Context:
 
 def _insufficient(ctx: Context, tree: Tree, conditions: list[Tree]) -> list[Tree]:
     """The condition that tells that no more disruptions are allowed."""
-    condition = {
+    condition: Tree = {
         "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods",
         "message": "", "lastTransitionTime": format_time(ctx.now),
     }  # fmt: skip
@@ -219,6 +220,8 @@ def _why(name: str, state: Tree) -> str:
             text = condition.get("message", "")
             return f"The disruption budget {name} does not allow evicting pods currently because " \
                    f"it failed sync: {text}"  # fmt: skip
+    if state.get("currentHealthy", 0) > state.get("desiredHealthy", 0):
+        return f"The disruption budget {name} does not allow evicting pods currently"
     return (
         f"The disruption budget {name} needs {state.get('desiredHealthy', 0)} healthy pods and has "
         f"{state.get('currentHealthy', 0)} currently"
@@ -264,10 +267,35 @@ def ephemeral_containers(ctx: Context) -> Response:
 # -- logs and streams ----------------------------------------------------------------------------
 
 
+_LOG_NUMBERS = {"tailLines": (0, "must be greater than or equal to 0"),
+                "sinceSeconds": (1, "must be greater than 0"),
+                "limitBytes": (1, "must be greater than 0")}  # fmt: skip
+
+
+def _check_log_options(ctx: Context) -> None:
+    query = ctx.request.query
+    errors: list[FieldError] = []
+    for key in _LOG_NUMBERS:
+        text = query.get(key, "")
+        if text and not text.removeprefix("-").isdecimal():
+            raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    for key, (least, rule) in _LOG_NUMBERS.items():
+        if query.get(key) and int(query[key]) < least:
+            errors.append(invalid(key, int(query[key]), rule))
+    if query.get("sinceSeconds") and query.get("sinceTime"):
+        text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        errors.append(forbidden("[]", text))
+    if "stream" in query:
+        errors.append(forbidden("stream", "may not be specified"))
+    if errors:
+        raise status.invalid_kind("", "PodLogOptions", ctx.request.name, errors)
+
+
 def log(ctx: Context) -> Response:
     """The log of a container. There is no kubelet to ask here: pods not scheduled have none."""
     request, server = ctx.request, ctx.server
     pod = server.pods.get(request.namespace, request.name)
+    _check_log_options(ctx)
     container = _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
         return Response(200, {}, content=b"", content_type="text/plain")
@@ -290,10 +318,8 @@ def _log_container(pod: Object, wanted: str) -> str:
         return str(regular[0])
     text = (
         f"a container name must be specified for pod {pod.name}, choose one of: "
-        f"[{' '.join(regular)}]"
+        f"[{' '.join((*initial, *regular, *ephemeral))}]"
     )
-    if initial:
-        text += f" or one of the init containers: [{' '.join(initial)}]"
     raise status.bad_request(text)
 
 

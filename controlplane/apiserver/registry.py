@@ -15,7 +15,12 @@ from controlplane.api.object import Object
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.apiserver import status
 from controlplane.apiserver.field_errors import FieldError
-from controlplane.apiserver.metadata import validate_meta, validate_meta_update, wiped
+from controlplane.apiserver.metadata import (
+    finalizer_errors,
+    validate_meta,
+    validate_meta_update,
+    wiped,
+)
 from controlplane.apiserver.resources import ResourceInfo
 from controlplane.apiserver.strategy import Context, Strategy
 
@@ -46,7 +51,7 @@ class DeleteOptions:
         uid: str | None = None,
         version: str | None = None,
         policy: str = "",
-        orphan: bool | None = None,  # noqa: FBT001
+        orphan: bool | None = None,
         *,
         dry_run: bool = False,
     ) -> None:
@@ -93,11 +98,11 @@ class Registry:
         entry = self.space.entries.get(self.key(namespace, name))
         return entry.object if entry is not None else None
 
-    def get(self, namespace: str, name: str) -> Object:
+    def get(self, namespace: str, name: str, info: ResourceInfo | None = None) -> Object:
         """The live object; ApiError NotFound."""
         found = self.find(namespace, name)
         if found is None:
-            raise status.not_found(self.info, name)
+            raise status.not_found(info or self.info, name)
         return found
 
     # -- create ----------------------------------------------------------------------------------
@@ -133,6 +138,8 @@ class Registry:
         tree = strategy.prepare_create(ctx, tree)
         meta = tree["metadata"]
         errors = validate_meta(meta, strategy.name_rule, namespaced=info.namespaced)
+        if strategy.meta_checked_twice:
+            errors += finalizer_errors(meta)
         errors += strategy.validate(ctx, tree)
         if errors:
             raise status.invalid(info, meta.get("name", ""), errors)
@@ -186,7 +193,7 @@ class Registry:
         `uid` is a precondition from the body. `create` makes the tree of a missing object where
         the verb may create.
         """
-        info, strategy = ctx.info, self.strategy
+        info = ctx.info
         found = self.find(namespace, name)
         if found is None:
             if create is None:
@@ -301,7 +308,7 @@ class Registry:
         self, ctx: Context, namespace: str, name: str, options: DeleteOptions
     ) -> tuple[Object, bool]:
         """Delete or begin to delete; answers the object and whether it is gone."""
-        found = self.get(namespace, name)
+        found = self.get(namespace, name, ctx.info)
         key = self.key(namespace, name)
         if self.strategy.deletes_in_steps:
             return self._begin_namespace_deletion(ctx, found, options)
@@ -373,7 +380,7 @@ class Registry:
         self.strategy.after_delete(ctx, found.tree)
         return Object(with_version(found.tree, str(revision)))
 
-    def _mark(self, ctx: Context, obj: Tree, graceful: bool, finalizers: list[str]) -> Tree:  # noqa: FBT001
+    def _mark(self, ctx: Context, obj: Tree, graceful: bool, finalizers: list[str]) -> Tree:
         meta = dict(obj["metadata"])
         if finalizers:
             meta["finalizers"] = finalizers
@@ -397,7 +404,7 @@ class Registry:
         """Check preconditions and set deletion time and grace; answers (tree, graceful, pending)."""
         tree = found.tree
         meta = tree["metadata"]
-        info = ctx.info
+        info = self.info
         if options.uid is not None and options.uid != found.uid:
             raise status.conflict(info, found.name, (
                 f"the UID in the precondition ({options.uid}) does not match the UID in record "
@@ -440,7 +447,7 @@ class Registry:
             return tree, False, True
         ends = parse_time(meta["deletionTimestamp"]) - (stored - period) * SECOND
         if ends < ctx.now:
-            ends = ctx.now  # type: ignore[assignment]
+            ends = ctx.now
             if period:
                 period = 1
         marked = dict(meta)

@@ -10,9 +10,10 @@ from controlplane.apiserver.negotiation import Format
 from controlplane.apiserver.request import Request, Response
 from controlplane.apiserver.resources import ResourceInfo
 from controlplane.apiserver.tables import table_of
+from controlplane.apiserver.tables.builder import plain_metadata
 
 if TYPE_CHECKING:
-    from controlplane.apiserver.server import ApiServer
+    pass
 
 __all__ = ["rendered", "rendered_event"]
 
@@ -22,7 +23,7 @@ Tree = dict[str, Any]
 def partial(obj: Object, version: str) -> Tree:
     """The metadata of an object as PartialObjectMetadata."""
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}",
-            "metadata": obj.tree["metadata"]}  # fmt: skip
+            "metadata": plain_metadata(obj.tree["metadata"])}  # fmt: skip
 
 
 def _wrong_form(info: ResourceInfo, wanted: str, why: str, suffix: str) -> status.ApiError:
@@ -33,7 +34,7 @@ def _wrong_form(info: ResourceInfo, wanted: str, why: str, suffix: str) -> statu
 
 
 def rendered(
-    server: ApiServer, info: ResourceInfo, request: Request, response: Response, chosen: Format,
+    info: ResourceInfo, request: Request, response: Response, chosen: Format,
     now: int,
 ) -> Tree:  # fmt: skip
     """The body of an answer in the chosen form."""
@@ -70,7 +71,7 @@ def rendered(
 
 
 def rendered_event(
-    server: ApiServer, info: ResourceInfo, obj: Object, chosen: Format, now: int, *, first: bool,
+    info: ResourceInfo, obj: Object, chosen: Format, now: int, *, first: bool,
     include: str,
 ) -> Tree:  # fmt: skip
     """The object of a watch event in the chosen form."""

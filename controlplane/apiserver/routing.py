@@ -24,7 +24,7 @@ BODY_LIMIT = 3 * 1024 * 1024
 MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json",
                "application/strategic-merge-patch+json", "application/apply-patch+yaml")  # fmt: skip
-_YES = ("true", "1", "")
+_NO = ("false", "0")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _CONNECT = ("exec", "attach", "portforward", "proxy")
 
@@ -107,20 +107,22 @@ def to_request(table: ResourceTable, http: HttpRequest) -> Request:
     if target is None or not target.resource:
         raise no_such_path()
     info = table.get(target.group, target.version, target.resource)
-    if info is None or target.rest and target.subresource not in _CONNECT:
+    if info is None or (target.rest and target.subresource not in _CONNECT):
         raise no_such_path()
     if bool(target.namespace) != info.namespaced and (target.namespace or target.name):
         if not (info.namespaced and not target.name):
             raise no_such_path()
     query = _first(http.query)
-    verb = _verb(http.method, target, query, info)
+    if len(http.query.get("dryRun", ())) > 1:
+        query["dryRun"] = "\n".join(http.query["dryRun"])
+    verb = _verb(http.method, target, query)
     request = Request(
         verb, target.group, target.version, target.resource, target.namespace, target.name,
         target.subresource, query, user=http.user, accept=http.headers.get("accept", ""),
         user_agent=http.headers.get("user-agent", ""), path=http.path,
         content_type=http.headers.get("content-type", ""),
     )  # fmt: skip
-    _check_method(info, target, request, http)
+    _check_method(info, target, request)
     if verb in ("create", "update", "patch", "delete", "deletecollection"):
         if len(http.body) > BODY_LIMIT:
             raise status.too_large(BODY_LIMIT)
@@ -131,7 +133,7 @@ def to_request(table: ResourceTable, http: HttpRequest) -> Request:
             raise status.ApiError(
                 415, "UnsupportedMediaType", "415: Unsupported Media Type", {}
             )
-    elif verb in ("create", "update"):
+    elif verb in ("create", "update") and target.subresource not in _CONNECT:
         sub = info.subresources.get(target.subresource)
         read_body(request, http.body, sub.kind if sub is not None else info.kind)
     elif verb in ("delete", "deletecollection"):
@@ -139,9 +141,9 @@ def to_request(table: ResourceTable, http: HttpRequest) -> Request:
     return request
 
 
-def _verb(method: str, target: Target, query: Tree, info: ResourceInfo) -> str:
+def _verb(method: str, target: Target, query: Tree) -> str:
     if method in ("GET", "HEAD"):
-        watching = target.watch or ("watch" in query and query["watch"] in _YES)
+        watching = target.watch or ("watch" in query and query["watch"] not in _NO)
         if watching and not target.subresource and (target.watch or not target.name):
             return "watch"
         return "get" if target.name else "list"
@@ -154,7 +156,7 @@ def _verb(method: str, target: Target, query: Tree, info: ResourceInfo) -> str:
 
 
 def _check_method(
-    info: ResourceInfo, target: Target, request: Request, http: HttpRequest
+    info: ResourceInfo, target: Target, request: Request
 ) -> None:
     """405 where the path exists but not with this method."""
     verb = request.verb

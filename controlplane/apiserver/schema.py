@@ -118,7 +118,7 @@ def _types() -> Tree:
     return types
 
 
-def _build(name: str, declared: Any, attributes: Tree, required: bool) -> Field:  # noqa: FBT001
+def _build(name: str, declared: Any, attributes: Tree, required: bool) -> Field:
     common: Tree = {
         "name": name,
         "required": required,

@@ -14,33 +14,33 @@ from controlplane.api.object import Object
 from controlplane.apiserver import conversion, openapi, status, subresources
 from controlplane.apiserver.admission.chain import Admission
 from controlplane.apiserver.bootstrap import bootstrap
-from controlplane.apiserver.crd.serving import Definitions
 from controlplane.apiserver.codec import DecodeError, decode, strict_issues
+from controlplane.apiserver.crd.serving import Definitions
 from controlplane.apiserver.listing import (
     Page,
     list_objects,
     parse_version,
     validate_list_options,
 )
+from controlplane.apiserver.managed.applying import apply_object, track
 from controlplane.apiserver.metadata import wiped
 from controlplane.apiserver.nonresource import Answer
-from controlplane.apiserver.options import check_write_options, delete_options
-from controlplane.apiserver.managed.applying import apply_object, track
+from controlplane.apiserver.options import check_write_options, delete_options, parse_flag
 from controlplane.apiserver.patching.apply_patch import patched
 from controlplane.apiserver.registry import Registry
 from controlplane.apiserver.request import Request, Response
 from controlplane.apiserver.resources import ResourceInfo, builtin_resources
+from controlplane.apiserver.routing import HttpRequest
 from controlplane.apiserver.selectable import interest_of
 from controlplane.apiserver.store import CompactedError, Store
 from controlplane.apiserver.strategies import strategy_for
 from controlplane.apiserver.strategy import Context, Strategy
-from controlplane.apiserver.routing import HttpRequest
 from controlplane.apiserver.watch_cache import (
     ERROR,
     Interest,
     WatchCache,
-    WatchEvent,
     Watcher,
+    WatchEvent,
 )
 
 __all__ = ["ApiServer"]
@@ -79,6 +79,7 @@ class ApiServer:
         self.admission = Admission(self, disabled)
         self._watch_window = watch_window
         self._registries: dict[str, Registry] = {}
+        self._by_name: dict[tuple[str, str], Registry] = {}
         self._caches: dict[str, WatchCache] = {}
         self._started = self.store.revision
         self.namespaces = self.registry_of("", "namespaces")
@@ -117,9 +118,12 @@ class ApiServer:
 
     def registry_of(self, group: str, resource: str) -> Registry:
         """The registry of a built-in resource by group and name."""
+        found = self._by_name.get((group, resource))
+        if found is not None:
+            return found
         for info in self.table:
             if info.group == group and info.resource == resource:
-                found: Registry = self.registry(info)
+                found = self._by_name[group, resource] = self.registry(info)
                 return found
         raise KeyError(f"{resource}.{group}")
 
@@ -158,6 +162,7 @@ class ApiServer:
     def forget(self, storage_prefix: str) -> None:
         """Drop what was derived from a resource that is no longer served, or served otherwise."""
         self._registries.pop(storage_prefix, None)
+        self._by_name.clear()
         found = self._caches.get(storage_prefix)
         if found is not None and not self.store.keyspace(storage_prefix).entries:
             del self._caches[storage_prefix]
@@ -165,6 +170,7 @@ class ApiServer:
     def bootstrap(self, now: int) -> None:
         """Create the objects that every cluster starts with, as far as they are missing."""
         bootstrap(self, now)
+        self.settle(now)
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -189,6 +195,8 @@ class ApiServer:
         verb = request.verb
         if verb not in info.verbs:
             raise status.method_not_supported(info, verb)
+        for text in self.registry(info).strategy.read_warnings():
+            ctx.warn(text)
         if verb == "get":
             return self._get(ctx)
         if verb == "list":
@@ -221,8 +229,8 @@ class ApiServer:
         registry = self.registry(info)
         if version:
             return self._get_cached(ctx, registry, version)
-        obj = self.external(info, registry.get(request.namespace, request.name))
-        return Response(200, obj.tree, obj, warnings=registry.strategy.read_warnings())
+        obj = self.external(info, registry.get(request.namespace, request.name, info))
+        return Response(200, obj.tree, obj, warnings=ctx.warnings or [])
 
     def _get_cached(self, ctx: Context, registry: Registry, version: str) -> Response:
         request, info = ctx.request, ctx.info
@@ -250,7 +258,7 @@ class ApiServer:
         registry = self.registry(info)
         page = list_objects(registry, self.cache(info), request, interest)
         response = self.list_response(info, page)
-        response.warnings = registry.strategy.read_warnings()
+        response.warnings = ctx.warnings or []
         return response
 
     def list_response(self, info: ResourceInfo, page: Page) -> Response:
@@ -326,10 +334,10 @@ class ApiServer:
             if version == "" and cache.lag():
                 cache.advance()
             if wanted > cache.revision:
-                error = status.too_large_resource_version(wanted, cache.revision, 1)
-                return _failed_watch(cache, interest, error)
+                failed = status.too_large_resource_version(wanted, cache.revision, 1)
+                return _failed_watch(cache, interest, failed)
             watcher = cache.watch(interest, initial=True, convert=convert)
-            if query.get("allowWatchBookmarks") in ("true", "1"):
+            if parse_flag(query.get("allowWatchBookmarks", "")):
                 mark = self._bookmark(info, cache.revision, {_INITIAL_END: "true"})
                 cache.bookmark(watcher, mark)
             return watcher
@@ -547,6 +555,8 @@ class ApiServer:
     def container_log(self, ctx: Context, pod: Object, container: str) -> Response:
         """The log of a running container; whoever has kubelets to ask replaces this."""
         node = pod.tree["spec"]["nodeName"]
+        if self.registry_of("", "nodes").find("", node) is None:
+            raise status.not_found(ctx.info, node)
         raise status.plain_error(
             f'Get "https://{node}:10250/containerLogs/{pod.namespace}/{pod.name}/{container}": '
             f"dial tcp: lookup {node}: no such host"
@@ -578,8 +588,8 @@ class ApiServer:
         request, info = ctx.request, ctx.info
         options = delete_options(request)
         ctx.dry_run = options.dry_run
-        self.registry(info).strategy.warn_delete(ctx, options)
         interest = interest_of(info, request.namespace, "", request.query)
+        self.registry(info).strategy.warn_delete(ctx, options)
         registry = self.registry(info)
         page = list_objects(registry, self.cache(info), request, interest)
         for obj in page.items:

@@ -108,7 +108,7 @@ def forbidden(
     """403: admission or authorization refused."""
     subject = shown or info.qualified
     what = f'{subject} "{name}" is forbidden' if name else f"{subject} is forbidden"
-    details = _details(info, name, shown.split(".")[0] if shown else "")
+    details = _details(info, name, shown.split(".", maxsplit=1)[0] if shown else "")
     if causes:
         details["causes"] = list(causes)
     return ApiError(403, "Forbidden", f"{what}: {text}", details)

@@ -14,6 +14,7 @@ from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.apiserver import pod_subresources, status
 from controlplane.apiserver.codec import DecodeError, decode
 from controlplane.apiserver.field_errors import invalid
+from controlplane.apiserver.managed.applying import track
 from controlplane.apiserver.options import check_write_options
 from controlplane.apiserver.request import Response
 from controlplane.apiserver.strategy import Context, with_status
@@ -52,6 +53,11 @@ def handle(ctx: Context) -> Response:
         )
     else:
         handler = _HANDLERS.get((info.resource, ""))
+    if request.subresource == "proxy":
+        behind = ctx.server.registry_of("", "endpoints").find(request.namespace, request.name)
+        if behind is None:
+            raise status.not_found(info, request.name)
+        raise status.ApiError(503, "ServiceUnavailable", "no endpoints available", {})
     if handler is None:
         raise status.method_not_supported(info, request.verb)
     return handler(ctx)
@@ -155,7 +161,7 @@ def _scale(ctx: Context) -> Response:
             changed = {
                 **changed, "metadata": {**changed["metadata"], "resourceVersion": version}
             }  # fmt: skip
-        return changed
+        return track(ctx, changed, current, "scale", timed=False)
 
     obj, _ = registry.update(ctx, request.namespace, request.name, transform)
     return Response(200, _scale_of(ctx, obj.tree), warnings=ctx.warnings or [])

@@ -171,12 +171,10 @@ def _ports(containers: list[Tree], path: str) -> Iterator[str]:
         seen.update(own)
 
 
-def service_warnings(tree: Tree, old: Tree | None) -> list[str]:
+def service_warnings(tree: Tree) -> list[str]:
     """Warnings for a service."""
     spec = tree.get("spec") or {}
     found: list[str] = []
-    if old is not None and old.get("spec") == spec:
-        return found
     if (spec.get("clusterIPs") or [""])[0] == "None":
         for key in ("loadBalancerIP", "externalIPs", "sessionAffinity"):
             value = spec.get(key)

@@ -15,9 +15,21 @@ COMMANDS = {
         "controlplane.cli.run",
         "Load manifests or a trace, emulate until settled, print what happened.",
     ),
+    "serve": (
+        "controlplane.cli.serve",
+        "Serve a cluster over HTTP, in paced time, to kubectl and every other client.",
+    ),
+    "time": (
+        "controlplane.cli.time_control",
+        "Pause, step and resume time in a served cluster.",
+    ),
     "race": (
         "controlplane.cli.race",
         "List, run, explore and replay the catalogue of published races.",
+    ),
+    "bench": (
+        "controlplane.cli.bench",
+        "How fast it is, by upstream's benchmark files.",
     ),
 }
 

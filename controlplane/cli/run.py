@@ -43,6 +43,13 @@ SHOWN_NODES = 20
     help="Let kubelets report Events about containers [default: only without a trace].",
 )
 @click.option(
+    "--informers",
+    type=click.Choice(["joined", "split"]),
+    default="joined",
+    show_default=True,
+    help="One task per informer, or one each for reflector, processor and handlers (more interleavings).",
+)
+@click.option(
     "--until", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop at this virtual time."
 )
 @click.option(

@@ -170,6 +170,11 @@ class Informer:
         for listener in self._listeners:
             self._ctx.spawn(self._listen, listener, name=f"{self.resource.name}.{listener.name}")
 
+    @property
+    def has_synced(self) -> bool:
+        """Whether the first list is in the store and every handler has been told of it."""
+        return self._synced.is_set()
+
     async def wait_synced(self) -> None:
         """Wait until the first list is in the store and every handler has been told of it."""
         await self._synced.wait(idle=True, point="informer.sync")

@@ -37,24 +37,32 @@ async def run(
     server: str = "apiserver",
     workers: int = WORKERS,
     monitor_nodes: bool = True,
+    joined_informers: bool = False,
 ) -> None:
     """Main task of the controller manager.
 
     Without `monitor_nodes` nobody minds that nodes fall silent (a trace has no heartbeats), but
-    their taints still follow their conditions.
+    their taints still follow their conditions. `joined_informers` makes each informer one task.
     """
+    joined = joined_informers
     pods = Informer(
-        ctx, PODS, Indexer(controller=controller_index, node=_node_index), server=server
+        ctx,
+        PODS,
+        Indexer(controller=controller_index, node=_node_index),
+        server=server,
+        immediate=joined,
     )
     sets = Informer(
         ctx,
         REPLICA_SETS,
         Indexer(controller=controller_index, namespace=namespace_index),
         server=server,
+        immediate=joined,
     )
-    wanted = Informer(ctx, DEPLOYMENTS, Indexer(namespace=namespace_index), server=server)
-    nodes = Informer(ctx, NODES, server=server)
-    leases = Informer(ctx, LEASES, server=server) if monitor_nodes else None
+    by_namespace = Indexer(namespace=namespace_index)
+    wanted = Informer(ctx, DEPLOYMENTS, by_namespace, server=server, immediate=joined)
+    nodes = Informer(ctx, NODES, server=server, immediate=joined)
+    leases = Informer(ctx, LEASES, server=server, immediate=joined) if monitor_nodes else None
 
     replica_set = ReplicaSetController(ctx, epoch_ns, server, pods.store, sets.store)
     deployment = DeploymentController(ctx, epoch_ns, server, pods.store, sets.store, wanted.store)

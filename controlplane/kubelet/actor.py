@@ -23,6 +23,7 @@ from controlplane.kubelet import admission, node_status, preemption
 from controlplane.kubelet.container_runtime import DEFAULTS, Sandbox
 from controlplane.kubelet.pod_worker import FINISHED, Delete, Event, PodWorker, SetStatus
 from controlplane.kubelet.status import Condition as PodCondition
+from controlplane.kubelet.status import status_patch
 
 if TYPE_CHECKING:
     from actors import Condition, Context
@@ -255,10 +256,11 @@ class _Kubelet:
     async def _work(self, ctx: Context, worker: PodWorker, changed: Condition) -> None:
         """One pod from its first step to its end."""
         client = Client(ctx, self._server)
+        written: Object | None = None
         while True:
             actions, deadline = worker.step(self._now())
             for action in actions:
-                await self._act(ctx, client, worker.pod, action)
+                written = await self._act(ctx, client, worker.pod, action, written)
             if worker.phase == FINISHED and not worker.sandbox.running():
                 self._finished(worker)
                 if worker.uid not in self._workers:
@@ -270,29 +272,33 @@ class _Kubelet:
 
     def _finished(self, worker: PodWorker) -> None:
         """Forget a pod that has ended and is gone, or is going, from the API server."""
-        if worker._removed or worker.pod.metadata.deletion_timestamp is not None:
+        if worker.removed or worker.pod.metadata.deletion_timestamp is not None:
             self._workers.pop(worker.uid, None)
             self._machine.sandboxes.pop(worker.uid, None)
 
     async def _act(
-        self, ctx: Context, client: Client, pod: Pod, action: SetStatus | Delete | Event
-    ) -> None:
+        self,
+        ctx: Context,
+        client: Client,
+        pod: Pod,
+        action: SetStatus | Delete | Event,
+        written: Object | None,
+    ) -> Object | None:
+        """Do what a worker asks for; the pod as it was last written by us, if that is known."""
         if isinstance(action, Event):
             if self._recorder is not None:
                 about = reference(pod)
                 if action.container:
                     about["fieldPath"] = f"spec.containers{{{action.container}}}"
                 self._event(about, action.type, action.reason, action.message)
-            return
+            return written
         while True:
             try:
-                if isinstance(action, Delete):
-                    await client.delete(
-                        PODS, pod.namespace, pod.name, uid=action.uid, grace_period_seconds=0
-                    )
-                else:
-                    patch = {"metadata": {"uid": action.uid}, "status": action.status}
-                    await client.patch(PODS, pod.namespace, pod.name, patch, subresource="status")
+                if isinstance(action, SetStatus):
+                    return await self._write_status(client, pod, action, written)
+                await client.delete(
+                    PODS, pod.namespace, pod.name, uid=action.uid, grace_period_seconds=0
+                )
             except ApiError as error:
                 if not is_not_found(error):
                     ctx.log(
@@ -301,11 +307,24 @@ class _Kubelet:
                         obj=f"Pod/{pod.key}",
                         data={"message": str(error)},
                     )
-                return
+                return None
             except LinkBroken:
                 await ctx.sleep(RETRY_NS, point="kubelet.retry")
             else:
-                return
+                return None
+
+    async def _write_status(
+        self, client: Client, pod: Pod, action: SetStatus, written: Object | None
+    ) -> Object | None:
+        """Patch what differs from the newest status that the kubelet knows of."""
+        known = pod.tree
+        if written is not None and written.resource_version > int(pod.resource_version or 0):
+            known = written.tree
+        change = status_patch(known.get("status") or {}, action.status)
+        if not change:
+            return written
+        patch = {"metadata": {"uid": action.uid}, "status": change}
+        return await client.patch(PODS, pod.namespace, pod.name, patch, subresource="status")
 
     async def _reject(self, ctx: Context, pod: Pod, decided: admission.Admission) -> None:
         """A pod that this node cannot run fails for good."""
@@ -319,4 +338,6 @@ class _Kubelet:
             data={"reason": decided.reason, "message": decided.message},
         )
         self._event(reference(pod), "Warning", decided.reason, decided.message)
-        await self._act(ctx, client, pod, SetStatus(pod.uid, dict(status)))
+        await self._act(
+            ctx, client, pod, SetStatus(pod.uid, {**pod.tree.get("status", {}), **status}), None
+        )

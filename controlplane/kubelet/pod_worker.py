@@ -130,6 +130,11 @@ class PodWorker:
         return self.sandbox.uid
 
     @property
+    def removed(self) -> bool:
+        """Whether the object is gone from the API server."""
+        return self._removed
+
+    @property
     def active(self) -> bool:
         """Whether the pod still counts for admission of others (its containers may run)."""
         return self.phase in (SYNC, TERMINATING)

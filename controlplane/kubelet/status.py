@@ -312,3 +312,30 @@ def build(
     if before.get("nominatedNodeName"):
         tree["nominatedNodeName"] = before["nominatedNodeName"]
     return tree
+
+
+def status_patch(before: Tree, after: Tree) -> Tree:
+    """The strategic merge patch that turns one status into another: only what changed.
+
+    Upstream: the status manager's PatchPodStatus (pkg/util/pod). Conditions are merged by type, so only
+    changed ones are sent, with the order of all; other fields go whole, vanished ones as null.
+    """
+    patch: Tree = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        old = before.get(key)
+        if old == value:
+            continue
+        if key == "conditions" and old:
+            known = {each["type"]: each for each in old}
+            kept = [each["type"] for each in value]
+            changed = [each for each in value if known.get(each["type"]) != each]
+            gone = [
+                {"$patch": "delete", "type": each["type"]}
+                for each in old
+                if each["type"] not in kept
+            ]
+            patch["$setElementOrder/conditions"] = [{"type": kind} for kind in kept]
+            patch["conditions"] = changed + gone
+        else:
+            patch[key] = value
+    return patch

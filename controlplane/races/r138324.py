@@ -37,6 +37,7 @@ def build(gates: FixGates, strategy: Strategy, log: EventLog, options: dict[str,
         kubelets=False,
         controllers=False,
         queueing_hints=options["queueing-hints"],
+        scheduler_watches=(),
     )
     cluster = Cluster(config, strategy=strategy, log=log, livelock_limit=20_000)
     cluster.user("user", churn, NAMES, OPERATIONS)

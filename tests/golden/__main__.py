@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         failed += tally.failed
         print(tally, flush=True)
         for case, text in tally.failures[: options.failures]:
-            print(f"  {case}: {text}")
+            print(f"  {case}: {text[:500]}")
     return 1 if failed else 0
 
 

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 from controlplane.api.times import format_micro_time, format_time
-from controlplane.apiserver.frontend import HttpAnswer, WatchAnswer, answer as serve
+from controlplane.apiserver.frontend import HttpAnswer, WatchAnswer
+from controlplane.apiserver.frontend import answer as serve
+from controlplane.apiserver.request import User
 from controlplane.apiserver.routing import HttpRequest
 from controlplane.apiserver.server import ApiServer
 from controlplane.apiserver.store import Store
-from controlplane.apiserver.request import User
 
 Json = Any
 
@@ -174,6 +175,8 @@ class Replay:
         if pause and step["method"] != "GET":
             self.wait(pause)
         result = self.ask(step)
+        if isinstance(result, WatchAnswer) and not step.get("watch"):
+            return {"status": 200, "headers": {"Content-Type": "application/json"}, "body": ""}
         if isinstance(result, WatchAnswer):
             if step.get("background"):
                 self.background[step["background"]] = (result, step)
@@ -272,7 +275,7 @@ class Replay:
             if key == "continue":
                 return self.names.fresh("continue", value)
             if (
-                key in ("clusterIP", "clusterIPs")
+                key in ("clusterIP", "clusterIPs", "cells")
                 and value.startswith("10.0.0.")
                 and (("ip", value) in self.names.by_value or f'"{value}"' not in self.sent)
             ):

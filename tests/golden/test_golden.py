@@ -22,6 +22,7 @@ from tests.golden.runner import (
 )
 
 BYTES_PER_SHARD = 30_000
+OPEN_CASES = Path(__file__).parent / "open_cases.txt"
 
 
 def shards() -> list[pytest.param]:
@@ -35,11 +36,32 @@ def shards() -> list[pytest.param]:
     return found
 
 
+def open_cases() -> dict[str, None]:
+    """Cases that we are known to answer wrongly, as `area/file case`: a list that may only shrink."""
+    lines = OPEN_CASES.read_text(encoding="utf-8").splitlines()
+    return dict.fromkeys(line for line in lines if line and not line.startswith("#"))
+
+
 @pytest.mark.parametrize(("path", "shard", "count"), shards())
 def test_agrees_with_real_kubernetes(path: Path, shard: int, count: int) -> None:
     tally = run_file(path, shard, count)
-    shown = "\n".join(f"{case}: {text}" for case, text in tally.failures[:10])
-    assert not tally.failed, f"{tally}\n{shown}"
+    known = open_cases()
+    new = [(case, text) for case, text in tally.failures if f"{label(path)} {case}" not in known]
+    shown = "\n".join(f"{case}: {text[:300]}" for case, text in new[:10])
+    assert not new, f"passed {tally.passed}, failed {tally.failed}; new failures:\n{shown}"
+
+
+def test_cases_known_as_open_are_still_open() -> None:
+    known = open_cases()
+    files = {entry.split(" ", 1)[0] for entry in known}
+    failing = {
+        f"{label(path)} {case}"
+        for path in golden_files([DATA])
+        if label(path) in files
+        for case, _ in run_file(path, 0, 1).failures
+    }
+    mended = [entry for entry in known if entry not in failing]
+    assert not mended, f"these agree now; take them off {OPEN_CASES.name}: {mended}"
 
 
 def test_the_stored_copies_cover_the_scheduler_files() -> None:

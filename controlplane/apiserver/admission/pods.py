@@ -28,7 +28,7 @@ def _skip(ctx: Context) -> bool:
     return bool(ctx.request.subresource)
 
 
-def default_tolerations(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
+def default_tolerations(ctx: Context, tree: Tree, _old: Tree | None) -> Tree:
     """Every pod tolerates an unready or unreachable node for five minutes."""
     if _skip(ctx):
         return tree

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from attrs import field, frozen
@@ -154,7 +155,7 @@ def _compare(sign: str, a: Any, b: Any) -> bool:
         if isinstance(b, dict):
             return a in b
         return any(_equal(a, item) for item in b)
-    if not (_number(a) and _number(b) or type(a) is type(b)):
+    if not ((_number(a) and _number(b)) or type(a) is type(b)):
         raise _failed("no such overload")
     if sign == "<":
         return bool(a < b)
@@ -305,14 +306,14 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "charAt": lambda text, at: text[at] if at < len(text) else "",
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,
-    "find": lambda text, pattern: (m := _pattern(pattern).search(text)) and m[0] or "",
+    "find": lambda text, pattern: ((m := _pattern(pattern).search(text)) and m[0]) or "",
     "findAll": lambda text, pattern, limit=-1: [
         m[0] for m in _pattern(pattern).finditer(text)
     ][: limit if limit >= 0 else None],
-    "isSorted": lambda items: all(a <= b for a, b in zip(items, items[1:], strict=False)),
-    "sum": lambda items: sum(items),
-    "min": lambda items: min(items),
-    "max": lambda items: max(items),
+    "isSorted": lambda items: all(a <= b for a, b in pairwise(items)),
+    "sum": sum,
+    "min": min,
+    "max": max,
     "hasValue": lambda optional: optional.present,
     "value": lambda optional: optional.value,
     "orValue": lambda optional, other: optional.value if optional.present else other,
@@ -407,10 +408,10 @@ class _Parser:
 
             def logical(scope: Scope) -> bool:
                 try:
-                    if left(scope) is decisive:
+                    if bool(left(scope)) is decisive:
                         return decisive
                 except CelError:
-                    if right(scope) is decisive:
+                    if bool(right(scope)) is decisive:
                         return decisive
                     raise
                 return bool(right(scope))
@@ -484,9 +485,9 @@ class _Parser:
                 if not where.present:
                     return where
                 inner = where.value
-                return Optional(inner[key], True) if key in inner else Optional()  # noqa: FBT003
+                return Optional(inner[key], True) if key in inner else Optional()
             if isinstance(where, dict) and key in where:
-                return Optional(where[key], True) if optional else where[key]  # noqa: FBT003
+                return Optional(where[key], True) if optional else where[key]
             if optional:
                 return Optional()
             raise _failed(f"no such key: {key}")

@@ -151,7 +151,7 @@ class CustomStrategy(Strategy):
     generation = True
     meta_checked_twice = False
 
-    def __init__(self, has_status: bool) -> None:  # noqa: FBT001
+    def __init__(self, has_status: bool) -> None:
         self.has_status = has_status
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
@@ -415,7 +415,7 @@ def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         if sub == "scale":
             listed.update(group="autoscaling", version="v1")
         listed.update(kind=where[2], verbs=list(verbs))
-        found[sub] = SubresourceInfo(sub, *where, verbs, listed)
+        found[sub] = SubresourceInfo(sub, where[0], where[1], where[2], verbs, listed)
     columns = version.get("additionalPrinterColumns") or [
         {"name": "Age", "type": "date", "description": _AGE_TEXT,
          "jsonPath": ".metadata.creationTimestamp"}

@@ -180,7 +180,7 @@ def _spec_errors(spec: Tree) -> list[FieldError]:
     if spec.get("preserveUnknownFields"):
         text = ("cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
                 "spec.versions[*].schema instead")  # fmt: skip
-        errors.append(invalid("spec.preserveUnknownFields", True, text))  # noqa: FBT003
+        errors.append(invalid("spec.preserveUnknownFields", True, text))
     errors += _version_errors(spec.get("versions") or [])
     errors += _name_errors(spec.get("names") or {})
     errors += _conversion_errors(spec.get("conversion") or {})

@@ -110,7 +110,7 @@ def _violation(value: Any, schema: Tree, rule: Tree, path: str, old: Any) -> Fie
         program = compile_rule(source)
         if "oldSelf" in program.variables:
             if rule.get("optionalOldSelf"):
-                scope["oldSelf"] = Optional() if old is UNSET else Optional(old, True)  # noqa: FBT003
+                scope["oldSelf"] = Optional() if old is UNSET else Optional(old, True)
             elif old is UNSET:
                 return None
             else:

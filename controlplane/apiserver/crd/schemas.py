@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -153,7 +154,7 @@ def _is_network(text: str) -> bool:
     return "/" in text
 
 
-_FORMATS = {
+_FORMATS: dict[str, Callable[[str], object]] = {
     "date-time": _is_time,
     "date": re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])").fullmatch,
     "byte": re.compile(r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?").fullmatch,

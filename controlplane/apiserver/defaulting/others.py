@@ -249,7 +249,7 @@ def _rule(rule: Tree) -> Tree:
     return filled(rule, {"scope": "*"})
 
 
-def _webhook(mutating: bool) -> Any:  # noqa: FBT001
+def _webhook(mutating: bool) -> Any:
     defaults: Tree = {"failurePolicy": "Fail", "matchPolicy": "Equivalent",
                       "namespaceSelector": {}, "objectSelector": {},
                       "timeoutSeconds": 10}  # fmt: skip
@@ -304,7 +304,7 @@ def default_priority_level(tree: Tree) -> Tree:
     """Shares and queues of a priority level."""
 
     def queuing(config: Tree) -> Tree:
-        return {**{"queues": 64, "handSize": 8, "queueLengthLimit": 50},
+        return {"queues": 64, "handSize": 8, "queueLengthLimit": 50,
                 **{key: value for key, value in config.items() if value}}  # fmt: skip
 
     def response(config: Tree) -> Tree:

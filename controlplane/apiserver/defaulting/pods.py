@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from controlplane.api import quantity
@@ -191,7 +191,7 @@ def default_volume_source(volume: Tree) -> Tree:
     """Defaults of what may stand in a volume and in a persistent volume."""
     for key, defaults in _VOLUME_DEFAULTS.items():
         if key in volume:
-            volume = inside(volume, key, lambda source, d=defaults: filled(source, d))
+            volume = inside(volume, key, partial(filled, defaults=defaults))
     return volume
 
 

@@ -52,14 +52,16 @@ def _reset(ctx: Context, sub: str) -> tuple[Path, ...]:
     return registry.strategy.reset_fields(sub)
 
 
-def track(ctx: Context, tree: Tree, live: Tree | None, sub: str = "") -> Tree:
+def track(
+    ctx: Context, tree: Tree, live: Tree | None, sub: str = "", *, timed: bool = True
+) -> Tree:
     """The object to write with its managedFields brought up to date."""
     if not ctx.server.track_fields:
         return tree
     identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
     fields = updated(
         live if live is not None else _empty(ctx), tree, _type_of(ctx), identity,
-        ctx.info.api_version, format_time(ctx.now), creating=live is None,
+        ctx.info.api_version, format_time(ctx.now) if timed else "", creating=live is None,
         reset=_reset(ctx, sub),
     )  # fmt: skip
     meta = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}
@@ -153,7 +155,7 @@ def apply_object(server: ApiServer, ctx: Context, sub: str = "") -> tuple[Object
         live = server.external(info, Object(current)).tree
         return server.admission.mutate(ctx, _applied(server, ctx, live, config, sub), current)
 
-    obj, _ = registry.update(ctx, request.namespace, request.name, transform, sub=sub, uid=uid)
+    obj, _ = registry.update(ctx, request.namespace, request.name, transform, sub=sub)
     return server.external(info, obj), False
 
 
@@ -188,12 +190,13 @@ def _applied(server: ApiServer, ctx: Context, live: Tree, config: Tree, sub: str
         result = without(result, struct, last.paths - paths, kept)
     tree = server.read_body(ctx, result, None)
     external = tree
-    difference = compare(base, external, struct)
-    changed = difference.taken
+    difference = compare(base, result, struct)
+    changed = difference.taken | (frozenset(difference.removed) & paths)
     conflicts = _conflicts(managers, identity, reset_paths(changed, reset))
     if conflicts and ctx.request.query.get("force") not in ("true", "1"):
-        raise _conflict_error(ctx, conflicts)
-    managers = without_paths(managers, changed | frozenset(difference.removed), identity)
+        raise _conflict_error(conflicts)
+    lost = reset_paths(changed | frozenset(difference.removed), reset)
+    managers = without_paths(managers, lost, identity)
     if not changed and not difference.removed:
         entry = Entry(paths, last.time if last is not None else "", info.api_version)
     else:
@@ -224,7 +227,7 @@ def _conflicts(
 
 
 def _conflict_error(
-    ctx: Context, conflicts: list[tuple[Identity, Entry, list[Path]]]
+    conflicts: list[tuple[Identity, Entry, list[Path]]],
 ) -> status.ApiError:
     causes: list[Tree] = []
     texts: list[str] = []
@@ -239,7 +242,7 @@ def _conflict_error(
         for line in lines:
             causes.append({"reason": "FieldManagerConflict", "message": f"conflict with {who}",
                            "field": line})  # fmt: skip
-        if len(lines) == 1:
+        if total == 1:
             texts.append(f"conflict with {who}: {lines[0]}")
         else:
             listed = "\n".join(f"- {line}" for line in lines)

@@ -133,7 +133,7 @@ def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path])
 
 
 def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
-    if not _granular(known) or not isinstance(value, dict | list):
+    if not _granular(known) or isinstance(value, dict) is (known.kind == Kind.LIST):
         out.append(path)
     elif known.kind == Kind.STRUCT:
         _collect_struct(value, known.struct, path, out)
@@ -147,7 +147,8 @@ def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
         for item in value:
             place = (*path, item_key(known, item))
             out.append(place)
-            if known.element is not None and known.element.kind == Kind.STRUCT:
+            if _granular(known.element) and isinstance(item, dict):
+                assert known.element is not None
                 _collect_struct(item, known.element.struct, place, out)
 
 
@@ -179,7 +180,10 @@ def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: D
         before, after = old.get(key), new.get(key)
         if before is after or before == after:
             continue
-        _compare(before, after, struct.fields.get(key), (*path, f"f:{key}"), out)
+        known = struct.fields.get(key)
+        if before is None and key in old and _granular(known) and isinstance(after, list):
+            before = []  # an empty list that was written as null
+        _compare(before, after, known, (*path, f"f:{key}"), out)
 
 
 def _composite(value: Any) -> bool:
@@ -220,7 +224,9 @@ def _compare_items(
     before = {item_key(known, item): item for item in old}
     after = {item_key(known, item): item for item in new}
     element = known.element
-    struct = element.struct if element is not None and element.kind == Kind.STRUCT else None
+    struct = None
+    if element is not None and element.kind == Kind.STRUCT and _granular(element):
+        struct = element.struct
     for key in dict.fromkeys((*before, *after)):
         place = (*path, key)
         a, b = before.get(key), after.get(key)
@@ -228,6 +234,8 @@ def _compare_items(
             continue
         if struct is not None:
             _compare_struct(a or {}, b or {}, struct, place, out)
+        elif key in before and key in after:
+            out.modified.append(place)
         if key not in before:
             out.added.append(place)
         elif key not in after:

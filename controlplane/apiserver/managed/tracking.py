@@ -65,18 +65,20 @@ def encoded(managers: Managers) -> list[Tree]:
     """The managedFields of an object."""
     out = []
     for identity, entry in managers.items():
+        if not entry.paths:
+            continue
         item: Tree = {
             "manager": identity.manager,
             "operation": identity.operation,
             "apiVersion": entry.version,
-            "time": entry.time,
+            **({"time": entry.time} if entry.time else {}),
             "fieldsType": "FieldsV1",
             "fieldsV1": to_fields_v1(entry.paths),
         }
         if identity.subresource:
             item["subresource"] = identity.subresource
         out.append(item)
-    out.sort(key=lambda item: (item["operation"], item["time"], item["manager"],
+    out.sort(key=lambda item: (item["operation"], item.get("time", ""), item["manager"],
                                item["apiVersion"], item.get("subresource", "")))  # fmt: skip
     return out
 
@@ -100,7 +102,7 @@ def updated(
 ) -> list[Tree] | None:  # fmt: skip
     """The managedFields after an ordinary write; None for none."""
     given = new["metadata"].get("managedFields")
-    had = live.get("metadata", {}).get("managedFields")
+    had: list[Tree] | None = live.get("metadata", {}).get("managedFields")
     if _is_reset(given):
         return None
     managers = managers_of(given)
@@ -109,7 +111,8 @@ def updated(
     if not managers and not creating:
         return had
     difference = compare(live, new, struct)
-    managers = without_paths(managers, difference.taken | frozenset(difference.removed), None)
+    lost = reset_paths(difference.taken | frozenset(difference.removed), reset)
+    managers = without_paths(managers, lost, None)
     taken = reset_paths(stripped(difference.taken), reset)
     before = managers_of(had).get(identity)
     if taken:

@@ -6,8 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from controlplane.apiserver import go_json, status
-from controlplane.apiserver.codec import json_type
+from controlplane.apiserver.codec import PairsDict, json_type
+from controlplane.apiserver.conversion import LEGACY
 from controlplane.apiserver.field_errors import invalid
+from controlplane.apiserver.patching.go_text import go_value
 from controlplane.apiserver.patching.json_patch import (
     MAX_OPERATIONS,
     JsonPatchError,
@@ -16,7 +18,7 @@ from controlplane.apiserver.patching.json_patch import (
 from controlplane.apiserver.patching.merge import merge_patch
 from controlplane.apiserver.patching.strategic import PatchError, strategic_patch
 from controlplane.apiserver.request import Request
-from controlplane.apiserver.schema import struct_type
+from controlplane.apiserver.schema import Field, Kind, StructType, struct_type
 from controlplane.apiserver.strategy import Context
 
 if TYPE_CHECKING:
@@ -38,13 +40,61 @@ def patched(server: ApiServer, ctx: Context, current: Tree, stored: Tree) -> Tre
     `current` is in the version of the request, `stored` in the stored one.
     """
     result = patched_tree(ctx, current, ctx.info.type_name)
+    if result.get("apiVersion") in LEGACY and ctx.info.group in ("apps", "batch", "policy"):
+        result = {**result, "apiVersion": ctx.info.api_version}
     try:
         return server.read_body(ctx, result, stored)
     except status.ApiError as error:
         marker = f"cannot be handled as a {ctx.info.kind}: "
         if error.code == 400 and marker in error.message:
+            if ctx.request.content_type.startswith(STRATEGIC_PATCH):
+                problem = unfit(result, struct_type(ctx.info.type_name))
+                if problem:
+                    shown = go_value(_patch_of(ctx.request, ""))
+                    raise status.invalid_kind("", "", "", [
+                        invalid("patch", shown, problem)
+                    ]) from None  # fmt: skip
             raise undecodable(result, error.message.partition(marker)[2]) from None
         raise
+
+
+_GO_KINDS = {Kind.STRING: "string", Kind.BOOL: "bool", Kind.NUMBER: "float64"}
+
+
+def unfit(value: Any, struct: StructType) -> str:
+    """Why a tree cannot become an object of the type, as the unstructured converter says it."""
+    for name, item in value.items():
+        known = struct.fields.get(name)
+        if known is not None and item is not None:
+            problem = _unfit(item, known)
+            if problem:
+                return problem
+    return ""
+
+
+def _unfit(value: Any, known: Field) -> str:
+    found = {dict: "map", list: "slice", str: "string", bool: "bool", float: "float64"}.get(
+        type(value), "int64"
+    )
+    if known.kind == Kind.STRUCT:
+        if not isinstance(value, dict):
+            return f"cannot restore struct from: {found}"
+        return unfit(value, known.struct)
+    if known.kind in (Kind.LIST, Kind.MAP):
+        if not isinstance(value, (list, dict)) or (
+            isinstance(value, list) is not (known.kind == Kind.LIST)
+        ):
+            return f"cannot restore {'slice' if known.kind == Kind.LIST else 'map'} from {found}"
+        if known.element is None:
+            return ""
+        items = value if isinstance(value, list) else list(value.values())
+        return next(filter(None, (_unfit(item, known.element) for item in items)), "")
+    if known.kind == Kind.INT and (isinstance(value, (str, bool, dict, list))):
+        return f"unrecognized type: int{known.bits}"
+    fits = {Kind.STRING: (str, int, float), Kind.BOOL: (bool,), Kind.NUMBER: (int, float)}
+    if known.kind in fits and not isinstance(value, fits[known.kind]):
+        return f"unrecognized type: {_GO_KINDS[known.kind]}"
+    return ""
 
 
 def undecodable(result: Tree, text: str) -> status.ApiError:
@@ -59,12 +109,21 @@ _META_ORDER = ("name", "generateName", "namespace", "selfLink", "uid", "resource
                "finalizers", "managedFields")  # fmt: skip
 
 
+_ENTRY_ORDER = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1",
+                "subresource")  # fmt: skip
+
+
 def _in_order(tree: Tree) -> Tree:
     """The object with its parts in the order of upstream's encoding, as far as it is told."""
     out = {key: tree[key] for key in sorted(tree)}
     meta = tree.get("metadata")
     if isinstance(meta, dict):
         out["metadata"] = {key: meta[key] for key in _META_ORDER if key in meta}
+        if "managedFields" in meta:
+            out["metadata"]["managedFields"] = [
+                {key: entry[key] for key in _ENTRY_ORDER if key in entry}
+                for entry in meta["managedFields"]
+            ]
     return out
 
 
@@ -74,6 +133,8 @@ def patched_tree(ctx: Context, current: Tree, type_name: str) -> Tree:
     kind = request.content_type.partition(";")[0].strip()
     prefix = "" if kind == STRATEGIC_PATCH else "error decoding patch: "
     patch = _patch_of(request, prefix)
+    if request.path and kind in (MERGE_PATCH, STRATEGIC_PATCH):
+        _check_repeated(ctx, patch)
     if kind == MERGE_PATCH:
         result: Tree = merge_patch(current, _object(patch, prefix))
     elif kind == STRATEGIC_PATCH and info.custom is None:
@@ -91,6 +152,33 @@ def patched_tree(ctx: Context, current: Tree, type_name: str) -> Tree:
     return _sorted(result) if request.path else result
 
 
+def _repeated(value: Any, path: str) -> list[str]:
+    found: list[str] = []
+    if isinstance(value, PairsDict):
+        seen: set[str] = set()
+        for key, _ in value.pairs:
+            if key in seen:
+                found.append(f'duplicate field "{path}{key}"')
+            seen.add(key)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            found += _repeated(item, f"{path}{key}.")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            found += _repeated(item, f"{path[:-1]}[{index}].")
+    return found
+
+
+def _check_repeated(ctx: Context, patch: Any) -> None:
+    """Keys given twice are warned of, or refused."""
+    level = ctx.request.query.get("fieldValidation") or "Warn"
+    found = _repeated(patch, "") if level != "Ignore" else []
+    if found and level == "Strict":
+        raise status.bad_request(f"strict decoding error: {', '.join(found)}")
+    for text in found:
+        ctx.warn(text)
+
+
 def _sorted(value: Any) -> Any:
     """Maps with their keys in order, as a patched document is encoded."""
     if isinstance(value, dict):
@@ -100,7 +188,7 @@ def _sorted(value: Any) -> Any:
     return value
 
 
-def _unsupported(custom: bool) -> status.ApiError:  # noqa: FBT001
+def _unsupported(custom: bool) -> status.ApiError:
     kinds = [JSON_PATCH, MERGE_PATCH]
     if custom:
         return status.unsupported_media_type([*kinds, APPLY_PATCH])

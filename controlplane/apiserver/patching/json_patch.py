@@ -124,7 +124,9 @@ def json_patch(document: Any, operations: list[Any]) -> Any:
             origin = _parts(source)
             value = _read(document, origin)
             if value is _MISSING:
-                raise JsonPatchError(f"missing {source}")
+                if action == "move" or not isinstance(_read(document, origin[:-1]), dict):
+                    raise JsonPatchError(f"missing {source}")
+                value = None
             if action == "move":
                 document = _change(document, origin, "remove", None)
             document = _change(document, parts, "add", value)

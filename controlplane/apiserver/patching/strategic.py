@@ -73,7 +73,7 @@ def _merge_map(original: Tree, patch: Tree, struct: StructType | None) -> Tree:
             return {}
         raise _bad_type(directive, patch)
     out = dict(original)
-    directives = any([key[:1] == "$" for key in patch])  # most maps have none
+    directives = any(key[:1] == "$" for key in patch)  # most maps have none
     if directives:
         patch = dict(patch)
         out = _retain_keys(out, patch)

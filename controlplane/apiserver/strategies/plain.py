@@ -40,17 +40,21 @@ class PlainStrategy(Strategy):
             setattr(self, key, value)
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
         return tree if self._default is None else self._default(tree)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return [] if self._rule is None else self._rule(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         if self._update_rule is not None:
             return self._update_rule(new, old)
         return self.validate(ctx, new)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return [] if self._status_rule is None else self._status_rule(new, old)
 
 
@@ -58,12 +62,15 @@ class EndpointsStrategy(PlainStrategy):
     """Endpoints, which their slices have replaced."""
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
         return self.read_warnings()
 
     def read_warnings(self) -> list[str]:
+        """Warnings for a read of this kind."""
         return ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
 
     def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
+        """Warnings for a deletion of this kind."""
         for text in self.read_warnings():
             ctx.warn(text)
 
@@ -76,9 +83,11 @@ class NamespaceStrategy(Strategy):
     name_rule = staticmethod(names.dns_label)
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
         return others.default_namespace(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         spec = tree.get("spec") or {}
         finalizers = spec.get("finalizers", [])
         if "kubernetes" not in finalizers:
@@ -87,17 +96,21 @@ class NamespaceStrategy(Strategy):
         return others.default_namespace(tree)
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
         new = with_status(new, old)
         spec = with_status(new.get("spec") or {}, old.get("spec") or {}, "finalizers")
         return {**new, "spec": spec}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_namespace(tree)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps."""
         return with_status(new, old, "spec")
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_namespace_status(new, old)
 
 
@@ -105,20 +118,25 @@ class NodeStrategy(Strategy):
     """Nodes keep the status they are created with."""
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
         return others.default_node(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         if "configSource" in (tree.get("spec") or {}):
             tree = {**tree, "spec": without(tree["spec"], "configSource")}
         return tree
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_node(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_node_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_node_update(new, old)
 
 
@@ -128,14 +146,16 @@ class ClaimStrategy(Strategy):
     returns_deleted = True
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
         return others.default_claim(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         tree = {**tree, "status": {"phase": "Pending"}}
         return self._source(tree)
 
     def _source(self, tree: Tree) -> Tree:
-        """dataSource and dataSourceRef follow each other; sources nobody serves are dropped."""
+        """DataSource and dataSourceRef follow each other; sources nobody serves are dropped."""
         spec = tree["spec"]
         source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
         if source is not None and not _known_source(source):
@@ -153,15 +173,19 @@ class ClaimStrategy(Strategy):
         return tree
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
         return self._source(with_status(new, old))
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_claim(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_claim_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_claim_status(new, old)
 
 
@@ -179,9 +203,11 @@ class VolumeStrategy(Strategy):
     meta_checked_twice = False
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
         return others.default_volume(tree)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
         if (tree.get("spec") or {}).get("persistentVolumeReclaimPolicy") == "Recycle":
             return [
                 "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
@@ -190,16 +216,20 @@ class VolumeStrategy(Strategy):
         return []
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         status = {"phase": "Pending", "lastPhaseTransitionTime": format_time(ctx.now)}
         return {**tree, "status": status}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_volume(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_volume_update(new, old)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps."""
         new = with_status(new, old, "spec")
         status, was = new.get("status") or {}, old.get("status") or {}
         time = status.get("lastPhaseTransitionTime")
@@ -219,9 +249,11 @@ class EventStrategy(Strategy):
     ttl_seconds = 3600
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_event(tree, ctx)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_event(new, ctx)
 
 
@@ -234,13 +266,16 @@ class PolicyStrategy(Strategy):
     unconditional_update = False
 
     def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
         names_of = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
         return {**tree, "status": dict.fromkeys(names_of, 0)}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_budget(tree)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_budget_status(new, old)
 
 
@@ -250,17 +285,21 @@ class EndpointSliceStrategy(Strategy):
     has_status = False
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
         return others.default_endpoint_slice(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         return {**tree, "metadata": {**tree["metadata"], "generation": 1}}
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
         if tree.get("addressType") == "FQDN":
             return ["spec.addressType: FQDN endpoints are deprecated"]
         return []
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
         meta, was = new["metadata"], old["metadata"]
         changed = any(
             new.get(key) != old.get(key)
@@ -271,9 +310,11 @@ class EndpointSliceStrategy(Strategy):
         return {**new, "metadata": {**meta, "generation": was.get("generation", 0) + 1}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_endpoint_slice(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_endpoint_slice(new)
 
 
@@ -284,9 +325,11 @@ class AttachmentStrategy(Strategy):
     unconditional_update = False
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         return {**tree, "status": {"attached": False}}
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps."""
         new = with_status(new, old, "spec")
         meta = {**old["metadata"]}
         if "managedFields" in new["metadata"]:
@@ -295,7 +338,9 @@ class AttachmentStrategy(Strategy):
         return {**new, "metadata": meta}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_attachment(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_attachment_update(new, old)

@@ -21,7 +21,7 @@ _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 def _with_ips(tree: Tree) -> Tree:
-    """podIP and the first of podIPs are the same address; podIP wins."""
+    """PodIP and the first of podIPs are the same address; podIP wins."""
     state = tree.get("status")
     if not state:
         return tree
@@ -77,12 +77,14 @@ class PodStrategy(Strategy):
     graceful = True
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
         tree = _with_ips(tree)
         if old is not None and tree.get("spec") is old.get("spec"):
             return tree
         return default_pod(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         spec = tree["spec"]
         status: Tree = {"phase": "Pending", "qosClass": qos_class(spec)}
         if spec.get("schedulingGates"):
@@ -102,14 +104,17 @@ class PodStrategy(Strategy):
         return {**tree, "metadata": meta, "status": status}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         from controlplane.apiserver.validation.pods import validate_pod
 
         return validate_pod(tree)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
         return pod_warnings(tree, old)
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
         new = with_status(new, old)
         if not same(new, old, "spec"):
             meta = dict(new["metadata"])
@@ -118,11 +123,13 @@ class PodStrategy(Strategy):
         return new
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         from controlplane.apiserver.validation.pod_updates import validate_pod_update
 
         return validate_pod_update(new, old)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps."""
         new = with_status(new, old, "spec")
         meta = with_status(new["metadata"], old["metadata"], "ownerReferences")
         if meta is not new["metadata"]:
@@ -135,11 +142,13 @@ class PodStrategy(Strategy):
         return new
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         from controlplane.apiserver.validation.pod_updates import validate_pod_status_update
 
         return validate_pod_status_update(new, old)
 
     def prepare_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:
+        """What an update of a subresource keeps."""
         spec, was = new["spec"], old["spec"]
         if sub == "resize":
             kept = {**was}
@@ -161,6 +170,7 @@ class PodStrategy(Strategy):
     def validate_sub_update(
         self, ctx: Context, new: Tree, old: Tree, sub: str
     ) -> list[FieldError]:
+        """What is wrong with an update of a subresource."""
         from controlplane.apiserver.validation import pod_updates
 
         if sub == "resize":
@@ -171,12 +181,14 @@ class PodStrategy(Strategy):
         return pod_updates.validate_ephemeral_update(new, old)
 
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
+        """Field paths that a write cannot set."""
         if sub == "status":
             return (("f:spec",), ("f:metadata", "f:deletionTimestamp"),
                     ("f:metadata", "f:ownerReferences"))  # fmt: skip
         return (("f:status",),)
 
     def grace_period(self, tree: Tree, wanted: int | None) -> int:
+        """The grace period of a deletion."""
         spec = tree["spec"]
         period = wanted
         if period is None:

@@ -43,36 +43,43 @@ class ServiceStrategy(Strategy):
 
     returns_deleted = True
     create_on_update = True
-    name_rule = staticmethod(names.dns_1035_label)
+    name_rule = staticmethod(names.dns_label)
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
         if old is not None and tree.get("spec") is old.get("spec"):
             return tree
         return default_service(tree)
 
     def begin_create(self, ctx: Context, tree: Tree) -> Tree:
+        """Allocate what a new object needs."""
         spec = _normal_ips(tree["spec"], None)
         spec = _with_policy(spec)
-        spec = _with_families(ctx, tree, spec, None)
+        spec = _with_families(ctx, tree, spec)
         if not _is_external(spec):
             spec = _with_address(ctx, tree, spec)
         spec = _with_ports(ctx, tree, spec, None)
         return {**tree, "spec": spec}
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         tree = {**tree, "status": {"loadBalancer": {}}}
         return {**tree, "spec": _dropped(tree["spec"], None)}
 
     def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
         return {**tree, "status": {"loadBalancer": {}}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return validate_service(tree)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
-        return service_warnings(tree, old)
+        """The warnings of this kind."""
+        return service_warnings(tree)
 
     def begin_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """Allocate what a changed object needs."""
         if new.get("spec") is old.get("spec"):
             return new
         was = old["spec"]
@@ -80,13 +87,14 @@ class ServiceStrategy(Strategy):
         spec = _normal_ips(spec, was)
         spec = _dropped(spec, was)
         spec = _with_policy(spec)
-        spec = _with_families(ctx, new, spec, was)
+        spec = _with_families(ctx, new, spec)
         if not _is_external(spec) and not spec.get("clusterIPs"):
             spec = _with_address(ctx, new, spec)
         spec = _with_ports(ctx, new, spec, was)
         return {**new, "spec": spec}
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
         new = with_status(new, old)
         if new["spec"].get("type") != "LoadBalancer" and (new.get("status") or {}).get(
             "loadBalancer"
@@ -95,14 +103,16 @@ class ServiceStrategy(Strategy):
         return new
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return validate_service_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return validate_service_status(new, old)
 
 
 def _normal_ips(spec: Tree, was: Tree | None) -> Tree:
-    """clusterIP and clusterIPs follow each other."""
+    """ClusterIP and clusterIPs follow each other."""
     single, many = spec.get("clusterIP", ""), spec.get("clusterIPs", [])
     if was is None:
         if single and not many:
@@ -214,7 +224,7 @@ def _with_policy(spec: Tree) -> Tree:
     return spec
 
 
-def _with_families(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tree:
+def _with_families(ctx: Context, tree: Tree, spec: Tree) -> Tree:
     """Default the IP families of a single-stack cluster; refuse what it cannot give."""
     if _is_external(spec):
         return spec
@@ -290,9 +300,8 @@ def _with_address(ctx: Context, tree: Tree, spec: Tree) -> Tree:
     if ips:
         problem = ""
         wanted = ipaddress.ip_address(ips[0])
-        if wanted not in SERVICE_RANGE:
-            problem = "the provided network does not match the current range"
-        elif wanted in (SERVICE_RANGE.network_address, SERVICE_RANGE.broadcast_address):
+        ends = (SERVICE_RANGE.network_address, SERVICE_RANGE.broadcast_address)
+        if wanted not in SERVICE_RANGE or wanted in ends:
             problem = "the provided network does not match the current range"
         elif ips[0] in used:
             problem = "provided IP is already allocated"
@@ -301,6 +310,9 @@ def _with_address(ctx: Context, tree: Tree, spec: Tree) -> Tree:
                 invalid("spec.clusterIPs", ips, f"failed to allocate IP {ips[0]}: {problem}")
             ])  # fmt: skip
         return spec
+    if ctx.dry_run:  # as upstream: no free address is looked for
+        first_of_range = str(SERVICE_RANGE.network_address)
+        return {**spec, "clusterIP": first_of_range, "clusterIPs": [first_of_range]}
     hosts = [str(address) for address in SERVICE_RANGE.hosts()][1:]
     first = ctx.server.cursors.get("service addresses", 0)
     for step in range(len(hosts)):
@@ -327,7 +339,7 @@ def _with_ports(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tree:
     if _wants_node_ports(spec):
         used = _used_ports(ctx, key)
         old_ports = {p.get("nodePort") for p in (was or {}).get("ports", ())}
-        ports = []
+        ports: list[Tree] = []
         own: dict[tuple[str, int], None] = {}
         reserved = {p["nodePort"] for p in spec.get("ports", ()) if p.get("nodePort")}
         for index, port in enumerate(spec.get("ports", [])):

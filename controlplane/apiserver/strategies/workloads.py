@@ -29,7 +29,7 @@ class _Workload(Strategy):
         return result
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
-        if old is not None and tree.get("spec") is old.get("spec"):
+        if old is not None and tree.get("spec") == old.get("spec"):
             return []
         spec, path = tree.get("spec") or {}, "spec.template"
         if "jobTemplate" in spec:
@@ -53,17 +53,21 @@ class DeploymentStrategy(_Workload):
     status_keeps_labels = True
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
+        """Whether an update of this kind counts as a new generation."""
         return not same(new, old, "spec") or not same(
             new["metadata"], old["metadata"], "annotations"
         )
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_deployment(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_deployment_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_deployment_status(new, old)
 
 
@@ -73,15 +77,19 @@ class ReplicaSetStrategy(_Workload):
     _default = staticmethod(defaults.default_replica_set)
 
     def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
         return {**tree, "status": {"replicas": 0}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_replica_set(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_replica_set_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_replica_status(new, old)
 
 
@@ -92,12 +100,15 @@ class ReplicationControllerStrategy(_Workload):
     orphan_by_default = True
 
     def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
         return {**tree, "status": {"replicas": 0}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_replication_controller(tree)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_replica_status(new, old)
 
 
@@ -107,12 +118,15 @@ class StatefulSetStrategy(_Workload):
     _default = staticmethod(defaults.default_stateful_set)
 
     def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
         return {**tree, "status": {"availableReplicas": 0, "replicas": 0}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_stateful_set(tree)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
         found = super().warnings(ctx, tree, old)
         if (tree.get("spec") or {}).get("revisionHistoryLimit", 0) < 0:
             found.append("spec.revisionHistoryLimit: a negative value retains all historical "
@@ -120,9 +134,11 @@ class StatefulSetStrategy(_Workload):
         return found
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_stateful_set_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_stateful_set_status(new, old)
 
 
@@ -132,15 +148,18 @@ class DaemonSetStrategy(_Workload):
     _default = staticmethod(defaults.default_daemon_set)
 
     def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
         names = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled",
                  "numberReady")  # fmt: skip
         return {**tree, "status": dict.fromkeys(names, 0)}
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         tree = super().prepare_create(ctx, tree)
         return _with_generation(tree, max(_template_generation(tree), 1))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
         new = super().prepare_update(ctx, new, old)
         generation = _template_generation(old)
         if not same(new.get("spec") or {}, old.get("spec") or {}, "template"):
@@ -148,12 +167,15 @@ class DaemonSetStrategy(_Workload):
         return _with_generation(new, generation)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_daemon_set(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_daemon_set_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_daemon_set_status(new, old)
 
 
@@ -182,9 +204,11 @@ class JobStrategy(_Workload):
     orphan_by_default = True
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
         return generated_selector(super().prepare_create(ctx, tree))
 
     def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
+        """Warnings for a deletion of this kind."""
         if not options.policy and options.orphan is None:
             ctx.warn(
                 "child pods are preserved by default when jobs are deleted; set "
@@ -193,15 +217,19 @@ class JobStrategy(_Workload):
             )
 
     def finish(self, tree: Tree) -> Tree:
+        """What is left out when this kind is stored."""
         return defaults.labels_from_template(super().finish(tree))
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_job(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
         return rules.validate_job_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
         return rules.validate_job_status(new, old)
 
 
@@ -233,25 +261,31 @@ class CronJobStrategy(_Workload):
     _default = staticmethod(defaults.default_cron_job)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_cron_job(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        return rules.validate_cron_job(new, update=True, old=old)
+        """What is wrong with an update of this kind."""
+        return rules.validate_cron_job(new, update=True)
 
 
 class AutoscalerStrategy(Strategy):
     """Horizontal pod autoscalers."""
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
         if old is not None and tree.get("spec") is old.get("spec"):
             return tree
         return defaults.default_autoscaler(tree)
 
     def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
         return {**tree, "status": {"currentMetrics": None, "desiredReplicas": 0}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
         return rules.validate_autoscaler(tree)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps."""
         return with_status(new, old, "spec")

@@ -11,7 +11,7 @@ from controlplane.apiserver.schema import load_data
 from controlplane.apiserver.tables.pod_rows import pod_conditions, pod_row
 from controlplane.apiserver.tables.rows import ROWS
 
-__all__ = ["table_of"]
+__all__ = ["plain_metadata", "table_of"]
 
 Tree = dict[str, Any]
 
@@ -35,7 +35,21 @@ def _row_object(obj: Object, include: str, version: str) -> Any:
     if include == "Object":
         return obj.tree
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}",
-            "metadata": obj.tree["metadata"]}  # fmt: skip
+            "metadata": plain_metadata(obj.tree["metadata"])}  # fmt: skip
+
+
+_DAEMON_SETS = "deprecated.daemonset.template.generation"
+
+
+def plain_metadata(meta: Tree) -> Tree:
+    """Metadata without the annotation that only whole daemon sets show."""
+    annotations = meta.get("annotations")
+    if not annotations or _DAEMON_SETS not in annotations:
+        return meta
+    kept = {key: value for key, value in annotations.items() if key != _DAEMON_SETS}
+    if kept:
+        return {**meta, "annotations": kept}
+    return {key: value for key, value in meta.items() if key != "annotations"}
 
 
 def table_of(

@@ -16,7 +16,7 @@ Row = Callable[[Tree, int], list[Any]]
 
 
 def _name(tree: Tree) -> str:
-    name: str = tree["metadata"]["name"]
+    name: str = tree["metadata"].get("name", "")
     return name
 
 
@@ -357,7 +357,8 @@ def _csi_driver(tree: Tree, now: int) -> list[Any]:
 def _quota(tree: Tree, now: int) -> list[Any]:
     state = _part(tree, "status")
     hard, used = state.get("hard") or {}, state.get("used") or {}
-    requests, limits = [], []
+    requests: list[str] = []
+    limits: list[str] = []
     for name in sorted(hard):
         text = f"{name}: {used.get(name, '0')}/{hard[name]}"
         (limits if name.startswith("limits.") else requests).append(text)
@@ -444,7 +445,7 @@ ROWS: dict[str, Row] = {
     "/secrets": lambda tree, now: [
         _name(tree), tree.get("type", ""), len(tree.get("data") or ()), _age(tree, now),
     ],
-    "/podtemplates": lambda tree, now: [
+    "/podtemplates": lambda tree, _now: [
         _name(tree), *_template({"spec": {"template": tree.get("template") or {}}}),
         _set(_part(_part(tree, "template"), "metadata").get("labels")),
     ],

@@ -360,7 +360,8 @@ def _divisor(name: str, text: str, path: str) -> list[FieldError]:
     if divisor.is_zero():
         return []
     if name.endswith(".cpu"):
-        allowed, listed, what = ("1m", "1"), "1m and 1", "cpu"
+        allowed: tuple[str, ...] = ("1m", "1")
+        listed, what = "1m and 1", "cpu"
     else:
         allowed = tuple(_BYTES.split(", "))
         listed = _BYTES

@@ -137,7 +137,7 @@ def validate_namespace(tree: Tree) -> list[FieldError]:
     return errors
 
 
-def validate_namespace_status(new: Tree, old: Tree) -> list[FieldError]:
+def validate_namespace_status(new: Tree, _old: Tree) -> list[FieldError]:
     """A namespace's phase follows its deletion."""
     phase = (new.get("status") or {}).get("phase", "")
     if new["metadata"].get("deletionTimestamp"):
@@ -348,7 +348,7 @@ def _endpoint_address(address: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def _endpoint_port(port: Tree, several: bool, path: str) -> list[FieldError]:  # noqa: FBT001
+def _endpoint_port(port: Tree, several: bool, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     name = port.get("name", "")
     if several and not name:
@@ -587,8 +587,8 @@ def _scope_fits(scope: str, name: str) -> bool:
     if scope == "VolumeAttributesClass":
         return name in ("requests.storage", "persistentvolumeclaims")
     if scope in ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass"):
-        return name in _COMPUTE or name.startswith(("requests.", "hugepages-")) and (
-            name not in ("requests.storage",))  # fmt: skip
+        return name in _COMPUTE or (name.startswith(("requests.", "hugepages-")) and (
+            name != "requests.storage"))  # fmt: skip
     if scope == "CrossNamespacePodAffinity":
         return name in _POD_COUNTED or name in _COMPUTE
     return True
@@ -652,7 +652,7 @@ def _scope_selector(spec: Tree, path: str) -> list[FieldError]:
         if scope in ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating",
                      "CrossNamespacePodAffinity") and operator != "Exists":  # fmt: skip
             errors.append(invalid(f"{place}.operator", operator, (
-                f"must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
+                "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
                 "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
                 "ResourceQuotaScopeNotBestEffort or "
                 "ResourceQuotaScopeCrossNamespacePodAffinity"
@@ -688,7 +688,7 @@ def validate_quota_update(new: Tree, old: Tree) -> list[FieldError]:
     return errors
 
 
-def validate_quota_status(new: Tree, old: Tree) -> list[FieldError]:
+def validate_quota_status(new: Tree, _old: Tree) -> list[FieldError]:
     """What a quota reports."""
     state = new.get("status") or {}
     errors = _hard(state.get("hard") or {}, "status.hard")
@@ -721,5 +721,5 @@ __all__ = [
     "validate_controller_revision_update", "validate_endpoint_slice", "validate_endpoints",
     "validate_event", "validate_limit_range", "validate_namespace", "validate_namespace_status",
     "validate_node", "validate_node_update", "validate_pod_template", "validate_quota",
-    "validate_quota_update", "validate_secret", "validate_secret_update", "port_or_name",
+    "validate_quota_status", "validate_quota_update", "validate_secret", "validate_secret_update", "port_or_name",
 ]  # fmt: skip

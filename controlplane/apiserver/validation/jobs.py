@@ -360,8 +360,7 @@ def validate_job_status(new: Tree, old: Tree) -> list[FieldError]:
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 
 
-def validate_cron_job(tree: Tree, *, update: bool = False, old: Tree | None = None
-                      ) -> list[FieldError]:  # fmt: skip
+def validate_cron_job(tree: Tree, *, update: bool = False) -> list[FieldError]:
     """A cron job."""
     spec = tree.get("spec") or {}
     errors: list[FieldError] = []
@@ -395,7 +394,7 @@ def validate_cron_job(tree: Tree, *, update: bool = False, old: Tree | None = No
     job = (spec.get("jobTemplate") or {}).get("spec") or {}
     errors += _job_spec(job, "spec.jobTemplate.spec")
     if job.get("manualSelector"):
-        errors.append(not_supported("spec.jobTemplate.spec.manualSelector", True,  # noqa: FBT003
+        errors.append(not_supported("spec.jobTemplate.spec.manualSelector", True,
                                     ("nil", "false"), sort=False))  # fmt: skip
     for key in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         errors += non_negative_field(spec, key, "spec")

@@ -445,7 +445,7 @@ def _host_process(spec: Tree, path: str) -> list[FieldError]:
                 "HostProcess containers"
             )))  # fmt: skip
         if not spec.get("hostNetwork"):
-            errors.append(invalid(f"{path}.hostNetwork", False,  # noqa: FBT003
+            errors.append(invalid(f"{path}.hostNetwork", False,
                                   "hostNetwork must be true if pod contains any hostProcess "
                                   "containers"))  # fmt: skip
     return errors

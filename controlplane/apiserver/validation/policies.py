@@ -59,7 +59,7 @@ def validate_budget(tree: Tree) -> list[FieldError]:
     return errors
 
 
-def validate_budget_status(new: Tree, old: Tree) -> list[FieldError]:
+def validate_budget_status(new: Tree, _old: Tree) -> list[FieldError]:
     """A budget's counts and conditions."""
     status = new.get("status") or {}
     errors: list[FieldError] = []
@@ -369,10 +369,10 @@ def _backend(backend: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def validate_ingress_status(new: Tree, old: Tree) -> list[FieldError]:
+def validate_ingress_status(new: Tree, _old: Tree) -> list[FieldError]:
     """Addresses of an ingress."""
     points = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
-    return validate_ingress_points(points, True, "status.loadBalancer")  # noqa: FBT003
+    return validate_ingress_points(points, True, "status.loadBalancer")
 
 
 # -- RBAC ----------------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ def _role_binding(tree: Tree, roles: tuple[str, ...]) -> list[FieldError]:
     return errors
 
 
-def _subject(subject: Tree, namespaced: bool, path: str) -> list[FieldError]:  # noqa: FBT001
+def _subject(subject: Tree, namespaced: bool, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if not subject.get("name"):
         errors.append(required(f"{path}.name"))

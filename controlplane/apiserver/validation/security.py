@@ -147,7 +147,7 @@ def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldErr
     """The security context of a pod; `path` is that of the spec."""
     errors: list[FieldError] = []
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        errors.append(invalid(f"{path}.shareProcessNamespace", True,  # noqa: FBT003
+        errors.append(invalid(f"{path}.shareProcessNamespace", True,
                               "ShareProcessNamespace and HostPID cannot both be enabled"
                               ))  # fmt: skip
     if not context:
@@ -161,7 +161,7 @@ def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldErr
         if not 0 <= group <= _MAX_ID:
             errors.append(invalid(f"{place}.supplementalGroups[{index}]", group, _ID_RANGE))
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        errors.append(invalid(f"{path}.shareProcessNamespace", True,  # noqa: FBT003
+        errors.append(invalid(f"{path}.shareProcessNamespace", True,
                               "ShareProcessNamespace and HostPID cannot both be enabled"
                               ))  # fmt: skip
     errors += _sysctls(context.get("sysctls") or [], f"{place}.sysctls", spec)

@@ -150,18 +150,6 @@ def _node_affinity(affinity: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def _match_keys(
-    keys: list[str], selector: Tree | None, path: str, known: Tree, *, sort: str = ""
-) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for index, key in enumerate(keys):
-        place = f"{path}[{index}]"
-        errors += label_name(key, place)
-        if key in known:
-            errors.append(invalid(place, key, "exists in both matchLabelKeys and labelSelector"))
-    return errors
-
-
 def _pod_term(term: Tree, path: str) -> list[FieldError]:
     selector = term.get("labelSelector")
     errors = validate_label_selector(selector, f"{path}.labelSelector")

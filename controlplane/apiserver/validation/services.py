@@ -105,7 +105,7 @@ def _external_name(spec: Tree) -> list[FieldError]:
     return errors
 
 
-def _port(port: Tree, several: bool, seen: dict[str, None], path: str) -> list[FieldError]:  # noqa: FBT001
+def _port(port: Tree, several: bool, seen: dict[str, None], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     name = port.get("name", "")
     if several and not name:
@@ -336,7 +336,7 @@ def validate_service_update(new: Tree, old: Tree) -> list[FieldError]:
     return errors + validate_service(new)
 
 
-def validate_service_status(new: Tree, old: Tree) -> list[FieldError]:
+def validate_service_status(new: Tree, _old: Tree) -> list[FieldError]:
     """Addresses of a load balancer."""
     spec, status = new.get("spec") or {}, new.get("status") or {}
     ingress = (status.get("loadBalancer") or {}).get("ingress") or []
@@ -345,7 +345,7 @@ def validate_service_status(new: Tree, old: Tree) -> list[FieldError]:
     )
 
 
-def validate_ingress_points(points: list[Tree], allowed: bool, path: str) -> list[FieldError]:  # noqa: FBT001
+def validate_ingress_points(points: list[Tree], allowed: bool, path: str) -> list[FieldError]:
     """Where a load balancer is reached."""
     errors: list[FieldError] = []
     if not allowed and points:

@@ -186,16 +186,17 @@ _RESIZE_STATES = ("ControllerResizeInProgress", "ControllerResizeInfeasible",
                   "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending")  # fmt: skip
 
 
-def validate_claim_status(new: Tree, old: Tree) -> list[FieldError]:
+def validate_claim_status(new: Tree, _old: Tree) -> list[FieldError]:
     """A claim's status."""
     status = new.get("status") or {}
     errors: list[FieldError] = []
     if not (new["metadata"].get("resourceVersion")):
         errors.append(required("metadata.resourceVersion"))
     for name, text in sorted((status.get("capacity") or {}).items()):
-        if quantity.parse(text).sign() < 0:
-            errors.append(invalid(f"status.capacity[{name}]", text,
-                                  "must be greater than or equal to 0"))  # fmt: skip
+        amount = quantity.parse(text)
+        if amount.sign() < 0:
+            errors.append(invalid(f"status.capacity[{name}]", amount.value(),
+                                  "must be a valid resource quantity"))  # fmt: skip
     for name, state in sorted((status.get("allocatedResourceStatuses") or {}).items()):
         if name != "storage":
             errors += [

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api import labels
-from controlplane.api.meta import LabelSelector
 from controlplane.api.decoding import decode as decode_view
+from controlplane.api.meta import LabelSelector
 from controlplane.apiserver import names
 from controlplane.apiserver.field_errors import (
     FieldError,
@@ -228,7 +228,7 @@ def validate_replica_set_update(new: Tree, old: Tree) -> list[FieldError]:
     )  # fmt: skip
 
 
-def validate_replica_status(new: Tree, old: Tree) -> list[FieldError]:
+def validate_replica_status(new: Tree, _old: Tree) -> list[FieldError]:
     """Counts of a replica set's or replication controller's status."""
     status = new.get("status") or {}
     errors: list[FieldError] = []

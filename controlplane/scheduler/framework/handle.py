@@ -16,6 +16,7 @@ from controlplane.scheduler.snapshot import Snapshot
 if TYPE_CHECKING:
     from controlplane.scheduler.framework.pod_info import PodInfo
     from controlplane.scheduler.plugins.preemption_task import PreemptionTask
+    from controlplane.scheduler.waiting import WaitingPod
 
 # Feature gates at their 1.36 defaults, as far as the scheduler looks at them.
 FEATURES_1_36: Mapping[str, bool] = {
@@ -72,6 +73,8 @@ class Handle:
     choose_offset: Callable[[str, int], int] = lambda _kind, _n: 0
     """A number below n where upstream draws one at random; 0 is the dull answer."""
 
+    waiting_pods: dict[str, WaitingPod] = attrs.Factory(dict)
+    """Pods that Permit plugins hold back, by uid: a plugin may allow or reject them."""
     preemptions: list[PreemptionTask] = attrs.Factory(list)
     """Evictions that a PostFilter decided on; whoever drives the scheduler takes them out."""
 

@@ -1,0 +1,206 @@
+"""The half of the rim that lives in the world: it answers recorded HTTP requests inside the API server's actor.
+
+A request is one step, like any other; a watch is a stream of lines until its virtual time limit,
+its end, or until the client hangs up, which is recorded input too.
+
+Point: `apiserver.watch` (a bookmark or the time limit of a watch is due).
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from actors.log import ERROR, INFO
+from controlplane.api.times import SECOND
+from controlplane.apiserver import status
+from controlplane.apiserver.frontend import HttpAnswer, answer
+from controlplane.apiserver.http.bodies import watch_line
+from controlplane.apiserver.http.message import END, StreamStart, to_request
+from controlplane.apiserver.routing import parse_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Context, Task
+    from actors.inlet import ExternalMessage
+    from controlplane.apiserver.frontend import WatchAnswer
+    from controlplane.apiserver.routing import HttpRequest
+    from controlplane.apiserver.server import ApiServer
+    from controlplane.apiserver.watch_cache import Watcher
+
+BOOKMARK_NS = 60 * SECOND
+"""How often a watch that asked for bookmarks gets one. Upstream: storage/cacher, bookmarkFrequency."""
+LAST_BOOKMARK_NS = 2 * SECOND
+"""The last one comes so long before the time limit."""
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class HttpFront:
+    """Answers what enters from outside. `wrote` is called after every request that may have written."""
+
+    def __init__(
+        self, ctx: Context, core: ApiServer, epoch_ns: int, wrote: Callable[[], None]
+    ) -> None:
+        self._ctx = ctx
+        self._core = core
+        self._epoch = epoch_ns
+        self._wrote = wrote
+        self._open: dict[int, HttpWatch] = {}
+
+    def serve(self, message: ExternalMessage) -> HttpWatch | None:
+        """Answer a request; the stream, if it opened one."""
+        value: dict[str, Any] = message.value
+        if "gone" in value:
+            watch = self._open.pop(value["gone"], None)
+            if watch is not None:
+                watch.close()
+            return None
+        http = to_request(value)
+        now = self._epoch + self._ctx.now
+        try:
+            answered = answer(self._core, http, now)
+        except Exception as error:
+            answered = self._panic(http, error)
+        if isinstance(answered, HttpAnswer):
+            if http.method in _VERBS:
+                self._log(http, answered)
+                self._wrote()
+            message.reply(answered)
+            return None
+        return self._stream(value["n"], answered, message)
+
+    def hang_up(self) -> None:
+        """End every stream: the server goes down."""
+        for watch in list(self._open.values()):
+            watch.message.reply(END)
+        self._open.clear()
+
+    def _panic(self, http: HttpRequest, error: Exception) -> HttpAnswer:
+        """A defect of ours must not take the server down. Upstream: endpoints/filters, WithPanicRecovery."""
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        data = {
+            "request": f"{http.method} {http.path}",
+            "error": type(error).__name__,
+            "function": where.name,
+        }
+        self._ctx.log("apiserver.panic", level=ERROR, data=data)
+        failure = status.internal_error("the request could not be answered because of a defect")
+        return HttpAnswer(failure.code, {"Content-Type": "application/json"}, failure.tree)
+
+    def _log(self, http: HttpRequest, answered: HttpAnswer) -> None:
+        target = parse_path(http.path)
+        if target is None:
+            return
+        tree = answered.tree if isinstance(answered.tree, dict) else {}
+        meta = tree.get("metadata") or {}
+        sub = f"/{target.subresource}" if target.subresource else ""
+        data: dict[str, object] = {
+            "verb": f"{_VERBS[http.method]} {target.resource}{sub}",
+            "code": answered.code,
+            "by": http.headers.get("user-agent") or "http",
+        }
+        uid: str | None = None
+        if answered.code < 300 and meta.get("name"):
+            key = "/".join(part for part in (meta.get("namespace"), meta["name"]) if part)
+            place = f"{tree.get('kind')}/{key}"
+            uid = meta.get("uid")
+        else:
+            parts = (target.resource, target.namespace, target.name)
+            place = "/".join(part for part in parts if part)
+        if answered.code >= 300 and tree.get("reason"):
+            data["reason"] = tree["reason"]
+        self._ctx.log(
+            "apiserver.write",
+            level=INFO,
+            obj=place,
+            uid=uid,
+            rv=self._core.store.revision,
+            data=data,
+        )
+
+    def _stream(self, number: int, answered: WatchAnswer, message: ExternalMessage) -> HttpWatch:
+        watch = HttpWatch(self, number, answered, message)
+        self._open[number] = watch
+        media = answered.format.media_type
+        message.reply(
+            StreamStart(media if media == "application/json" else f"{media};stream=watch")
+        )
+        answered.watcher.user_data = watch
+        if answered.seconds > 0 or answered.bookmarks:
+            watch.clock = self._ctx.spawn(self._attend, watch, name="watch")
+        return watch
+
+    async def _attend(self, ctx: Context, watch: HttpWatch) -> None:
+        """Bookmarks and the time limit of one watch."""
+        answered = watch.answered
+        limit = ctx.now + answered.seconds * SECOND if answered.seconds > 0 else None
+        last_mark = None if limit is None else limit - LAST_BOOKMARK_NS
+        while True:
+            wake = ctx.now + BOOKMARK_NS if answered.bookmarks else limit
+            if limit is not None and wake is not None:
+                wake = min(wake, limit)
+                if answered.bookmarks and last_mark is not None and ctx.now < last_mark < wake:
+                    wake = last_mark
+            assert wake is not None
+            await ctx.sleep_until(wake, idle=True, point="apiserver.watch")
+            if limit is not None and ctx.now >= limit:
+                watch.clock = None
+                answered.watcher.stop()
+                watch.deliver()
+                return
+            self._core.send_bookmark(answered.request, answered.watcher)
+            watch.deliver()
+
+    def render(self, watch: HttpWatch) -> bytes:
+        """The queued events of a watch, as the bytes to send."""
+        answered = watch.answered
+        events = answered.watcher.drain()
+        if answered.format.plain:
+            return b"".join([event.line for event in events])
+        now = self._epoch + self._ctx.now
+        return b"".join(
+            watch_line(answered.render(self._core, event, now), answered.format.media_type)
+            for event in events
+        )
+
+    def forget(self, watch: HttpWatch) -> None:
+        """The stream has ended."""
+        self._open.pop(watch.number, None)
+        if watch.clock is not None:
+            self._ctx.cancel(watch.clock)
+            watch.clock = None
+
+
+class HttpWatch:
+    """One watch with a client outside."""
+
+    __slots__ = ("_front", "answered", "clock", "message", "number")
+
+    def __init__(
+        self, front: HttpFront, number: int, answered: WatchAnswer, message: ExternalMessage
+    ) -> None:
+        self._front = front
+        self.number = number
+        self.answered = answered
+        self.message = message
+        self.clock: Task | None = None
+
+    @property
+    def watcher(self) -> Watcher:
+        """What it follows."""
+        return self.answered.watcher
+
+    def deliver(self) -> None:
+        """Send what is queued, and the end if the watch ended."""
+        data = self._front.render(self)
+        if data:
+            self.message.reply(data)
+        if self.watcher.closed:
+            self.message.reply(END)
+            self._front.forget(self)
+
+    def close(self) -> None:
+        """The client hung up: stop following."""
+        self.watcher.stop()
+        self._front.forget(self)

@@ -1,0 +1,415 @@
+"""One client: HTTP/1.1 on a byte stream, request after request.
+
+Keep-alive, chunked answers, streams that end when either side hangs up, and limits on everything a
+client can make long. A malformed request gets 400 in plain text and the end of the connection.
+Upstream: the limits and texts are those of Go's net/http server and of apiserver pkg/server/config.go.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, unquote_to_bytes
+
+import h11
+import trio
+from attrs import frozen
+
+from controlplane.apiserver.frontend import HttpAnswer
+from controlplane.apiserver.http import bodies, control
+from controlplane.apiserver.http.message import END, StreamStart
+from controlplane.apiserver.routing import BODY_LIMIT
+from controlplane.apiserver.status import ApiError, internal_error, timeout, too_large
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from controlplane.apiserver.http.listener import Listener
+
+__all__ = ["Connection", "Limits"]
+
+JSON = "application/json"
+READ_SIZE: Final = 65_536
+_NO_BODY = (204, 304)
+_CLOSED = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+@frozen
+class Limits:
+    """What a client may use: bytes and real seconds."""
+
+    connections: int = 4096
+    header_bytes: int = 1 << 20
+    body_bytes: int = BODY_LIMIT
+    stream_buffer: int = 16 << 20
+    """A watch whose client lets so many bytes pile up is ended."""
+    idle_s: float = 300.0
+    read_s: float = 30.0
+    write_s: float = 60.0
+    answer_s: float = 60.0
+    handshake_s: float = 10.0
+    linger_s: float = 0.5
+
+
+class Sink:
+    """Where the answers to one request arrive from the world."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: deque[Any] = deque()
+        self._size = 0
+        self._came = trio.Event()
+        self.overflowed = False
+
+    def push(self, piece: Any) -> None:
+        """A piece came; beyond the limit the rest is dropped and the stream will be ended."""
+        if isinstance(piece, bytes):
+            self._size += len(piece)
+            if self._size > self._limit:
+                self.overflowed = True
+                piece = END
+        self._pieces.append(piece)
+        self._came.set()
+
+    async def first(self) -> Any:
+        """The first piece: a finished answer, the start of a stream, or None."""
+        await self._came.wait()
+        return self._pieces.popleft()
+
+    async def more(self) -> tuple[bytes, bool]:
+        """All bytes that are here, at least some, and whether the stream ends with them."""
+        while not self._pieces:
+            self._came = trio.Event()
+            await self._came.wait()
+        data: list[bytes] = []
+        while self._pieces:
+            piece = self._pieces.popleft()
+            if not isinstance(piece, bytes):
+                return b"".join(data), True
+            data.append(piece)
+        self._size = 0
+        return b"".join(data), False
+
+
+@frozen
+class Asked:
+    """A request as far as the rim looks at it."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    headers: list[tuple[str, str]]
+
+    def header(self, name: str) -> str:
+        """The first value of a header, by its lower-case name."""
+        return next((value for key, value in self.headers if key == name), "")
+
+
+class Refused(Exception):
+    """The request cannot be answered as HTTP; the connection ends with this code and text."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Connection:
+    """Serves one stream until it ends. `listener` gives it the world, the limits and who may ask."""
+
+    def __init__(self, stream: trio.abc.Stream, listener: Listener) -> None:
+        self._stream = stream
+        self._listener = listener
+        self._limits = listener.limits
+        self._http = h11.Connection(
+            h11.SERVER, max_incomplete_event_size=listener.limits.header_bytes
+        )
+
+    async def serve(self) -> None:
+        """Request after request."""
+        try:
+            while await self._exchange():
+                self._http.start_next_cycle()
+        except _CLOSED:
+            pass
+        except Refused as refusal:
+            await self._refuse(refusal)
+            await self._linger()
+
+    async def _exchange(self) -> bool:
+        """One request and its answer; False when the connection ends with it."""
+        with self._listener.idle():
+            if not await self._wait_for_bytes():
+                return False
+        asked: Asked | None = None
+        body: bytes | None = None
+        with trio.move_on_after(self._limits.read_s) as scope:
+            asked = await self._head()
+            if asked is not None:
+                body = await self._body()
+        if scope.cancelled_caught:
+            raise Refused(408, "Request Timeout")
+        if asked is None:
+            return False
+        if body is None:
+            await self._answer(asked, _failure(too_large(self._limits.body_bytes)))
+            await self._linger()
+            return False
+        await self._respond(asked, body)
+        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+
+    # ------------------------------------------------------------------ reading
+
+    async def _wait_for_bytes(self) -> bool:
+        if self._http.trailing_data[0]:
+            return True
+        with trio.move_on_after(self._limits.idle_s):
+            data = await self._receive()
+            self._http.receive_data(data)
+            return bool(data)
+        return False
+
+    async def _receive(self) -> bytes:
+        try:
+            return bytes(await self._stream.receive_some(READ_SIZE))
+        except trio.BrokenResourceError:  # TLS cut off without a goodbye
+            return b""
+
+    async def _next(self) -> Any:
+        while True:
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError as error:
+                raise _refusal(error) from None
+            if event is not h11.NEED_DATA:
+                return event
+            if self._http.they_are_waiting_for_100_continue:
+                await self._send(
+                    self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
+                )
+            try:
+                self._http.receive_data(await self._receive())
+            except h11.RemoteProtocolError as error:
+                raise _refusal(error) from None
+
+    async def _head(self) -> Asked | None:
+        event = await self._next()
+        if not isinstance(event, h11.Request):
+            return None
+        if event.http_version not in (b"1.0", b"1.1"):
+            raise Refused(505, "HTTP Version Not Supported: unsupported protocol version")
+        headers = [
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers
+        ]
+        target = event.target.decode("latin-1")
+        if target.startswith(("http://", "https://")):
+            target = "/" + target.split("/", 3)[3] if target.count("/") > 2 else "/"
+        raw_path, _, raw_query = target.partition("?")
+        path = _unquoted(raw_path)
+        if not path.startswith("/"):
+            raise Refused(400, "Bad Request")
+        try:
+            query = parse_qs(raw_query, keep_blank_values=True)
+        except ValueError:
+            raise Refused(400, "Bad Request") from None
+        return Asked(event.method.decode("latin-1"), path, query, headers)
+
+    async def _body(self) -> bytes | None:
+        """The body; None when it is too long."""
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            event = await self._next()
+            if isinstance(event, h11.Data):
+                size += len(event.data)
+                if size > self._limits.body_bytes:
+                    return None
+                pieces.append(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                return b"".join(pieces)
+            else:
+                raise Refused(400, "Bad Request")
+
+    # ------------------------------------------------------------------ answering
+
+    async def _respond(self, asked: Asked, body: bytes) -> None:
+        listener = self._listener
+        try:
+            user = listener.access.user(asked.method, asked.path, asked.header("authorization"))
+            if asked.path == control.PATH and listener.pace is not None:
+                tree = await control.control(listener.pace, asked.method, body)
+                await self._answer(asked, HttpAnswer(200, {"Content-Type": JSON}, tree))
+                return
+        except ApiError as error:
+            await self._answer(asked, _failure(error))
+            return
+        sink = Sink(self._limits.stream_buffer)
+        number = listener.ask(
+            asked.method, asked.path, asked.query, asked.headers, body, user, sink.push
+        )
+        answered: Any = _failure(timeout("request did not complete within the allotted timeout", 0))
+        with trio.move_on_after(self._limits.answer_s):
+            answered = await sink.first()
+        if isinstance(answered, StreamStart):
+            await self._stream_out(asked, answered, number, sink)
+        elif isinstance(answered, HttpAnswer):
+            await self._answer(asked, answered)
+        else:
+            await self._answer(asked, _failure(internal_error("the API server is down")))
+
+    def _headers(self, asked: Asked) -> list[tuple[str, str]]:
+        audit = asked.header("audit-id")
+        plain = audit.isascii() and audit.isprintable()
+        return [
+            ("Audit-Id", audit if audit and plain else self._listener.audit_id()),
+            ("Cache-Control", "no-cache, private"),
+        ]
+
+    async def _answer(self, asked: Asked, answered: HttpAnswer) -> None:
+        headers = self._headers(asked)
+        for name, value in answered.headers.items():
+            for each in [value] if isinstance(value, str) else value:
+                headers.append((name, _header_value(each)))
+        if self._http.their_state is not h11.DONE:
+            headers.append(("Connection", "close"))
+        pretty = bodies.pretty_wanted(asked.query, asked.header("user-agent"))
+        made = bodies.encoded(answered, pretty=pretty)
+        if asked.method == "HEAD" or answered.code in _NO_BODY:
+            headers.append(("Content-Length", "0"))
+            await self._send_answer(answered.code, headers, ())
+            return
+        chunks: Iterable[bytes]
+        body, chunks = (made, (made,)) if isinstance(made, bytes) else _peeked(made)
+        if len(body) >= bodies.GZIP_FROM and "gzip" in asked.header("accept-encoding"):
+            if asked.method == "GET":
+                headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+                chunks = bodies.compressed(chunks)
+        if isinstance(chunks, tuple):
+            headers.append(("Content-Length", str(len(body))))
+        await self._send_answer(answered.code, headers, chunks)
+
+    async def _send_answer(
+        self, code: int, headers: list[tuple[str, str]], chunks: Iterable[bytes]
+    ) -> None:
+        """Small answers leave in one write."""
+        http = self._http
+        data = _bytes(http.send(h11.Response(status_code=code, headers=headers)))
+        for chunk in chunks:
+            data += _bytes(http.send(h11.Data(data=chunk)))
+            if len(data) >= bodies.PIECE:
+                await self._send(data)
+                data = b""
+        await self._send(data + _bytes(http.send(h11.EndOfMessage())))
+
+    async def _send(self, data: bytes | None) -> None:
+        if not data:
+            return
+        with trio.move_on_after(self._limits.write_s) as scope:
+            await self._stream.send_all(data)
+        if scope.cancelled_caught:
+            raise trio.ClosedResourceError("the client does not read")
+
+    async def _stream_out(self, asked: Asked, start: StreamStart, number: int, sink: Sink) -> None:
+        """A watch: headers at once, then what comes, until either side ends it."""
+        headers = [*self._headers(asked), ("Content-Type", start.content_type)]
+        ended = False
+        try:
+            await self._send(self._http.send(h11.Response(status_code=200, headers=headers)))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._until_hang_up, nursery.cancel_scope)
+                ended = await self._pump(sink)
+                nursery.cancel_scope.cancel()
+        finally:
+            if not ended:
+                self._listener.hung_up(number)
+        if not ended:
+            raise trio.ClosedResourceError
+
+    async def _pump(self, sink: Sink) -> bool:
+        """Send what comes to its end; False when the client does not keep up or is gone."""
+        try:
+            while True:
+                data, last = await sink.more()
+                if data:
+                    await self._send(self._http.send(h11.Data(data=data)))
+                if last:
+                    if not sink.overflowed:
+                        await self._send(self._http.send(h11.EndOfMessage()))
+                    return not sink.overflowed
+        except _CLOSED:
+            return False
+
+    async def _until_hang_up(self, scope: trio.CancelScope) -> None:
+        """Read on while a stream goes out: the end of input is the client's goodbye, as in net/http."""
+        early = 0
+        while True:
+            data = await self._receive()
+            early += len(data)
+            if not data or early > READ_SIZE:
+                scope.cancel()
+                return
+            self._http.receive_data(data)
+
+    async def _linger(self) -> None:
+        """Read what is still on its way for a moment: closing at once would reset the answer away."""
+        with trio.move_on_after(self._limits.linger_s):
+            try:
+                while await self._stream.receive_some(READ_SIZE):
+                    pass
+            except _CLOSED:
+                return
+
+    async def _refuse(self, refusal: Refused) -> None:
+        text = f"{refusal.code} {refusal}"
+        raw = (
+            f"HTTP/1.1 {text}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+            f"Connection: close\r\n\r\n{text}"
+        )
+        with trio.move_on_after(self._limits.write_s):
+            try:
+                await self._stream.send_all(raw.encode("latin-1"))
+            except _CLOSED:
+                return
+
+
+def _refusal(error: h11.RemoteProtocolError) -> Refused:
+    code = error.error_status_hint
+    if code == 431:
+        return Refused(431, "Request Header Fields Too Large")
+    if code == 501:
+        return Refused(501, "Not Implemented")
+    return Refused(400, "Bad Request")
+
+
+def _failure(error: ApiError) -> HttpAnswer:
+    return HttpAnswer(error.code, {"Content-Type": JSON}, error.tree)
+
+
+def _unquoted(raw: str) -> str:
+    """A path without percent signs; a malformed escape is refused, as Go's URL parser does."""
+    for at, char in enumerate(raw):
+        if char == "%":
+            digits = raw[at + 1 : at + 3]
+            if len(digits) != 2 or not all(digit in "0123456789abcdefABCDEF" for digit in digits):
+                raise Refused(400, "Bad Request")
+    return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8", "replace")
+
+
+def _header_value(text: str) -> str:
+    """A text as a header can carry it."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if char.isascii() and char.isprintable() else "?" for char in text)
+
+
+def _bytes(data: bytes | None) -> bytes:
+    return data or b""
+
+
+def _peeked(chunks: Iterator[bytes]) -> tuple[bytes, Iterable[bytes]]:
+    """The first chunk, and all of them; a tuple when there is but one."""
+    head = next(chunks, b"")
+    second = next(chunks, None)
+    if second is None:
+        return head, (head,)
+    return head, chain((head, second), chunks)

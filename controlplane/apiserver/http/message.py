@@ -1,0 +1,77 @@
+"""What travels between the rim and the world: requests inwards as plain values, answers outwards as objects.
+
+A request is a map that MessagePack can hold, because it is recorded: `n` its number, `m` method,
+`p` path, `q` query, `h` headers, `b` body, `u` who asks. It holds no credentials and no header that
+no decision depends on. `{"gone": n}` says that whoever asked request `n` hung up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import frozen
+
+from controlplane.apiserver.request import User
+from controlplane.apiserver.routing import HttpRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["END", "StreamStart", "gone", "packed", "to_request"]
+
+KEPT_HEADERS: Final = (
+    "accept", "content-type", "if-none-match", "impersonate-group", "impersonate-uid",
+    "impersonate-user", "upgrade", "user-agent",
+)  # fmt: skip
+
+
+@frozen
+class StreamStart:
+    """The answer is a stream: pieces of bytes follow, then END."""
+
+    content_type: str
+
+
+class _End:
+    """The last piece of a stream."""
+
+
+END: Final = _End()
+
+
+def packed(
+    number: int,
+    method: str,
+    path: str,
+    query: dict[str, list[str]],
+    headers: Iterable[tuple[str, str]],
+    body: bytes,
+    user: User,
+) -> dict[str, Any]:
+    """A request as it enters the world. Repeated headers are joined, as upstream's header map does."""
+    kept: dict[str, str] = {}
+    for name, value in headers:
+        if name in KEPT_HEADERS:
+            kept[name] = f"{kept[name]}, {value}" if name in kept else value
+    return {
+        "n": number,
+        "m": method,
+        "p": path,
+        "q": query,
+        "h": kept,
+        "b": body,
+        "u": [user.name, user.uid, list(user.groups)],
+    }
+
+
+def gone(number: int) -> dict[str, Any]:
+    """The news that the client of a stream hung up."""
+    return {"gone": number}
+
+
+def to_request(value: dict[str, Any]) -> HttpRequest:
+    """The request that `packed` made."""
+    name, uid, groups = value["u"]
+    return HttpRequest(
+        value["m"], value["p"], value["q"], value["h"], value["b"], User(name, uid, tuple(groups))
+    )

@@ -1,0 +1,166 @@
+"""`controlplane bench`: how fast it is, by benchmark files of upstream."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from controlplane.cli import output
+from controlplane.cli.options import driver_option, format_option
+from controlplane.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controlplane.perf.runner import WorkloadResult
+    from controlplane.perf.workloads import Workload
+
+
+@click.group("bench", short_help="How fast it is.")
+def command() -> None:
+    """Benchmarks, on the wall clock."""
+
+
+@command.command("scheduler-perf", short_help="Run upstream's scheduler benchmark files.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "--filter",
+    "name_filter",
+    default="",
+    metavar="REGEX",
+    help="Only workloads whose name TestCase/Workload it finds.",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="LABEL",
+    help="Only workloads with this label (performance, short, integration-test); -LABEL: without it. Repeatable.",
+)
+@click.option("--list", "only_list", is_flag=True, help="List the workloads and run none.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["trace", "debug", "info", "warning", "off"]),
+    default="info",
+    show_default=True,
+    help="What is kept of the event log while measuring.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Leave the items there as scheduler-perf.json, in upstream's form.",
+)
+@driver_option("bare")
+@format_option()
+def scheduler_perf(
+    files: Sequence[Path],
+    name_filter: str,
+    labels: Sequence[str],
+    only_list: bool,
+    log_level: str,
+    out: Path | None,
+    driver: str,
+    output_format: str,
+) -> int:
+    """Run the workloads of upstream's performance-config.yaml files, templates included, unchanged.
+
+    Reported is the wall time of the whole path: from the creation of the pods in the API server to
+    the moment when an informer has seen the last one bound. Waiting (backoff, sleeps, rates of
+    background operations when nothing else happens) takes no time. REAL is what the real control
+    plane reached on such a machine, where that was measured. Exit status 1 when a workload failed
+    or was refused.
+    """
+    from controlplane.perf import workloads as reader
+
+    found = [each for path in files for each in reader.load(path)]
+    chosen = reader.select(found, name_filter, labels)
+    if not chosen:
+        raise UsageError(f"none of {len(found)} workloads is called so and has these labels")
+    if only_list:
+        _list(chosen, output_format)
+        return 0
+    results = _run(chosen, driver, log_level)
+    from controlplane.perf import reporting
+
+    if out is not None:
+        _save(out, reporting.items(results))
+    if output_format == "json":
+        output.emit_json(reporting.to_json(results))
+    else:
+        _print(results, detailed=len(results) == 1)
+    return 1 if any(result.failed for result in results) else 0
+
+
+def _run(chosen: Sequence[Workload], driver: str, log_level: str) -> list[WorkloadResult]:
+    from actors import collector
+    from controlplane.perf import runner
+
+    progress = output.Progress()
+    results = []
+    for workload in chosen:
+        show = progress.show if progress.on else None
+        collector.rest()
+        results.append(runner.run(workload, driver=driver, log_level=log_level, progress=show))
+    progress.clear()
+    return results
+
+
+def _list(chosen: Sequence[Workload], output_format: str) -> None:
+    if output_format == "json":
+        output.emit_json(
+            [
+                {
+                    "name": each.full_name,
+                    "labels": list(each.labels),
+                    "params": dict(each.params),
+                    "refused": each.refused,
+                }
+                for each in chosen
+            ]
+        )
+        return
+    rows = [
+        (
+            each.full_name,
+            ", ".join(each.labels),
+            ", ".join(f"{key}={value}" for key, value in each.params.items()),
+            each.refused,
+        )
+        for each in chosen
+    ]
+    output.table(f"Workloads: {len(chosen)}", ["WORKLOAD", "LABELS", "PARAMETERS", "REFUSED"], rows)
+
+
+def _save(folder: Path, items: object) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / "scheduler-perf.json.part"
+        draft.write_text(json.dumps(items, indent=1) + "\n", encoding="utf-8")
+        draft.replace(folder / "scheduler-perf.json")
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def _print(results: Sequence[WorkloadResult], *, detailed: bool) -> None:
+    from controlplane.perf import reporting
+
+    rows = reporting.rows(results)
+    if rows:
+        title = "Throughput, pods per second"
+        output.table(title, reporting.COLUMNS, rows, reporting.NUMBERS)
+    if detailed:
+        latencies = reporting.latency_rows(results[0])
+        if latencies:
+            output.table(
+                "Latencies, milliseconds",
+                reporting.LATENCY_COLUMNS,
+                latencies,
+                reporting.LATENCY_COLUMNS[2:],
+            )
+    for result in results:
+        if result.failed:
+            output.echo(f"{result.workload.full_name}: {result.failed}")

@@ -1,0 +1,105 @@
+"""`controlplane time`: how virtual time goes in a served cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from controlplane.cli import output
+
+PATH = "/controlplane/time"
+DEFAULT = "controlplane.kubeconfig"
+
+
+@click.group("time", short_help="Pause, step and resume time in a served cluster.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help=f"The file that serve wrote [default: $KUBECONFIG, else {DEFAULT}].",
+)
+@click.pass_context
+def command(ctx: click.Context, kubeconfig: Path | None) -> None:
+    """Control virtual time in a cluster that `controlplane serve` is serving. Clients may look on meanwhile."""
+    ctx.obj = kubeconfig or Path(os.environ.get("KUBECONFIG") or DEFAULT)
+
+
+@command.command("show")
+@click.pass_obj
+def show(kubeconfig: Path) -> None:
+    """Say how time goes."""
+    _ask(kubeconfig, None)
+
+
+@command.command("pause")
+@click.pass_obj
+def pause(kubeconfig: Path) -> None:
+    """Stop time; requests are answered, nothing else happens."""
+    _ask(kubeconfig, {"action": "pause"})
+
+
+@command.command("resume")
+@click.pass_obj
+def resume(kubeconfig: Path) -> None:
+    """Let time go on."""
+    _ask(kubeconfig, {"action": "resume"})
+
+
+@command.command("step")
+@click.argument("seconds", type=click.FloatRange(min=0))
+@click.pass_obj
+def step(kubeconfig: Path, seconds: float) -> None:
+    """Let so many virtual SECONDS pass as fast as possible, then pause; returns when it is done."""
+    _ask(kubeconfig, {"action": "step", "seconds": seconds})
+
+
+@command.command("speed")
+@click.argument("speed", metavar="N|max")
+@click.pass_obj
+def speed(kubeconfig: Path, speed: str) -> None:
+    """Set how many virtual seconds pass in a second."""
+    wanted: float | str = "max"
+    if speed != "max":
+        try:
+            wanted = float(speed.removesuffix("x"))
+        except ValueError:
+            raise click.BadParameter(f"{speed!r}: expected a number or max") from None
+    _ask(kubeconfig, {"action": "speed", "speed": wanted})
+
+
+def _ask(kubeconfig: Path, action: dict[str, Any] | None) -> None:
+    import ssl
+    from urllib.error import HTTPError, URLError
+    from urllib.request import Request, urlopen
+
+    from controlplane.apiserver.http import kubeconfig as files
+    from controlplane.errors import UsageError
+
+    address = files.read(kubeconfig)
+    context = None
+    if address.authority:
+        context = ssl.create_default_context(cadata=address.authority.decode("ascii"))
+    body = None if action is None else json.dumps(action).encode()
+    request = Request(address.url + PATH, data=body)  # noqa: S310
+    if address.token:
+        request.add_header("Authorization", f"Bearer {address.token}")
+    try:
+        with urlopen(request, context=context) as answer:  # noqa: S310
+            found = json.load(answer)
+    except HTTPError as error:
+        raise UsageError(_message(error.read()) or f"{address.url}: {error}") from error
+    except (URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise UsageError(f"{address.url}: nobody answers: {reason}") from error
+    pace = "paused" if found["paused"] else f"speed {found['speed']}"
+    output.echo(f"virtual time {found['virtual']:.3f} s, {pace}")
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError):
+        return ""

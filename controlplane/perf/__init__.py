@@ -1,0 +1,1 @@
+"""scheduler_perf: upstream's benchmark files, read unchanged and run against this control plane."""

@@ -1,0 +1,152 @@
+"""A served cluster: the whole control plane at a pace, with an HTTP API. What `controlplane serve` does."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import trio
+from attrs import define, evolve, field, frozen
+
+from actors import Recording, collector
+from actors.jsonl import seconds
+from actors.recording import load as load_recording
+from controlplane import __version__
+from controlplane.apiserver.http.access import Access
+from controlplane.apiserver.http.connection import Limits
+from controlplane.apiserver.http.kubeconfig import Address
+from controlplane.apiserver.http.listener import Listener
+from controlplane.cluster import APISERVER, Cluster, ClusterConfig
+from controlplane.emulation import Emulation, Settings
+from controlplane.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Context
+    from actors.pace import Pacer
+    from controlplane.apiserver.server import ApiServer
+
+NO_STEP_LIMIT = 1 << 62
+
+
+@frozen
+class Rim:
+    """Where and how to listen. `port` 0 takes a free one; `token` "" lets everybody in."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    tls: bool = True
+    token: str = field(default="", repr=False)
+    limits: Limits = field(factory=Limits)
+
+
+class ServedCluster(Cluster):
+    """A cluster whose API server keeps what clients outside expect."""
+
+    address = "127.0.0.1:6443"
+
+    def _core(self, ctx: Context) -> ApiServer:
+        core = super()._core(ctx)
+        core.track_fields = True
+        core.address = self.address
+        return core
+
+
+@define
+class Serving(Emulation):
+    """An emulation that goes on until it is told to stop. `prepare` it, then `serve` it, or `run` it to replay."""
+
+    scenario: ClassVar[str] = "serve"
+
+    @classmethod
+    def make_cluster(cls, config: ClusterConfig, **options: Any) -> Cluster:
+        """A served cluster: no number of steps is too many."""
+        return ServedCluster(config, step_limit=NO_STEP_LIMIT, **options)
+
+    @classmethod
+    def prepare(cls, settings: Settings) -> Serving:
+        """Read and check everything. A replay begins at the wall time at which the session began."""
+        if settings.replay is not None:
+            recording: Recording = load_recording(settings.replay, package=__version__)
+            epoch = recording.header.get("epoch_ns", settings.epoch_ns)
+            settings = evolve(settings, epoch_ns=int(epoch))
+        serving = super().prepare(settings)
+        assert isinstance(serving, cls)
+        return serving
+
+    def serve(self, rim: Rim, pace: Pacer, ready: Callable[[Address], None]) -> None:
+        """Serve until SIGINT or SIGTERM. `ready` is told the address once requests are answered."""
+        collector.rest()
+        trio.run(self.serve_async, rim, pace, ready)
+
+    async def serve_async(
+        self,
+        rim: Rim,
+        pace: Pacer,
+        ready: Callable[[Address], None],
+        stop: trio.Event | None = None,
+    ) -> None:
+        """`serve` from inside Trio; `stop` ends it as a signal does. Raises UsageError for a taken port."""
+        world = self.cluster.world
+        inlet = world.inlet()
+        inlet.keep = self.settings.keep_log
+        tls, authority = None, b""
+        if rim.tls:
+            from controlplane.apiserver.http import certificates
+
+            made = certificates.make(rim.host)
+            tls, authority = made.context, made.authority
+        access = Access.of_token(rim.token)
+        listener = Listener(inlet, APISERVER, access, pace=pace, tls=tls, limits=rim.limits)
+        try:
+            port = await listener.open(rim.host, rim.port)
+        except OSError as error:
+            raise UsageError(f"{rim.host}:{rim.port}: cannot listen: {error.strerror}") from error
+        host = f"[{rim.host}]" if ":" in rim.host else rim.host
+        assert isinstance(self.cluster, ServedCluster)
+        self.cluster.address = f"{host}:{port}"
+        scheme = "https" if rim.tls else "http"
+        address = Address(f"{scheme}://{_reachable(host)}:{port}", rim.token, authority)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(_stop_on_signal, inlet.stop)
+            nursery.start_soon(listener.serve)
+            if stop is not None:
+                nursery.start_soon(_stop_on_event, stop, inlet.stop)
+            ready(address)
+            self._result = await world.run_async(pace=pace)
+            await listener.close()
+            nursery.cancel_scope.cancel()
+
+    def last_words(self) -> str:
+        """How it ended, in one line."""
+        result = self.result
+        return (
+            f"{result.verdict}: {result.reason}. Virtual time {seconds(result.t_ns)} s,"
+            f" {result.steps} steps, trace {result.trace_hash}"
+        )
+
+
+def _reachable(host: str) -> str:
+    """What a client on this machine calls an address that means all of them."""
+    return {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104
+
+
+async def _stop_on_signal(
+    stop: Callable[[str], None],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    try:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                stop(signal.Signals(number).name)
+                return
+    except RuntimeError:  # not the main thread: nobody can send it a signal
+        task_status.started()
+
+
+async def _stop_on_event(event: trio.Event, stop: Callable[[str], None]) -> None:
+    await event.wait()
+    stop("asked to")

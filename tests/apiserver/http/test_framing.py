@@ -1,0 +1,334 @@
+"""HTTP as such: what is malformed, long, slow or half-closed gets the right answer and never a traceback."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+import trio
+from attrs import evolve
+
+from controlplane.apiserver.http.connection import Limits
+from tests.apiserver.http.session import (
+    CONFIGMAPS,
+    Answer,
+    config,
+    request,
+    served,
+    watching,
+)
+
+QUICK = Limits(linger_s=0.05)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GARBAGE\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /api/v1/pods/%f HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET nowhere HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nbad header line\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnot a number\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40) + b"\r\n\r\n",
+        b"\x00\xff\xfe" * 100 + b"\r\n\r\n",
+    ],
+)
+async def test_malformed_requests_get_400_and_the_end(raw, capfd):
+    async with served(limits=QUICK) as session:
+        found = Answer(await session.raw(raw))
+        assert found.code == 400
+        assert found.headers["connection"] == "close"
+        assert found.body == b"400 Bad Request"
+        assert (await session.ask("GET", "/healthz")).body == b"ok"
+    assert capfd.readouterr().err == ""
+
+
+async def test_other_versions_of_http_are_refused():
+    async with served(limits=QUICK) as session:
+        assert Answer(await session.raw(b"GET / HTTP/9.9\r\nHost: x\r\n\r\n")).code == 505
+
+
+async def test_a_request_cut_short_is_no_answer():
+    async with served(limits=QUICK) as session:
+        assert Answer(await session.raw(b"GET / HT", half_close=True)).code == 400
+        cut = request("POST", CONFIGMAPS, b"{}", Content_Length="100")
+        assert Answer(await session.raw(cut, half_close=True)).code == 400
+        assert await session.raw(b"", half_close=True) == b""
+
+
+async def test_keep_alive_and_pipelining():
+    async with served() as session:
+        stream = await session.connect()
+        async with stream:
+            await stream.send_all(request("GET", "/healthz") * 3)
+            found = b""
+            while found.count(b"\r\n\r\nok") < 3:
+                found += await stream.receive_some(65536)
+            await stream.send_all(request("GET", "/livez", Connection="close"))
+            found = b""
+            while piece := await stream.receive_some(65536):
+                found += piece
+        assert Answer(found).body == b"ok"
+
+
+async def test_half_closed_connections_still_get_their_answer():
+    async with served() as session:
+        found = Answer(await session.raw(request("GET", "/healthz"), half_close=True))
+        assert (found.code, found.body) == (200, b"ok")
+
+
+async def test_http_1_0_gets_an_answer_and_the_end():
+    async with served() as session:
+        found = Answer(await session.raw(b"GET /version HTTP/1.0\r\n\r\n"))
+        assert found.tree["major"] == "1"
+
+
+async def test_expect_100_continue():
+    async with served() as session:
+        body = json.dumps(config("a")).encode()
+        raw = request("POST", CONFIGMAPS, body, Expect="100-continue", Connection="close")
+        head, _, rest = raw.partition(b"\r\n\r\n")
+        stream = await session.connect()
+        async with stream:
+            await stream.send_all(head + b"\r\n\r\n")
+            assert (await stream.receive_some(1000)).startswith(b"HTTP/1.1 100 ")
+            await stream.send_all(rest)
+            found = b""
+            while piece := await stream.receive_some(65536):
+                found += piece
+        assert Answer(found).code == 201
+
+
+async def test_long_headers_431_long_bodies_413():
+    limits = evolve(QUICK, header_bytes=4096, body_bytes=1000)
+    async with served(limits=limits) as session:
+        long = request("GET", "/healthz", X_Long="x" * 10_000)
+        assert Answer(await session.raw(long)).code == 431
+        found = await session.ask("POST", CONFIGMAPS, config("a", x="y" * 2000))
+        assert found.code == 413
+        assert found.tree["message"] == "Request entity too large: limit is 1000"
+        assert found.headers["connection"] == "close"
+        chunked = (
+            request("POST", CONFIGMAPS, Transfer_Encoding="chunked").replace(
+                b"Content-Length: 0\r\n", b""
+            )
+            + b"400\r\n"
+            + b"x" * 1024
+            + b"\r\n0\r\n\r\n"
+        )
+        assert Answer(await session.raw(chunked)).code == 413
+
+
+async def test_slow_requests_and_idle_connections_end():
+    limits = evolve(QUICK, idle_s=0.1, read_s=0.1)
+    async with served(limits=limits) as session:
+        assert Answer(await session.raw(b"GET / HTTP/1.1\r\nHo")).code == 408
+        with trio.fail_after(2):
+            assert await session.raw(b"") == b""
+
+
+async def test_no_more_connections_than_allowed():
+    async with served(limits=evolve(QUICK, connections=2)) as session:
+        first, second = await session.connect(), await session.connect()
+        async with first, second:
+            await first.send_all(request("GET", "/healthz"))
+            await first.receive_some(1000)
+            await second.send_all(request("GET", "/healthz"))
+            await second.receive_some(1000)
+            third = await session.connect()
+            async with third:
+                with pytest.raises(trio.BrokenResourceError):
+                    await third.send_all(request("GET", "/healthz"))
+                    if not await third.receive_some(1000):
+                        raise trio.BrokenResourceError
+        await trio.sleep(0.05)
+        assert (await session.ask("GET", "/healthz")).code == 200
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "BREW"])
+async def test_odd_methods_are_answered(method):
+    async with served() as session:
+        found = await session.ask(method, CONFIGMAPS)
+        assert 400 <= found.code < 500
+        assert (await session.ask("HEAD", "/healthz")).body == b""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"text"',
+        b"\xff\xfe\x00",
+        b'{"metadata": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b"{" * 100_000,
+        b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"\\ud800"}}',
+        b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":1e999}}',
+        b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":' + b"9" * 5000 + b"}}",
+    ],
+)
+async def test_malformed_bodies_are_the_clients_fault(body, capfd):
+    async with served() as session:
+        found = await session.ask("POST", CONFIGMAPS, body)
+        assert 400 <= found.code < 500, found.body[:500]
+        assert found.tree["kind"] == "Status"
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "//", "/api//v1", "/api/v1/%00", "/api/v1/namespaces/%2e%2e/pods", "/apis/a/b/c/d/e/f/g",
+        "/api/v1/pods?limit=x", "/api/v1/pods?limit=-1", "/api/v1/pods?continue=%ff",
+        "/api/v1/pods?watch=true&timeoutSeconds=" + "9" * 30, "/api/v1/pods?labelSelector=((",
+        "/api/v1/pods?fieldSelector=%F0%9F%92%A9", "/api/v1/pods?resourceVersion=" + "1" * 40,
+        "/api/v1/pods?%", "/api/v1/pods?=&&&", "/?" + "a=1&" * 2000, "http://elsewhere/healthz",
+    ],
+)  # fmt: skip
+async def test_odd_targets_are_answered(target, capfd):
+    async with served() as session:
+        raw = request("GET", target, Connection="close")
+        found = Answer(await session.raw(raw, seconds=0.3))
+        assert found.code < 500
+    assert capfd.readouterr().err == ""
+
+
+async def test_large_answers_are_compressed_when_wanted():
+    async with served() as session:
+        for number in range(3):
+            await session.ask("POST", CONFIGMAPS, config(f"c{number}", x="y" * 60_000))
+        plain = await session.ask("GET", CONFIGMAPS)
+        assert "content-encoding" not in plain.headers
+        small = await session.ask("GET", "/version", Accept_Encoding="gzip")
+        assert "content-encoding" not in small.headers
+        packed = await session.ask("GET", CONFIGMAPS, Accept_Encoding="gzip")
+        assert packed.headers["content-encoding"] == "gzip"
+        assert len(packed.body) < 20_000
+        assert gzip.decompress(packed.body) == plain.body
+
+
+async def test_long_lists_leave_in_pieces_and_are_the_same():
+    async with served() as session:
+        for number in range(150):
+            assert (await session.ask("POST", CONFIGMAPS, config(f"c{number:03}"))).code == 201
+        found = await session.ask("GET", CONFIGMAPS)
+        assert [item["metadata"]["name"] for item in found.tree["items"]] == [
+            f"c{number:03}" for number in range(150)
+        ]
+        assert found.tree["kind"] == "ConfigMapList"
+
+
+async def test_people_get_it_pretty():
+    async with served() as session:
+        assert b"\n  " in (await session.ask("GET", "/version", User_Agent="curl/8.0")).body
+        assert b"\n  " in (await session.ask("GET", "/version?pretty=true")).body
+        assert (
+            b"\n  " not in (await session.ask("GET", "/version?pretty=0", User_Agent="curl")).body
+        )
+
+
+async def test_every_answer_has_an_audit_id_and_forbids_caching():
+    async with served() as session:
+        first, second = [(await session.ask("GET", "/healthz")).headers for _ in range(2)]
+        assert first["audit-id"] != second["audit-id"]
+        assert first["cache-control"] == "no-cache, private"
+        kept = await session.ask("GET", "/healthz", Audit_Id="mine")
+        assert kept.headers["audit-id"] == "mine"
+
+
+async def test_a_watch_streams_lines_until_its_time_limit():
+    async with served() as session:
+        path = f"{CONFIGMAPS}?watch=true&timeoutSeconds=2&allowWatchBookmarks=true"
+        session.pace.set_speed(20)
+        async with watching(session, path) as lines:
+            assert b"Transfer-Encoding: chunked" in lines.head
+            assert b"Content-Type: application/json\r\n" in lines.head + b"\r\n"
+            assert (await lines.next())["type"] == "BOOKMARK"
+            await session.ask("POST", CONFIGMAPS, config("a"))
+            event = await lines.next()
+            assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
+            with trio.fail_after(3):
+                seen = []
+                while (event := await lines.next()) is not None:
+                    seen.append(event["type"])
+            assert set(seen) <= {"BOOKMARK"}
+
+
+async def test_a_watch_as_table_is_rendered():
+    async with served() as session:
+        await session.ask("POST", CONFIGMAPS, config("a", x="y"))
+        stream = await session.connect()
+        async with stream:
+            accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+            await stream.send_all(request("GET", f"{CONFIGMAPS}?watch=1", Accept=accept))
+            from tests.apiserver.http.session import Lines
+
+            lines = await Lines(stream).start()
+            event = await lines.next()
+            assert event["object"]["kind"] == "Table"
+            assert event["object"]["rows"][0]["cells"][:2] == ["a", 1]
+
+
+async def test_whoever_hangs_up_a_watch_is_forgotten():
+    async with served() as session:
+        cluster = session.serving.cluster
+        async with watching(session, f"{CONFIGMAPS}?watch=true"):
+            pass
+        async with watching(session, f"{CONFIGMAPS}?watch=true") as lines:
+            await lines._stream.send_eof()
+            with pytest.raises(AssertionError, match="broke off"):
+                await lines.next()
+        await session.ask("POST", CONFIGMAPS, config("a"))
+        inputs = cluster.world.inlet()
+        assert inputs.admitted == []  # nothing is kept without a log
+        result = await session.ask("GET", CONFIGMAPS)
+        assert len(result.tree["items"]) == 1
+
+
+async def test_a_client_that_does_not_read_is_cut_off():
+    limits = evolve(QUICK, stream_buffer=200_000, write_s=0.2)
+    async with served(limits=limits) as session:
+        async with watching(session, f"{CONFIGMAPS}?watch=true") as lines:
+            for number in range(60):
+                code = (
+                    await session.ask("POST", CONFIGMAPS, config(f"c{number}", x="y" * 200_000))
+                ).code
+                assert code == 201
+            with pytest.raises((AssertionError, trio.BrokenResourceError)), trio.fail_after(5):
+                while True:
+                    assert await lines.next() is not None, "the stream broke off"
+        assert (await session.ask("GET", "/healthz")).code == 200
+
+
+async def test_watches_end_cleanly_when_the_server_stops():
+    async with served() as session, watching(session, f"{CONFIGMAPS}?watch=true") as lines:
+        session.stop.set()
+        with trio.fail_after(2):
+            assert await lines.next() is None
+
+
+async def test_no_connection_ended_with_a_defect(monkeypatch):
+    from controlplane.apiserver.http.listener import Listener
+
+    made = []
+    before = Listener.__init__
+
+    def remember(self, *args, **kwargs):
+        made.append(self)
+        before(self, *args, **kwargs)
+
+    monkeypatch.setattr(Listener, "__init__", remember)
+    async with served(limits=QUICK) as session:
+        for raw in (b"X", b"GET / HTTP/1.1\r\n\r\n", request("PATCH", CONFIGMAPS, b"{")):
+            await session.raw(raw, half_close=True)
+        async with watching(session, f"{CONFIGMAPS}?watch=true"):
+            pass
+    assert made[0].defects == 0

@@ -1,0 +1,89 @@
+"""A served session, requests and hang-ups and all, happens again bit for bit from its recording."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import trio
+
+from actors.pace import MAX, Pacer
+from controlplane.emulation import Settings
+from controlplane.serving import Serving
+from tests.apiserver.http.session import CONFIGMAPS, PODS, config, served, watching
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+        },
+    },
+}
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+async def use(session) -> None:
+    async with watching(session, f"{PODS}?watch=true&allowWatchBookmarks=true") as lines:
+        assert (await session.ask("POST", DEPLOYMENTS, DEPLOYMENT)).code == 201
+        running = set()
+        with trio.fail_after(10):
+            while len(running) < 2:
+                event = await lines.next()
+                if (event["object"].get("status") or {}).get("phase") == "Running":
+                    running.add(event["object"]["metadata"]["name"])
+    await session.ask("POST", CONFIGMAPS, config("a", x="ü"))
+    await session.ask("GET", f"{CONFIGMAPS}/a")
+    await session.ask("POST", CONFIGMAPS, b"{broken")
+    await session.ask("PATCH", f"{DEPLOYMENTS}/web", {"spec": {"replicas": 1}},
+                      Content_Type="application/merge-patch+json")  # fmt: skip
+    session.pace.pause()
+    await session.ask("DELETE", f"{CONFIGMAPS}/a")
+    session.pace.step(25_000_000_000)
+    await session.ask("GET", PODS)
+    await trio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("speed", "strategy"), [(100.0, "fifo"), (MAX, "fifo"), (100.0, "random-walk")]
+)
+async def test_a_session_replays(tmp_path, speed, strategy):
+    async with served(Pacer(speed), nodes=2, keep=True, strategy=strategy) as session:
+        await use(session)
+    first = session.serving
+    first.save(tmp_path)
+    assert first.result.verdict == "stopped"
+    again = Serving.prepare(
+        Settings((), node_count=2, seed=3, replay=tmp_path / "run.rec", keep_log=True)
+    )
+    again.run()
+    assert again.result.trace_hash == first.result.trace_hash
+    assert again.cluster.dump() == first.cluster.dump()
+    again.save(tmp_path / "again")
+    for name in ("log.jsonl", "objects.yaml"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+async def test_what_came_by_http_is_in_the_log(tmp_path):
+    async with served(keep=True) as session:
+        await session.ask("POST", CONFIGMAPS, config("a"), User_Agent="kubectl/v1")
+    session.serving.save(tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    writes = [line for line in lines if line["event"] == "apiserver.write"]
+    assert writes[-1]["obj"] == "ConfigMap/default/a"
+    assert writes[-1]["data"] == {"by": "kubectl/v1", "code": 201, "verb": "create configmaps"}
+    assert "secret" not in (tmp_path / "run.rec").read_bytes().decode("latin-1")
+
+
+async def test_credentials_stay_out_of_the_recording(tmp_path):
+    async with served(token="hush-hush", keep=True) as session:
+        found = await session.ask("GET", PODS, Authorization="Bearer hush-hush")
+        assert found.code == 200
+    session.serving.save(tmp_path)
+    for name in ("run.rec", "log.jsonl", "objects.yaml"):
+        assert b"hush-hush" not in (tmp_path / name).read_bytes()
