@@ -137,9 +137,7 @@ def fan_out(repeat: int, watchers: int) -> Row:
             name = f"config-{number:06}"
             tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
             start = time.perf_counter()
-            writer.send(
-                "POST", "/api/v1/namespaces/default/configmaps", json.dumps(tree).encode()
-            )
+            writer.send("POST", "/api/v1/namespaces/default/configmaps", json.dumps(tree).encode())
             missing = watchers
             while missing:
                 for key, _ in selector.select():

@@ -23,6 +23,10 @@ EXAMPLES = ROOT / "examples" / "actors"
 def test_an_example_of_the_runtime_runs(name, expected):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, str(EXAMPLES / name)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert expected in done.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from controlplane.apiserver.request import Request
+from controlplane.api.request import Request
 
 if TYPE_CHECKING:
     from controlplane.apiserver.server import ApiServer

@@ -88,7 +88,9 @@ class FieldError:
     def body(self) -> str:
         """The text without the field: what `causes[].message` says."""
         text = _TEXTS[self.reason]
-        if self.reason == "FieldValueTooMany" or (isinstance(self.value, Raw) and not self.value.text):
+        if self.reason == "FieldValueTooMany" or (
+            isinstance(self.value, Raw) and not self.value.text
+        ):
             pass
         elif self.reason not in _WITHOUT_VALUE:
             shown = self.value.text if isinstance(self.value, Raw) else _shown(self.value)

@@ -10,9 +10,9 @@ from typing import Any
 
 from attrs import define, field
 
+from controlplane.api.request import Request, Response
 from controlplane.apiserver import negotiation, nonresource, rendering, status
 from controlplane.apiserver.options import parse_flag
-from controlplane.apiserver.request import Request, Response
 from controlplane.apiserver.routing import HttpRequest, parse_path, to_request
 from controlplane.apiserver.server import ApiServer, failure
 from controlplane.apiserver.watch_cache import Watcher, WatchEvent

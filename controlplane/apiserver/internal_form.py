@@ -165,7 +165,7 @@ _TYPES: dict[str, str] = {
         "ControllerExpandSecretRef:? NodeExpandSecretRef:?"
     ),
     "ClaimSpec": (
-        "AccessModes:null Selector:? Resources:=ClaimResources VolumeName:\"\" StorageClassName:? "
+        'AccessModes:null Selector:? Resources:=ClaimResources VolumeName:"" StorageClassName:? '
         "VolumeMode:? DataSource:*DataSource DataSourceRef:*DataSourceRef "
         "VolumeAttributesClassName:?"
     ),

@@ -20,7 +20,7 @@ from controlplane.apiserver.store import CompactedError, FutureRevisionError
 from controlplane.apiserver.watch_cache import Interest, WatchCache
 
 if TYPE_CHECKING:
-    from controlplane.apiserver.request import Request
+    from controlplane.api.request import Request
 
 __all__ = ["Page", "list_objects", "parse_version", "validate_list_options"]
 
@@ -112,9 +112,7 @@ def _validate_watch(match: str, initial: str | None) -> list[FieldError]:
 
 def encode_token(revision: int, start: str) -> str:
     """A continue token: from `start` on, at `revision` (-1: the newest)."""
-    raw = json.dumps(
-        {"v": "meta.k8s.io/v1", "rv": revision, "start": start}, separators=(",", ":")
-    )
+    raw = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": start}, separators=(",", ":"))
     return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
 
 
@@ -216,9 +214,7 @@ def _continued(
         return registry.space.at(revision, prefix), revision
     except CompactedError:
         relative = start[len(prefix) :] if prefix.endswith("/") else start
-        raise status.expired(
-            _EXPIRED, {"continue": encode_token(-1, relative)}
-        ) from None
+        raise status.expired(_EXPIRED, {"continue": encode_token(-1, relative)}) from None
     except FutureRevisionError as error:
         raise status.too_large_resource_version(revision, error.current, 0) from None
 
@@ -249,9 +245,7 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise status.bad_request(
-            f'strconv.ParseInt: parsing "{text}": invalid syntax'
-        ) from None
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def _page(

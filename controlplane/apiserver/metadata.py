@@ -206,5 +206,3 @@ def validate_meta_update(new: Tree, old: Tree, path: str = "metadata") -> list[F
            ("labels", "annotations", "ownerReferences", "finalizers")):  # fmt: skip
         errors += _validate_accessors(new, path)
     return errors
-
-

@@ -194,7 +194,8 @@ def qualified_name(name: str) -> Problems:
 def label_key(name: str) -> Problems:
     """A label key; worded with bytes, as the newer validation does."""
     return tuple(
-        problem.replace("63 characters", "63 bytes").replace("253 characters", "253 bytes")
+        problem.replace("63 characters", "63 bytes")
+        .replace("253 characters", "253 bytes")
         .replace("a qualified name must", "a valid label key must")
         for problem in qualified_name(name)
     )

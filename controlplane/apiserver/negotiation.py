@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from controlplane.api.request import Request
 from controlplane.apiserver import status
-from controlplane.apiserver.request import Request
 
 __all__ = ["Format", "PLAIN", "negotiate", "parse_accept"]
 
@@ -94,7 +94,9 @@ def _check_media(request: Request, header: str) -> None:
             return
     listed = ", ".join(_SUPPORTED)
     if request.verb in ("list", "watch", "deletecollection"):
-        listed += ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        listed += (
+            ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        )
     raise status.ApiError(
         406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {listed}", {}
     )

@@ -122,7 +122,8 @@ def document(server: ApiServer, group: str, version: str) -> Tree:
             gvk = {"group": group, "version": version, "kind": info.kind}
             reverse = ".".join(reversed(group.split(".")))
             custom[f"{reverse}.{version}.{info.kind}"] = {
-                **info.custom.schema, "x-kubernetes-group-version-kind": [gvk]
+                **info.custom.schema,
+                "x-kubernetes-group-version-kind": [gvk],
             }
         elif info.type_name:
             _used(info.type_name, schemas)

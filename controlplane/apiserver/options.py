@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from controlplane.api.request import Request
 from controlplane.apiserver import status
 from controlplane.apiserver.codec import DecodeError, decode
 from controlplane.apiserver.field_errors import (
@@ -16,7 +17,6 @@ from controlplane.apiserver.field_errors import (
     too_long,
 )
 from controlplane.apiserver.registry import DeleteOptions
-from controlplane.apiserver.request import Request
 
 __all__ = ["check_write_options", "delete_options"]
 

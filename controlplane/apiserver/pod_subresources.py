@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.object import Object
+from controlplane.api.request import Request, Response
 from controlplane.api.times import format_time
 from controlplane.apiserver import status
 from controlplane.apiserver.field_errors import FieldError, forbidden, invalid
 from controlplane.apiserver.options import check_write_options, delete_options
 from controlplane.apiserver.registry import Registry
-from controlplane.apiserver.request import Request, Response
 from controlplane.apiserver.strategies.pods import bound
 from controlplane.apiserver.strategy import Context
 from controlplane.apiserver.validation.workloads import selector_of

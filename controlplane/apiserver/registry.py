@@ -431,9 +431,7 @@ class Registry:
         options.grace = grace
         return {**tree, "metadata": marked}, True, False
 
-    def _shorten(
-        self, ctx: Context, tree: Tree, options: DeleteOptions
-    ) -> tuple[Tree, bool, bool]:
+    def _shorten(self, ctx: Context, tree: Tree, options: DeleteOptions) -> tuple[Tree, bool, bool]:
         """A further deletion of a deleting object can only shorten its grace period."""
         meta = tree["metadata"]
         stored = meta.get("deletionGracePeriodSeconds")

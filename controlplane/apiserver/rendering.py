@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.object import Object
+from controlplane.api.request import Request, Response
 from controlplane.apiserver import status
 from controlplane.apiserver.negotiation import Format
-from controlplane.apiserver.request import Request, Response
 from controlplane.apiserver.resources import ResourceInfo
 from controlplane.apiserver.tables import table_of
 from controlplane.apiserver.tables.builder import plain_metadata
@@ -47,8 +47,8 @@ def rendered(
         include = request.query.get("includeObject", "")
         if include not in ("", "None", "Metadata", "Object"):
             raise status.bad_request(
-                f'Unable to convert to Table as requested: includeObject: Invalid value: '
-                f'"{include}": must be \'Metadata\', \'Object\', \'None\', or empty'
+                f"Unable to convert to Table as requested: includeObject: Invalid value: "
+                f"\"{include}\": must be 'Metadata', 'Object', 'None', or empty"
             )
         items = response.items if response.items is not None else [Object(tree)]
         table = table_of(info, items, now, include, chosen.version)

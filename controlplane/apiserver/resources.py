@@ -130,13 +130,13 @@ class ResourceTable:
 
     def versions(self, group: str) -> list[str]:
         """The served versions of `group`, in order of first appearance."""
-        return list(dict.fromkeys(i.version for i in self._by_resource.values() if i.group == group))
+        return list(
+            dict.fromkeys(i.version for i in self._by_resource.values() if i.group == group)
+        )
 
     def in_version(self, group: str, version: str) -> list[ResourceInfo]:
         """All resources of one group and version."""
-        return [
-            i for i in self._by_resource.values() if i.group == group and i.version == version
-        ]
+        return [i for i in self._by_resource.values() if i.group == group and i.version == version]
 
 
 def _kind_types() -> dict[tuple[str, str, str], str]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from controlplane.api.request import ADMIN, Request, User
 from controlplane.apiserver import go_json, status
-from controlplane.apiserver.request import ADMIN, Request, User
 from controlplane.apiserver.resources import ResourceInfo, ResourceTable
 
 __all__ = ["HttpRequest", "Target", "parse_path", "to_request"]
@@ -88,9 +88,7 @@ def _first(query: Mapping[str, list[str]]) -> dict[str, str]:
 
 def no_such_path() -> status.ApiError:
     """404 for a path that nothing serves."""
-    return status.ApiError(
-        404, "NotFound", "the server could not find the requested resource", {}
-    )
+    return status.ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def no_such_method() -> status.ApiError:
@@ -130,9 +128,7 @@ def to_request(table: ResourceTable, http: HttpRequest) -> Request:
         request.raw = http.body
         kind = request.content_type.partition(";")[0].strip()
         if kind not in PATCH_TYPES:
-            raise status.ApiError(
-                415, "UnsupportedMediaType", "415: Unsupported Media Type", {}
-            )
+            raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     elif verb in ("create", "update") and target.subresource not in _CONNECT:
         sub = info.subresources.get(target.subresource)
         read_body(request, http.body, sub.kind if sub is not None else info.kind)
@@ -155,9 +151,7 @@ def _verb(method: str, target: Target, query: Tree) -> str:
     return verb
 
 
-def _check_method(
-    info: ResourceInfo, target: Target, request: Request
-) -> None:
+def _check_method(info: ResourceInfo, target: Target, request: Request) -> None:
     """405 where the path exists but not with this method."""
     verb = request.verb
     if target.subresource:
@@ -205,8 +199,7 @@ _META_STRUCT = (
 
 def _unrecognized(kind: str, problem: str, raw: bytes) -> status.ApiError:
     return status.bad_request(
-        f"the object provided is unrecognized (must be of type {kind}): {problem} "
-        f"({_summary(raw)})"
+        f"the object provided is unrecognized (must be of type {kind}): {problem} ({_summary(raw)})"
     )
 
 
@@ -272,9 +265,7 @@ def _read_delete_options(request: Request, raw: bytes) -> None:
         else:
             raise status.unsupported_media_type(MEDIA_TYPES)
     except go_json.TextError as error:
-        raise status.bad_request(
-            f"couldn't get version/kind; json parse error: {error}"
-        ) from None
+        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     if body is None:
         body = {}
     if not isinstance(body, dict):

@@ -120,9 +120,7 @@ def _unsupported(info: ResourceInfo, name: str) -> str:
         return f'field label "{name}" not supported for Job'
     if (info.group, info.resource) in _SUPPORTED or info.custom is not None:
         return f"field label not supported: {name}"
-    return (
-        f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
-    )
+    return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 class _Matcher:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from controlplane.api.object import Object
+from controlplane.api.request import Request, Response
 from controlplane.apiserver import conversion, openapi, status, subresources
 from controlplane.apiserver.admission.chain import Admission
 from controlplane.apiserver.bootstrap import bootstrap
@@ -28,7 +29,6 @@ from controlplane.apiserver.nonresource import Answer
 from controlplane.apiserver.options import check_write_options, delete_options, parse_flag
 from controlplane.apiserver.patching.apply_patch import patched
 from controlplane.apiserver.registry import Registry
-from controlplane.apiserver.request import Request, Response
 from controlplane.apiserver.resources import ResourceInfo, builtin_resources
 from controlplane.apiserver.routing import HttpRequest
 from controlplane.apiserver.selectable import interest_of

@@ -74,9 +74,7 @@ def _details(info: ResourceInfo, name: str, kind: str = "") -> Tree:
 
 def not_found(info: ResourceInfo, name: str) -> ApiError:
     """404: there is no such object."""
-    return ApiError(
-        404, "NotFound", f'{info.qualified} "{name}" not found', _details(info, name)
-    )
+    return ApiError(404, "NotFound", f'{info.qualified} "{name}" not found', _details(info, name))
 
 
 def already_exists(info: ResourceInfo, name: str) -> ApiError:
@@ -213,9 +211,7 @@ def method_not_supported(info: ResourceInfo, verb: str) -> ApiError:
 def not_acceptable(media_types: Iterable[str]) -> ApiError:
     """406: the client accepts nothing the server can produce."""
     listed = ", ".join(media_types)
-    return ApiError(
-        406, "NotAcceptable", f"only the following media types are accepted: {listed}"
-    )
+    return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {listed}")
 
 
 def unsupported_media_type(media_types: Iterable[str]) -> ApiError:
@@ -231,9 +227,7 @@ def unsupported_media_type(media_types: Iterable[str]) -> ApiError:
 
 def too_large(limit: int = 3145728) -> ApiError:
     """413: the body is too long."""
-    return ApiError(
-        413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}"
-    )
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
 def success(details: Tree | None = None) -> Tree:

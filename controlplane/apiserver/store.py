@@ -214,9 +214,7 @@ class Store:
         copy.compacted = self.compacted
         copy._events = self._events
         copy._leases = list(self._leases)
-        copy._keyspaces = {
-            prefix: space.fork(copy) for prefix, space in self._keyspaces.items()
-        }
+        copy._keyspaces = {prefix: space.fork(copy) for prefix, space in self._keyspaces.items()}
         return copy
 
     def prefixes(self) -> list[str]:
@@ -263,9 +261,7 @@ class Store:
 
     def expire_at(self, space: Keyspace, key: str, revision: int, deadline: int) -> None:
         """Attach the key, as written at `revision`, to a lease that ends at `deadline` (ns)."""
-        heapq.heappush(
-            self._leases, (deadline, len(self._leases), space.prefix, key, revision)
-        )
+        heapq.heappush(self._leases, (deadline, len(self._leases), space.prefix, key, revision))
 
     def next_expiry(self) -> int | None:
         """When the next lease ends (ns), or None."""

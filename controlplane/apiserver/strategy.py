@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define
 
+from controlplane.api.request import Request
 from controlplane.apiserver import names
 from controlplane.apiserver.field_errors import FieldError
-from controlplane.apiserver.request import Request
 from controlplane.apiserver.resources import ResourceInfo
 
 if TYPE_CHECKING:
@@ -148,9 +148,7 @@ class Strategy:
         """The same for an update of another subresource."""
         return new
 
-    def validate_sub_update(
-        self, ctx: Context, new: Tree, old: Tree, sub: str
-    ) -> list[FieldError]:
+    def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
         """What is wrong with an update of another subresource, metadata apart."""
         return []
 

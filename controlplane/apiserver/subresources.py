@@ -10,13 +10,13 @@ from typing import Any
 
 from controlplane.api import labels as label_rules
 from controlplane.api.object import Object
+from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.apiserver import pod_subresources, status
 from controlplane.apiserver.codec import DecodeError, decode
 from controlplane.apiserver.field_errors import invalid
 from controlplane.apiserver.managed.applying import track
 from controlplane.apiserver.options import check_write_options
-from controlplane.apiserver.request import Response
 from controlplane.apiserver.strategy import Context, with_status
 from controlplane.apiserver.validation.workloads import selector_of
 

@@ -179,7 +179,7 @@ def service_warnings(tree: Tree) -> list[str]:
         for key in ("loadBalancerIP", "externalIPs", "sessionAffinity"):
             value = spec.get(key)
             if value and value != "None":
-                found.append(f"spec.{key} is ignored when spec.clusterIP is \"None\"")
+                found.append(f'spec.{key} is ignored when spec.clusterIP is "None"')
     if spec.get("type") != "ExternalName" and spec.get("externalName"):
         found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
     if spec.get("externalIPs"):

@@ -70,8 +70,12 @@ def test_objects_are_defaulted_and_pruned(world):
 
 
 def test_wrong_values_are_refused_with_their_place(world):
-    assert made(world, "a", size=0).tree["message"].endswith(
-        "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"
+    assert (
+        made(world, "a", size=0)
+        .tree["message"]
+        .endswith(
+            "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"
+        )
     )
     causes = made(world, "a", mode="C").tree["details"]["causes"]
     assert [cause["reason"] for cause in causes] == ["FieldValueNotSupported", "FieldValueInvalid"]

@@ -1,7 +1,7 @@
 import json
 
+from controlplane.api.request import ADMIN
 from controlplane.apiserver.frontend import HttpAnswer, WatchAnswer, answer
-from controlplane.apiserver.request import ADMIN
 from controlplane.apiserver.routing import HttpRequest, parse_path
 from tests.apiserver.world import World, pod
 

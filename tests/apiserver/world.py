@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from controlplane.apiserver.request import Request
+from controlplane.api.request import Request
 from controlplane.apiserver.server import ApiServer
 
 SECOND = 10**9

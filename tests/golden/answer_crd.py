@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from controlplane.apiserver.request import Request
+from controlplane.api.request import Request
 from controlplane.apiserver.server import ApiServer
 from tests.golden.answer_crud import Replay, compare
 

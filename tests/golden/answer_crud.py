@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from controlplane.api.request import User
 from controlplane.api.times import format_micro_time, format_time
 from controlplane.apiserver.frontend import HttpAnswer, WatchAnswer
 from controlplane.apiserver.frontend import answer as serve
-from controlplane.apiserver.request import User
 from controlplane.apiserver.routing import HttpRequest
 from controlplane.apiserver.server import ApiServer
 from controlplane.apiserver.store import Store

@@ -130,7 +130,9 @@ def service_account(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     name = meta.get("name", "")
     if _MIRROR in meta.get("annotations", ()):
         if spec.get("serviceAccountName"):
-            raise status.forbidden(ctx.info, name, "a mirror pod may not reference service accounts")
+            raise status.forbidden(
+                ctx.info, name, "a mirror pod may not reference service accounts"
+            )
         return tree
     account = spec.get("serviceAccountName") or "default"
     found = ctx.server.registry_of("", "serviceaccounts").find(ctx.request.namespace, account)

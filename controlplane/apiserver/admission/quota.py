@@ -115,7 +115,9 @@ def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
                 problems += _constraints(limit, _amounts(resources.get("requests")),
                                          _amounts(resources.get("limits")))  # fmt: skip
         for limit in _limits_of(ctx, "Pod"):
-            problems += _constraints(limit, _pod_total(spec, "requests"), _pod_total(spec, "limits"))
+            problems += _constraints(
+                limit, _pod_total(spec, "requests"), _pod_total(spec, "limits")
+            )
     if problems:
         unique = list(dict.fromkeys(problems))
         text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
@@ -409,6 +411,7 @@ def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[O
     over = [key for key, amount in new.items()
             if amount.cmp(hard[key]) > 0 and asked[key].sign() > 0]  # fmt: skip
     if over:
+
         def listed(amounts: Amounts) -> str:
             return _listed({key: amounts[key] for key in over})
 

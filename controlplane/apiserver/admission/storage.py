@@ -93,7 +93,9 @@ def resize_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
         return
     name = tree["metadata"]["name"]
     if old.get("status", {}).get("phase") != "Bound":
-        raise status.forbidden(ctx.info, name, "Only bound persistent volume claims can be expanded")
+        raise status.forbidden(
+            ctx.info, name, "Only bound persistent volume claims can be expanded"
+        )
     if not _may_grow(ctx, tree, old):
         raise status.forbidden(
             ctx.info, name,

@@ -94,7 +94,9 @@ def _field_of(name: str, schema: Tree) -> Field:
         )  # fmt: skip
     map_type = schema.get("x-kubernetes-map-type", "")
     if kind == "object" and schema.get("properties"):
-        return _CustomField(name, Kind.STRUCT, "", map_type=map_type, inner=_struct_of(name, schema))
+        return _CustomField(
+            name, Kind.STRUCT, "", map_type=map_type, inner=_struct_of(name, schema)
+        )
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         element = _field_of("", schema["additionalProperties"])
         return Field(name, Kind.MAP, "", element=element, map_type=map_type)
@@ -190,9 +192,7 @@ class CustomStrategy(Strategy):
         """The same: the whole object is looked at."""
         return _custom(ctx).problems(ctx, new, old)
 
-    def validate_sub_update(
-        self, ctx: Context, new: Tree, old: Tree, sub: str
-    ) -> list[FieldError]:
+    def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
         """The same: a scale changes the spec."""
         return _custom(ctx).problems(ctx, new, old)
 
@@ -317,7 +317,7 @@ class CustomResource:
         replicas = value_at(tree, self.scale["specReplicasPath"])
         if replicas is None:
             raise status.internal_error(
-                f"the spec replicas field \"{self.scale['specReplicasPath']}\" does not exist"
+                f'the spec replicas field "{self.scale["specReplicasPath"]}" does not exist'
             )
         state: Tree = {"replicas": value_at(tree, self.scale["statusReplicasPath"]) or 0}
         selector = value_at(tree, self.scale.get("labelSelectorPath", ""))

@@ -102,7 +102,9 @@ class DefinitionStrategy(Strategy):
         if FINALIZER not in finalizers:
             finalizers = [*finalizers, FINALIZER]
         marked = {**meta, "deletionTimestamp": format_time(ctx.now), "finalizers": finalizers}
-        text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        text = (
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        )
         new = condition("Terminating", "True", "InstanceDeletionPending", text, ctx.now)
         state = with_condition(tree.get("status") or {}, new)
         return {**tree, "metadata": marked, "status": state}
@@ -115,7 +117,9 @@ class DefinitionStrategy(Strategy):
         wanted = f"{given.get('plural', '')}.{spec.get('group', '')}"
         name = tree["metadata"].get("name", "")
         if name != wanted:
-            errors.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+            errors.append(
+                invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+            )
         errors += _spec_errors(spec)
         errors += _stored_errors(tree.get("status") or {}, spec.get("versions") or [])
         errors += _approval_errors(tree)
@@ -195,7 +199,9 @@ def _version_errors(versions: list[Tree]) -> list[FieldError]:
         if not version.get("schema", {}).get("openAPIV3Schema"):
             errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
     if len({version.get("name") for version in versions}) != len(versions):
-        errors.append(invalid("spec.versions", _dumped(versions), "must contain unique version names"))
+        errors.append(
+            invalid("spec.versions", _dumped(versions), "must contain unique version names")
+        )
     if sum(1 for version in versions if version.get("storage")) != 1:
         text = "must have exactly one version marked as storage version"
         errors.append(invalid("spec.versions", _dumped(versions), text))
@@ -264,7 +270,10 @@ def _stored_errors(state: Tree, versions: list[Tree]) -> list[FieldError]:
 
 def _approval_errors(tree: Tree) -> list[FieldError]:
     group = tree["spec"].get("group", "")
-    protected = group.endswith((".k8s.io", ".kubernetes.io")) or group in ("k8s.io", "kubernetes.io")
+    protected = group.endswith((".k8s.io", ".kubernetes.io")) or group in (
+        "k8s.io",
+        "kubernetes.io",
+    )
     if not protected:
         return []
     value = tree["metadata"].get("annotations", {}).get(_APPROVAL, "")
@@ -374,8 +383,10 @@ def _part_errors(schema: Tree, path: str) -> list[FieldError]:
         here = f"{path}.properties[{name}]"
         errors += _type_errors(inner, here, "must not be empty for specified object fields")
         errors += _part_errors(inner, here)
-    for key, text in (("items", "must not be empty for specified array items"),
-                      ("additionalProperties", "must not be empty for specified object fields")):
+    for key, text in (
+        ("items", "must not be empty for specified array items"),
+        ("additionalProperties", "must not be empty for specified object fields"),
+    ):
         more = schema.get(key)
         if isinstance(more, dict):
             errors += _type_errors(more, f"{path}.{key}", text)

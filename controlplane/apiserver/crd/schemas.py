@@ -268,7 +268,9 @@ def _check_combined(value: Any, schema: Tree, path: str, errors: list[FieldError
                 for result in results:
                     errors.extend(result)
         elif key == "anyOf" and not good:
-            errors.append(invalid(NOWHERE, "", f"{quoted} must validate at least one schema (anyOf)"))
+            errors.append(
+                invalid(NOWHERE, "", f"{quoted} must validate at least one schema (anyOf)")
+            )
             errors.extend(results[0])
         elif key == "oneOf" and good != 1:
             found = f"Found {good} valid alternatives" if good else "Found none valid"
@@ -288,7 +290,9 @@ def _check_string(
     if most is not None and len(value) > most:
         errors.append(too_long(path, most))
     elif least is not None and len(value) < least:
-        errors.append(invalid(path, value, f"{shown} in body should be at least {least} chars long"))
+        errors.append(
+            invalid(path, value, f"{shown} in body should be at least {least} chars long")
+        )
     elif pattern:
         compiled = _pattern(pattern)
         if compiled is not None and not compiled.search(value):
@@ -330,7 +334,9 @@ def _check_list(
 ) -> None:
     most, least = schema.get("maxItems"), schema.get("minItems")
     if least is not None and len(value) < least:
-        errors.append(invalid(path, len(value), f"{shown} in body should have at least {least} items"))
+        errors.append(
+            invalid(path, len(value), f"{shown} in body should have at least {least} items")
+        )
     if most is not None and len(value) > most:
         errors.append(too_many(path, len(value), most))
     if schema.get("uniqueItems") and any(item in value[:i] for i, item in enumerate(value)):

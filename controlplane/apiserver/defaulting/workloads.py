@@ -140,6 +140,7 @@ def default_job_spec(spec: Tree) -> Tree:
     defaults["podReplacementPolicy"] = "Failed" if failure else "TerminatingOrFailed"
     spec = filled(spec, defaults)
     if failure:
+
         def pattern(entry: Tree) -> Tree:
             return entry if entry.get("status") else {**entry, "status": "True"}
 

@@ -15,6 +15,12 @@ from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
 from controlplane.apiserver import status
 from controlplane.apiserver.frontend import HttpAnswer, answer
+from controlplane.apiserver.http.authorization import (
+    attributes_of,
+    authorize,
+    impersonated,
+    reviewed,
+)
 from controlplane.apiserver.http.bodies import watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
 from controlplane.apiserver.routing import parse_path
@@ -33,6 +39,7 @@ BOOKMARK_NS = 60 * SECOND
 """How often a watch that asked for bookmarks gets one. Upstream: storage/cacher, bookmarkFrequency."""
 LAST_BOOKMARK_NS = 2 * SECOND
 """The last one comes so long before the time limit."""
+CREATED = 201
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -58,8 +65,15 @@ class HttpFront:
             return None
         http = to_request(value)
         now = self._epoch + self._ctx.now
+        answered: HttpAnswer | WatchAnswer
         try:
+            http.user = impersonated(self._core, http)
+            authorize(self._core, http.user, attributes_of(http))
             answered = answer(self._core, http, now)
+            if isinstance(answered, HttpAnswer) and answered.code == CREATED:
+                answered.tree = reviewed(self._core, http, answered.tree)
+        except status.ApiError as error:
+            answered = HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)
         except Exception as error:
             answered = self._panic(http, error)
         if isinstance(answered, HttpAnswer):

@@ -8,6 +8,7 @@ Upstream: the limits and texts are those of Go's net/http server and of apiserve
 from __future__ import annotations
 
 from collections import deque
+from http import HTTPStatus
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, unquote_to_bytes
@@ -18,6 +19,7 @@ from attrs import frozen
 
 from controlplane.apiserver.frontend import HttpAnswer
 from controlplane.apiserver.http import bodies, control
+from controlplane.apiserver.http.access import ANONYMOUS
 from controlplane.apiserver.http.message import END, StreamStart
 from controlplane.apiserver.routing import BODY_LIMIT
 from controlplane.apiserver.status import ApiError, internal_error, timeout, too_large
@@ -201,6 +203,9 @@ class Connection:
         headers = [
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers
         ]
+        size = sum(len(name) + len(value) for name, value in event.headers)
+        if size + len(event.target) > self._limits.header_bytes:
+            raise Refused(431, "Request Header Fields Too Large")
         target = event.target.decode("latin-1")
         if target.startswith(("http://", "https://")):
             target = "/" + target.split("/", 3)[3] if target.count("/") > 2 else "/"
@@ -235,8 +240,10 @@ class Connection:
     async def _respond(self, asked: Asked, body: bytes) -> None:
         listener = self._listener
         try:
-            user = listener.access.user(asked.method, asked.path, asked.header("authorization"))
+            user = listener.access.user(asked.header("authorization"))
             if asked.path == control.PATH and listener.pace is not None:
+                if user == ANONYMOUS:
+                    raise ApiError(403, "Forbidden", "time is for whoever has the token")
                 tree = await control.control(listener.pace, asked.method, body)
                 await self._answer(asked, HttpAnswer(200, {"Content-Type": JSON}, tree))
                 return
@@ -293,7 +300,7 @@ class Connection:
     ) -> None:
         """Small answers leave in one write."""
         http = self._http
-        data = _bytes(http.send(h11.Response(status_code=code, headers=headers)))
+        data = _bytes(http.send(_response(code, headers)))
         for chunk in chunks:
             data += _bytes(http.send(h11.Data(data=chunk)))
             if len(data) >= bodies.PIECE:
@@ -314,7 +321,7 @@ class Connection:
         headers = [*self._headers(asked), ("Content-Type", start.content_type)]
         ended = False
         try:
-            await self._send(self._http.send(h11.Response(status_code=200, headers=headers)))
+            await self._send(self._http.send(_response(200, headers)))
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._until_hang_up, nursery.cancel_scope)
                 ended = await self._pump(sink)
@@ -393,6 +400,13 @@ def _unquoted(raw: str) -> str:
             if len(digits) != 2 or not all(digit in "0123456789abcdefABCDEF" for digit in digits):
                 raise Refused(400, "Bad Request")
     return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8", "replace")
+
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+def _response(code: int, headers: list[tuple[str, str]]) -> h11.Response:
+    return h11.Response(status_code=code, headers=headers, reason=_PHRASES.get(code, ""))
 
 
 def _header_value(text: str) -> str:

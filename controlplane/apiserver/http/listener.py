@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from actors.inlet import Inlet
     from actors.pace import Pacer
+    from controlplane.api.request import User
     from controlplane.apiserver.http.access import Access
-    from controlplane.apiserver.request import User
 
 __all__ = ["Listener"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from controlplane.apiserver.request import User
+from controlplane.api.request import User
 from controlplane.apiserver.routing import HttpRequest
 
 if TYPE_CHECKING:
@@ -48,11 +48,15 @@ def packed(
     body: bytes,
     user: User,
 ) -> dict[str, Any]:
-    """A request as it enters the world. Repeated headers are joined, as upstream's header map does."""
+    """A request as it enters the world. The first of repeated headers counts, as in Go; groups add up."""
     kept: dict[str, str] = {}
     for name, value in headers:
-        if name in KEPT_HEADERS:
-            kept[name] = f"{kept[name]}, {value}" if name in kept else value
+        if name not in KEPT_HEADERS:
+            continue
+        if name not in kept:
+            kept[name] = value
+        elif name == "impersonate-group":
+            kept[name] = f"{kept[name]}, {value}"
     return {
         "n": number,
         "m": method,

@@ -200,9 +200,7 @@ def _check(value: Any, known: Field, path: str, out: list[str]) -> None:
             )  # fmt: skip
             out.append(f"{path}: expected numeric (int or float), got {name}")
     elif kind == Kind.BOOL and not isinstance(value, bool):
-        out.append(
-            f"{path}: expected boolean, got &value.valueUnstructured{{Value:{_go(value)}}}"
-        )
+        out.append(f"{path}: expected boolean, got &value.valueUnstructured{{Value:{_go(value)}}}")
 
 
 def _check_items(value: list[Any], known: Field, path: str, out: list[str]) -> None:

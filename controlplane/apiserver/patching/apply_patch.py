@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.request import Request
 from controlplane.apiserver import go_json, status
 from controlplane.apiserver.codec import PairsDict, json_type
 from controlplane.apiserver.conversion import LEGACY
@@ -17,7 +18,6 @@ from controlplane.apiserver.patching.json_patch import (
 )
 from controlplane.apiserver.patching.merge import merge_patch
 from controlplane.apiserver.patching.strategic import PatchError, strategic_patch
-from controlplane.apiserver.request import Request
 from controlplane.apiserver.schema import Field, Kind, StructType, struct_type
 from controlplane.apiserver.strategy import Context
 

@@ -243,9 +243,7 @@ def _merge_list(
     return _ordered(merged, plain, remaining, merge_key)
 
 
-def _ordered(
-    merged: list[Any], order: list[Any], server: list[Any], merge_key: str
-) -> list[Any]:
+def _ordered(merged: list[Any], order: list[Any], server: list[Any], merge_key: str) -> list[Any]:
     """Items named in `order` in that order; the others keep their place relative to them."""
     identity = _identity(merge_key)
     named = [identity(item) for item in order]

@@ -167,9 +167,7 @@ class PodStrategy(Strategy):
             changed["generation"] = meta.get("generation", 0) + 1
         return new
 
-    def validate_sub_update(
-        self, ctx: Context, new: Tree, old: Tree, sub: str
-    ) -> list[FieldError]:
+    def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
         """What is wrong with an update of a subresource."""
         from controlplane.apiserver.validation import pod_updates
 

@@ -171,9 +171,7 @@ def _wants_node_ports(spec: Tree) -> bool:
 
 
 def _wants_health_port(spec: Tree) -> bool:
-    return (
-        spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
-    )
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def _dropped(spec: Tree, was: Tree | None) -> Tree:
@@ -407,4 +405,3 @@ def _next_port(used: dict[int, None], also: set[int]) -> int:
         if number not in used and number not in also:
             return number
     raise status.internal_error("failed to allocate a nodePort: range is full")
-

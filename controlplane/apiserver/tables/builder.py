@@ -52,9 +52,7 @@ def plain_metadata(meta: Tree) -> Tree:
     return {key: value for key, value in meta.items() if key != "annotations"}
 
 
-def table_of(
-    info: ResourceInfo, items: list[Object], now: int, include: str, version: str
-) -> Tree:
+def table_of(info: ResourceInfo, items: list[Object], now: int, include: str, version: str) -> Tree:
     """The Table of the objects; `include` is None, Metadata (the default) or Object."""
     if info.custom is not None:
         columns, cells = info.custom.table(now)

@@ -110,9 +110,7 @@ def _summary(meta: Tree, spec: Tree, state: Tree) -> tuple[str, int, int, int, i
     return reason, ready, total, restarts, last
 
 
-def _regular(
-    state: Tree, reason: str, conditions: list[Tree]
-) -> tuple[str, int, int, int | None]:
+def _regular(state: Tree, reason: str, conditions: list[Tree]) -> tuple[str, int, int, int | None]:
     ready = restarts = 0
     last: int | None = None
     running = False

@@ -509,5 +509,3 @@ def _class_name(tree: Tree) -> str:
             "storageclass.beta.kubernetes.io/is-default-class")  # fmt: skip
     suffix = " (default)" if any(marks.get(key) == "true" for key in keys) else ""
     return _name(tree) + suffix
-
-

@@ -81,7 +81,7 @@ def _metric(metric: Tree, path: str) -> list[FieldError]:
     if not kind:
         errors.append(required(f"{path}.type", "must specify a metric source type"))
     elif kind not in _SOURCES:
-        errors.append(not_supported(f"{path}.type", kind, _SOURCES))
+        errors += [not_supported(f"{path}.type", kind, _SOURCES)] * 2  # upstream says it twice
     present = [key for key in _SOURCES.values() if metric.get(key) is not None]
     for key in present:
         errors += _source(key, metric[key], f"{path}.{key}")

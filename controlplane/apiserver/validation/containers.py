@@ -138,7 +138,9 @@ def validate_ephemeral_containers(
             errors.append(not_found(f"{place}.targetContainerName", target))
         for key in _NOT_EPHEMERAL:
             if container.get(key):
-                errors.append(forbidden(f"{place}.{key}", "cannot be set for an Ephemeral Container"))
+                errors.append(
+                    forbidden(f"{place}.{key}", "cannot be set for an Ephemeral Container")
+                )
         if container.get("resources"):
             errors.append(forbidden(f"{place}.resources",
                                     "cannot be set for an Ephemeral Container"))  # fmt: skip

@@ -230,7 +230,9 @@ def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
                                 "node updates may not change providerID except from \"\" to valid"
                                 ))  # fmt: skip
     if spec.get("taints") is not was.get("taints"):
-        errors += _taints(spec.get("taints") or [], "metadata.taints")
+        errors += (
+            _taints(spec.get("taints") or [], "metadata.taints") * 2
+        )  # in both upstream checks
     kept = {k: v for k, v in spec.items() if k not in _NODE_MUTABLE}
     before = {k: v for k, v in was.items() if k not in _NODE_MUTABLE}
     if kept != before:

@@ -33,11 +33,14 @@ _DOMAIN_PATH = re.compile(
 
 def validate_job(tree: Tree) -> list[FieldError]:
     """A job."""
+    spec = tree.get("spec") or {}
+    return _generated(tree, spec) + _whole_spec(spec)
+
+
+def _whole_spec(spec: Tree) -> list[FieldError]:
     from controlplane.apiserver.validation.workloads import selector_of, template_mismatch
 
-    spec = tree.get("spec") or {}
-    errors = _generated(tree, spec)
-    errors += _job_spec(spec, "spec")
+    errors = _job_spec(spec, "spec")
     selector = spec.get("selector")
     if selector is None:
         errors.append(required("spec.selector"))
@@ -201,7 +204,9 @@ def _failure_rule(spec: Tree, rule: Tree, containers: list[str], path: str) -> l
             "specifying both OnExitCodes and OnPodConditions is not supported"
         )))  # fmt: skip
     if codes is None and not conditions:
-        errors.append(redacted(path, "specifying one of OnExitCodes and OnPodConditions is required"))
+        errors.append(
+            redacted(path, "specifying one of OnExitCodes and OnPodConditions is required")
+        )
     return errors
 
 
@@ -270,7 +275,7 @@ def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
     if new.get("spec") is old.get("spec"):
         return []
     spec, was = new.get("spec") or {}, old.get("spec") or {}
-    errors = validate_job(new)
+    errors = validate_job(new) + _whole_spec(spec)  # upstream looks at the spec twice
     if spec.get("completions") != was.get("completions") and not (
         spec.get("completionMode") == "Indexed"
         and spec.get("completions") == spec.get("parallelism")
@@ -378,7 +383,9 @@ def validate_cron_job(tree: Tree, *, update: bool = False) -> list[FieldError]:
     zone = spec.get("timeZone")
     if zone is not None:
         if not zone:
-            errors.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
+            errors.append(
+                invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string")
+            )
         elif zone == "Local":
             errors.append(invalid("spec.timeZone", zone, "timeZone must be an explicit time zone as "
                                                          "defined in https://www.iana.org/time-zones"

@@ -224,7 +224,9 @@ def _transitions(
     if policy == "Always":
         return []
     restartable = {
-        c.get("name") for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"
+        c.get("name")
+        for c in spec.get("initContainers") or ()
+        if c.get("restartPolicy") == "Always"
     }
     current = {status.get("name"): status for status in new}
     errors: list[FieldError] = []
@@ -309,7 +311,9 @@ def _fixed(container: Tree, earlier: Tree) -> Tree:
     resources, old = container.get("resources") or {}, earlier.get("resources") or {}
     out: Tree = {key: value for key, value in resources.items() if key == "claims"}
     for key in ("limits", "requests"):
-        amounts = {n: v for n, v in (resources.get(key) or {}).items() if n not in ("cpu", "memory")}
+        amounts = {
+            n: v for n, v in (resources.get(key) or {}).items() if n not in ("cpu", "memory")
+        }
         amounts |= {n: v for n, v in (old.get(key) or {}).items() if n in ("cpu", "memory")}
         if amounts:
             out[key] = amounts

@@ -216,9 +216,7 @@ def _names(spec: Tree, path: str) -> list[FieldError]:
             ]
     if spec.get("priorityClassName"):
         name = spec["priorityClassName"]
-        errors += [
-            invalid(f"{path}.priorityClassName", name, p) for p in names.dns_subdomain(name)
-        ]
+        errors += [invalid(f"{path}.priorityClassName", name, p) for p in names.dns_subdomain(name)]
     if "runtimeClassName" in spec:
         name = spec["runtimeClassName"]
         errors += [invalid(f"{path}.runtimeClassName", name, p) for p in names.dns_subdomain(name)]

@@ -351,9 +351,7 @@ def _backend(backend: Tree, path: str) -> list[FieldError]:
     if not name:
         errors.append(required(f"{path}.service.name"))
     else:
-        errors += [
-            invalid(f"{path}.service.name", name, p) for p in names.dns_1035_label(name)
-        ]
+        errors += [invalid(f"{path}.service.name", name, p) for p in names.dns_1035_label(name)]
     port = service.get("port") or {}
     named, number = port.get("name", ""), port.get("number", 0)
     if named and number:

@@ -20,9 +20,7 @@ Tree = dict[str, Any]
 
 _ID_RANGE = "must be between 0 and 2147483647, inclusive"
 _MAX_ID = 2**31 - 1
-_SYSCTL_FORM = re.compile(
-    r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-)
+_SYSCTL_FORM = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
 _SYSCTL_TEXT = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 
@@ -135,7 +133,9 @@ def _windows(options: Tree | None, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     user = options.get("runAsUserName")
     if user is not None and not user:
-        errors.append(invalid(f"{path}.runAsUserName", user, "runAsUserName cannot be an empty string"))
+        errors.append(
+            invalid(f"{path}.runAsUserName", user, "runAsUserName cannot be an empty string")
+        )
     spec = options.get("gmsaCredentialSpec")
     if spec is not None and not spec:
         errors.append(invalid(f"{path}.gmsaCredentialSpec", spec,
@@ -165,9 +165,7 @@ def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldErr
                               "ShareProcessNamespace and HostPID cannot both be enabled"
                               ))  # fmt: skip
     errors += _sysctls(context.get("sysctls") or [], f"{place}.sysctls", spec)
-    for key, choices in (
-        ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
-    ):
+    for key, choices in (("fsGroupChangePolicy", ("Always", "OnRootMismatch")),):
         if key in context and context[key] not in choices:
             errors.append(not_supported(f"{place}.{key}", context[key], choices))
     errors += _seccomp(context.get("seccompProfile"), f"{place}.seccompProfile")

@@ -155,9 +155,7 @@ def _pod_term(term: Tree, path: str) -> list[FieldError]:
     errors = validate_label_selector(selector, f"{path}.labelSelector")
     errors += validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces") or ():
-        errors += [
-            invalid(f"{path}.namespace", name, problem) for problem in names.dns_label(name)
-        ]
+        errors += [invalid(f"{path}.namespace", name, problem) for problem in names.dns_label(name)]
     errors += _term_keys(term, path)
     key = term.get("topologyKey", "")
     if not key:

@@ -289,7 +289,9 @@ def _external_traffic(spec: Tree) -> list[FieldError]:
         if not port:
             errors.append(required("spec.healthCheckNodePort"))
         else:
-            errors += [invalid("spec.healthCheckNodePort", port, p) for p in names.port_number(port)]
+            errors += [
+                invalid("spec.healthCheckNodePort", port, p) for p in names.port_number(port)
+            ]
     elif port:
         errors.append(invalid("spec.healthCheckNodePort", port, (
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"

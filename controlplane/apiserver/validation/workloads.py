@@ -169,7 +169,9 @@ def validate_deployment_update(new: Tree, old: Tree) -> list[FieldError]:
 _LESS = "cannot be greater than {}"
 
 
-def _counts(status: Tree, limits: list[tuple[str, str]], prefix: str = "status") -> list[FieldError]:
+def _counts(
+    status: Tree, limits: list[tuple[str, str]], prefix: str = "status"
+) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, bound in limits:
         value, limit = status.get(key, 0), status.get(bound, 0)
@@ -303,9 +305,7 @@ def validate_stateful_set(tree: Tree) -> list[FieldError]:
         if not selector.empty():
             errors += template_mismatch(selector, template, "spec.template")
         errors += _set_template(template, "spec.template")
-    return errors + _always_running(
-        template.get("spec") or {}, "spec.template.spec", "StatefulSet"
-    )
+    return errors + _always_running(template.get("spec") or {}, "spec.template.spec", "StatefulSet")
 
 
 def _set_template(template: Tree, path: str) -> list[FieldError]:
@@ -315,9 +315,7 @@ def _set_template(template: Tree, path: str) -> list[FieldError]:
     annotations = meta.get("annotations") or {}
     if annotations:
         errors += validate_annotations(annotations, f"{path}.annotations")
-        errors += pod_annotations(
-            annotations, template.get("spec") or {}, f"{path}.annotations"
-        )
+        errors += pod_annotations(annotations, template.get("spec") or {}, f"{path}.annotations")
     return errors + validate_template(template, path)
 
 

@@ -75,10 +75,11 @@ def chunks(body: bytes) -> Iterator[bytes]:
 
 def request(method: str, path: str, body: Any = None, **headers: str) -> bytes:
     data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-    given = {"Host": "test", "Content-Type": "application/json", **headers}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    given = {"Host": "test", "Content-Type": "application/json", **named}
     if data or method in {"POST", "PUT", "PATCH"}:
         given.setdefault("Content-Length", str(len(data)))
-    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in given.items())
+    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + data
 
 
@@ -101,6 +102,9 @@ class Lines:
             self._raw += await self._stream.receive_some(65536)
         self.head, _, self._raw = self._raw.partition(b"\r\n\r\n")
         return self
+
+    async def half_close(self) -> None:
+        await self._stream.send_eof()
 
     async def next(self) -> Any:
         """The next event; None at the clean end of the stream."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import msgpack
 import pytest
 import trio
 from attrs import evolve
@@ -13,6 +14,7 @@ from controlplane.apiserver.http.connection import Limits
 from tests.apiserver.http.session import (
     CONFIGMAPS,
     Answer,
+    Lines,
     config,
     request,
     served,
@@ -269,8 +271,6 @@ async def test_a_watch_as_table_is_rendered():
         async with stream:
             accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
             await stream.send_all(request("GET", f"{CONFIGMAPS}?watch=1", Accept=accept))
-            from tests.apiserver.http.session import Lines
-
             lines = await Lines(stream).start()
             event = await lines.next()
             assert event["object"]["kind"] == "Table"
@@ -278,19 +278,23 @@ async def test_a_watch_as_table_is_rendered():
 
 
 async def test_whoever_hangs_up_a_watch_is_forgotten():
-    async with served() as session:
-        cluster = session.serving.cluster
+    async with served(keep=True) as session:
+        inlet = session.serving.cluster.world.inlet()
         async with watching(session, f"{CONFIGMAPS}?watch=true"):
             pass
         async with watching(session, f"{CONFIGMAPS}?watch=true") as lines:
-            await lines._stream.send_eof()
+            await lines.half_close()
             with pytest.raises(AssertionError, match="broke off"):
                 await lines.next()
         await session.ask("POST", CONFIGMAPS, config("a"))
-        inputs = cluster.world.inlet()
-        assert inputs.admitted == []  # nothing is kept without a log
-        result = await session.ask("GET", CONFIGMAPS)
-        assert len(result.tree["items"]) == 1
+        entered = [msgpack.unpackb(entry.payload) for entry in inlet.admitted]
+        assert [entry["gone"] for entry in entered if "gone" in entry] == [1, 2]
+
+
+async def test_without_a_log_no_input_is_kept():
+    async with served() as session:
+        await session.ask("POST", CONFIGMAPS, config("a"))
+        assert session.serving.cluster.world.inlet().admitted == []
 
 
 async def test_a_client_that_does_not_read_is_cut_off():

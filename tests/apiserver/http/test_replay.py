@@ -40,8 +40,13 @@ async def use(session) -> None:
     await session.ask("POST", CONFIGMAPS, config("a", x="ü"))
     await session.ask("GET", f"{CONFIGMAPS}/a")
     await session.ask("POST", CONFIGMAPS, b"{broken")
-    await session.ask("PATCH", f"{DEPLOYMENTS}/web", {"spec": {"replicas": 1}},
-                      Content_Type="application/merge-patch+json")  # fmt: skip
+    patched = await session.ask(
+        "PATCH",
+        f"{DEPLOYMENTS}/web",
+        {"spec": {"replicas": 1}},
+        Content_Type="application/merge-patch+json",
+    )
+    assert patched.code == 200
     session.pace.pause()
     await session.ask("DELETE", f"{CONFIGMAPS}/a")
     session.pace.step(25_000_000_000)
@@ -59,7 +64,9 @@ async def test_a_session_replays(tmp_path, speed, strategy):
     first.save(tmp_path)
     assert first.result.verdict == "stopped"
     again = Serving.prepare(
-        Settings((), node_count=2, seed=3, replay=tmp_path / "run.rec", keep_log=True)
+        Settings(
+            (), node_count=2, seed=3, replay=tmp_path / "run.rec", keep_log=True, driver="bare"
+        )
     )
     again.run()
     assert again.result.trace_hash == first.result.trace_hash

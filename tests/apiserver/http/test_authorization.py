@@ -1,0 +1,134 @@
+"""Roles and bindings, as kubectl --as meets them."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.apiserver.http.authorization import Attributes, attributes_of
+from controlplane.apiserver.routing import HttpRequest
+from tests.apiserver.http.session import CONFIGMAPS, PODS, config, served
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+GROUP = "rbac.authorization.k8s.io"
+
+
+def role(kind, name, *rules):
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name},
+            "rules": list(rules)}  # fmt: skip
+
+
+def binding(kind, name, role_kind, role_name, *subjects):
+    return {
+        "apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name},
+        "roleRef": {"apiGroup": GROUP, "kind": role_kind, "name": role_name},
+        "subjects": list(subjects),
+    }  # fmt: skip
+
+
+def user(name):
+    return {"apiGroup": GROUP, "kind": "User", "name": name}
+
+
+READ_PODS = {"apiGroups": [""], "resources": ["pods", "pods/log"], "verbs": ["get", "list"]}
+
+
+async def made(session, path, tree):
+    found = await session.ask("POST", f"{RBAC}/{path}", tree)
+    assert found.code == 201, found.body
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "query", "expected"),
+    [
+        ("GET", PODS, {}, Attributes("list", "", "pods", "", "default")),
+        ("GET", PODS, {"watch": ["1"]}, Attributes("watch", "", "pods", "", "default")),
+        ("GET", "/api/v1/watch/pods", {}, Attributes("watch", "", "pods")),
+        ("GET", f"{PODS}/a", {}, Attributes("get", "", "pods", "", "default", "a")),
+        ("DELETE", PODS, {}, Attributes("deletecollection", "", "pods", "", "default")),
+        ("PUT", f"{PODS}/a/status", {}, Attributes("update", "", "pods", "status", "default", "a")),
+        ("GET", "/api/v1/namespaces/x", {}, Attributes("get", "", "namespaces", "", "x", "x")),
+        ("GET", "/version", {}, Attributes("get", path="/version")),
+        ("POST", "/apis/apps/v1/namespaces/n/deployments", {},
+         Attributes("create", "apps", "deployments", "", "n")),
+    ],
+)  # fmt: skip
+def test_what_a_request_asks_for(method, target, query, expected):
+    assert attributes_of(HttpRequest(method, target, query)) == expected
+
+
+async def test_nobody_may_do_what_no_role_allows():
+    async with served() as session:
+        found = await session.ask("GET", PODS, Impersonate_User="bob")
+        assert found.code == 403
+        assert found.tree["message"] == (
+            'pods is forbidden: User "bob" cannot list resource "pods" in API group "" '
+            'in the namespace "default"'
+        )
+        assert found.tree["details"] == {"kind": "pods"}
+        found = await session.ask("POST", CONFIGMAPS, config("a"), Impersonate_User="bob")
+        assert found.code == 403
+        assert (await session.ask("GET", f"{CONFIGMAPS}/a")).code == 404
+        assert (await session.ask("GET", "/apis", Impersonate_User="bob")).code == 200
+        assert (await session.ask("GET", "/metrics", Impersonate_User="bob")).code == 403
+
+
+async def test_a_role_in_a_namespace():
+    async with served() as session:
+        await made(session, "namespaces/default/roles", role("Role", "reader", READ_PODS))
+        await made(session, "namespaces/default/rolebindings",
+                   binding("RoleBinding", "bob", "Role", "reader", user("bob")))  # fmt: skip
+        assert (await session.ask("GET", PODS, Impersonate_User="bob")).code == 200
+        assert (await session.ask("GET", PODS, Impersonate_User="eve")).code == 403
+        watch = await session.ask("GET", f"{PODS}?watch=1", Impersonate_User="bob")
+        assert watch.code == 403
+        elsewhere = "/api/v1/namespaces/kube-system/pods"
+        assert (await session.ask("GET", elsewhere, Impersonate_User="bob")).code == 403
+        assert (await session.ask("GET", "/api/v1/pods", Impersonate_User="bob")).code == 403
+        await session.ask("DELETE", f"{RBAC}/namespaces/default/rolebindings/bob")
+        assert (await session.ask("GET", PODS, Impersonate_User="bob")).code == 403
+
+
+async def test_a_cluster_role_for_groups_accounts_and_single_names():
+    one = {"apiGroups": ["*"], "resources": ["configmaps"], "verbs": ["*"],
+           "resourceNames": ["mine"]}  # fmt: skip
+    async with served() as session:
+        await made(session, "clusterroles", role("ClusterRole", "pods", READ_PODS))
+        await made(session, "clusterroles", role("ClusterRole", "mine", one))
+        group = {"apiGroup": GROUP, "kind": "Group", "name": "readers"}
+        account = {"kind": "ServiceAccount", "name": "robot", "namespace": "default"}
+        await made(session, "clusterrolebindings",
+                   binding("ClusterRoleBinding", "a", "ClusterRole", "pods", group))  # fmt: skip
+        await made(session, "clusterrolebindings",
+                   binding("ClusterRoleBinding", "b", "ClusterRole", "mine", account))  # fmt: skip
+        reader = {"Impersonate_User": "bob", "Impersonate_Group": "readers"}
+        assert (await session.ask("GET", "/api/v1/pods", **reader)).code == 200
+        robot = {"Impersonate_User": "system:serviceaccount:default:robot"}
+        await session.ask("POST", CONFIGMAPS, config("mine"))
+        assert (await session.ask("GET", f"{CONFIGMAPS}/mine", **robot)).code == 200
+        assert (await session.ask("GET", f"{CONFIGMAPS}/yours", **robot)).code == 403
+        assert (await session.ask("GET", CONFIGMAPS, **robot)).code == 403
+
+
+async def test_acting_as_somebody_else_must_be_allowed_itself():
+    async with served(token="secret") as session:
+        found = await session.ask("GET", PODS, Impersonate_User="bob")
+        assert found.code == 403
+        assert found.tree["message"] == (
+            'users "bob" is forbidden: User "system:anonymous" cannot impersonate resource "users" '
+            'in API group "" at the cluster scope'
+        )
+        admin = {"Authorization": "Bearer secret"}
+        assert (await session.ask("GET", PODS, Impersonate_Group="g", **admin)).code == 500
+
+
+async def test_access_reviews_tell_the_truth():
+    async with served() as session:
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        tree = {
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {"namespace": "default", "verb": "list",
+                                            "resource": "pods"}},
+        }  # fmt: skip
+        assert (await session.ask("POST", path, tree)).tree["status"]["allowed"] is True
+        found = await session.ask("POST", path, tree, Impersonate_User="bob")
+        assert (found.code, found.tree["status"]["allowed"]) == (201, False)
