@@ -12,10 +12,12 @@ from actors import Recording, collector
 from actors.jsonl import seconds
 from actors.recording import load as load_recording
 from controlplane import __version__
+from controlplane.api.request import Response
 from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.connection import Limits
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.http.listener import Listener
+from controlplane.apiserver.status import bad_request
 from controlplane.cluster import APISERVER, Cluster, ClusterConfig
 from controlplane.emulation import Emulation, Settings
 from controlplane.errors import UsageError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from actors import Context
     from actors.pace import Pacer
+    from controlplane.api.object import Object
     from controlplane.apiserver.server import ApiServer
 
 NO_STEP_LIMIT = 1 << 62
@@ -50,6 +53,7 @@ class ServedCluster(Cluster):
         core = super()._core(ctx)
         core.track_fields = True
         core.address = self.address
+        core.container_log = _container_log  # type: ignore[method-assign, assignment]
         return core
 
 
@@ -125,6 +129,19 @@ class Serving(Emulation):
             f"{result.verdict}: {result.reason}. Virtual time {seconds(result.t_ns)} s,"
             f" {result.steps} steps, trace {result.trace_hash}"
         )
+
+
+def _container_log(_ctx: Any, pod: Object, container: str) -> Response:
+    """What an emulated container has said: nothing, once it has started."""
+    status = pod.tree.get("status") or {}
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for each in status.get(kind) or ():
+            state = each.get("state") or {}
+            if each.get("name") == container and ("running" in state or "terminated" in state):
+                return Response(200, {}, content=b"", content_type="text/plain")
+    raise bad_request(
+        f'container "{container}" in pod "{pod.name}" is waiting to start: ContainerCreating'
+    )
 
 
 def _reachable(host: str) -> str:

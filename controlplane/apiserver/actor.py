@@ -171,6 +171,8 @@ class _Server:
             seen = core.store.revision
             core.advance()
             self._flush()
+            if self._front is not None:
+                self._front.sweep()
 
     async def expire(self, ctx: Context) -> None:
         """Let leases of the store run out (events live for an hour), in rounds as etcd's lessor does."""

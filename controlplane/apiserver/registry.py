@@ -168,11 +168,10 @@ class Registry:
         store = self.server.store
         tree = self.strategy.finish(tree)
         obj = Object(with_version(tree, str(store.revision + 1)), old)
-        revision = self.space.put(key, obj)
-        assert revision is not None
         if self.strategy.ttl_seconds:
             deadline = ctx.now + self.strategy.ttl_seconds * SECOND
-            store.expire_at(self.space, key, revision, deadline)
+            store.expire_at(self.space, key, store.revision + 1, deadline)
+        self.space.put(key, obj)
         return obj
 
     # -- update ----------------------------------------------------------------------------------

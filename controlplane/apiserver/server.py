@@ -81,7 +81,7 @@ class ApiServer:
         self._registries: dict[str, Registry] = {}
         self._by_name: dict[tuple[str, str], Registry] = {}
         self._caches: dict[str, WatchCache] = {}
-        self._started = self.store.revision
+        self._started = self.store.watches_since()
         self.namespaces = self.registry_of("", "namespaces")
         self.pods = self.registry_of("", "pods")
         self.cursors: dict[str, int] = {}

@@ -69,7 +69,16 @@ class Event:
 class Keyspace:
     """All keys under one prefix, with their history since the last compaction."""
 
-    __slots__ = ("_events", "_pending", "_revisions", "_sorted", "entries", "prefix", "store")
+    __slots__ = (
+        "_events",
+        "_pending",
+        "_revisions",
+        "_sorted",
+        "entries",
+        "latest",
+        "prefix",
+        "store",
+    )
 
     def __init__(self, store: Store, prefix: str) -> None:
         self.store = store
@@ -79,6 +88,8 @@ class Keyspace:
         self._pending: list[str] = []
         self._revisions: list[int] = []
         self._events: list[Event] = []
+        self.latest = 0
+        """Revision of the last write to one of these keys."""
 
     def fork(self, store: Store) -> Keyspace:
         """A copy that belongs to `store`."""
@@ -88,6 +99,7 @@ class Keyspace:
         copy._pending = list(self._pending)
         copy._revisions = list(self._revisions)
         copy._events = list(self._events)
+        copy.latest = self.latest
         return copy
 
     def get(self, key: str) -> Entry | None:
@@ -133,6 +145,7 @@ class Keyspace:
     def _record(self, event: Event) -> None:
         self._revisions.append(event.revision)
         self._events.append(event)
+        self.latest = event.revision
         self.store.recorded()
 
     def _keys(self) -> list[str]:
@@ -200,6 +213,9 @@ class Store:
     the older half is compacted, so that memory stays flat.
     """
 
+    incarnation = 1
+    """How often this store was opened: ids made from serial numbers must differ between processes."""
+
     def __init__(self, revision: int = 1, history_limit: int = 50_000) -> None:
         self.revision = revision
         self.compacted = 0
@@ -248,6 +264,16 @@ class Store:
             raise CompactedError(self.compacted)
         if revision > self.revision:
             raise FutureRevisionError(self.revision)
+
+    def watches_since(self) -> int:
+        """From where on an API server that starts now lets clients watch. Upstream: its start."""
+        return self.revision
+
+    def commit(self) -> None:
+        """Make what was written so far durable, where the store is; called before answers leave."""
+
+    def close(self) -> None:
+        """Let go of what the store holds outside memory."""
 
     def compact(self, revision: int) -> None:
         """Forget how things were before `revision`; reads below it raise CompactedError."""

@@ -170,7 +170,10 @@ class WatchCache:
     def _remember(self, since: int) -> None:
         """Take the store's history since a revision as events seen, as if watching since then."""
         since = max(since, self.keyspace.store.compacted)
-        for event in self.keyspace.events_after(since)[-self._window :]:
+        events = self.keyspace.events_after(since)
+        if len(events) > self._window:
+            since = events[-self._window - 1].revision
+        for event in events[-self._window :]:
             self._events.append(event)
             self._revisions.append(event.revision)
         self._oldest = since
@@ -203,6 +206,10 @@ class WatchCache:
         """
         target = self.keyspace.store.revision if up_to is None else up_to
         if target <= self.revision:
+            return 0
+        store = self.keyspace.store
+        if self.keyspace.latest <= self.revision and store.compacted <= self.revision:
+            self.revision = min(target, store.revision)  # nothing happened to these keys
             return 0
         try:
             events = self.keyspace.events_after(self.revision)

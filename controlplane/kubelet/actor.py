@@ -150,6 +150,20 @@ async def _report_status(ctx: Context, name: str, epoch_ns: int, server: str) ->
             )
 
 
+MEANINGFUL = ("labels", "annotations", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def differ_semantically(old: Object, new: Object) -> bool:
+    """Whether a worker has to look at a change: not when it is only a status, mostly our own coming back.
+
+    Upstream: pkg/kubelet/config/config.go (podsDifferSemantically; the rest is a RECONCILE).
+    """
+    if old.tree.get("spec") != new.tree.get("spec"):
+        return True
+    before, after = old.metadata, new.metadata
+    return any(before.get(key) != after.get(key) for key in MEANINGFUL)
+
+
 class _Kubelet:
     """The pods of one node and their workers, known by uid."""
 
@@ -220,7 +234,8 @@ class _Kubelet:
         if known is not None:
             pod: Any = new.view
             known[0].update(pod, self._now())
-            known[1].notify_all()
+            if old is new or differ_semantically(old, new):
+                known[1].notify_all()
 
     def removed(self, obj: Object, unknown: bool) -> None:
         """A pod is gone from the API server."""

@@ -84,6 +84,12 @@ class HttpFront:
             return None
         return self._stream(value["n"], answered, message)
 
+    def sweep(self) -> None:
+        """Tell the clients of watches that the cache has ended, when it lists anew."""
+        for watch in list(self._open.values()):
+            if watch.watcher.closed:
+                watch.deliver()
+
     def hang_up(self) -> None:
         """End every stream: the server goes down."""
         for watch in list(self._open.values()):
@@ -107,7 +113,7 @@ class HttpFront:
         if target is None:
             return
         tree = answered.tree if isinstance(answered.tree, dict) else {}
-        meta = tree.get("metadata") or {}
+        meta = tree.get("metadata") if answered.code < 300 else None
         sub = f"/{target.subresource}" if target.subresource else ""
         data: dict[str, object] = {
             "verb": f"{_VERBS[http.method]} {target.resource}{sub}",
@@ -115,10 +121,9 @@ class HttpFront:
             "by": http.headers.get("user-agent") or "http",
         }
         uid: str | None = None
-        if answered.code < 300 and meta.get("name"):
-            key = "/".join(part for part in (meta.get("namespace"), meta["name"]) if part)
-            place = f"{tree.get('kind')}/{key}"
-            uid = meta.get("uid")
+        if isinstance(meta, dict) and isinstance(meta.get("uid"), str):
+            key = "/".join(str(meta[part]) for part in ("namespace", "name") if meta.get(part))
+            place, uid = f"{tree.get('kind')}/{key}", meta["uid"]
         else:
             parts = (target.resource, target.namespace, target.name)
             place = "/".join(part for part in parts if part)
