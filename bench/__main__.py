@@ -8,7 +8,15 @@ import platform
 import sys
 from pathlib import Path
 
-from bench import bench_apiserver, bench_cli, bench_race, bench_run, bench_runtime, bench_serve
+from bench import (
+    bench_apiserver,
+    bench_cli,
+    bench_race,
+    bench_run,
+    bench_runtime,
+    bench_serve,
+    bench_store,
+)
 from bench.harness import Row
 
 SUITES = {
@@ -18,6 +26,7 @@ SUITES = {
     "run": bench_run.rows,
     "cli": bench_cli.rows,
     "serve": bench_serve.rows,
+    "store": bench_store.rows,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.request import Request
+from controlplane.apiserver.authorization import policy
 
 if TYPE_CHECKING:
     from controlplane.apiserver.server import ApiServer
@@ -77,6 +78,8 @@ def bootstrap(server: ApiServer, now: int) -> None:
     }  # fmt: skip
     _create(server, now, "", "v1", "services", "default", service)
     _authorization(server, now)
+    if server.authorize:
+        policy.install(server, now)
 
 
 def _create(

@@ -343,4 +343,6 @@ def _unusable(path: Path, error: Exception) -> UsageError:
         return UsageError(f"{path}: not a store of ours: not an SQLite file")
     if code.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_IOERR")):
         return UsageError(f"{path}: cannot open the store: {error}")
-    return _damaged(path, str(error))
+    if isinstance(error, sqlite3.Error):
+        return _damaged(path, " ".join(str(error).split()))
+    return _damaged(path, "a row is malformed")

@@ -12,6 +12,7 @@ from attrs import define, field
 
 from controlplane.api.request import Request, Response
 from controlplane.apiserver import negotiation, nonresource, rendering, status
+from controlplane.apiserver.authorization import rbac
 from controlplane.apiserver.options import parse_flag
 from controlplane.apiserver.routing import HttpRequest, parse_path, to_request
 from controlplane.apiserver.server import ApiServer, failure
@@ -59,6 +60,8 @@ class WatchAnswer:
 def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | WatchAnswer:
     """Answer any HTTP request."""
     try:
+        if server.authorize:
+            server.check_allowed(http.user, rbac.attributes_of(http))
         target = parse_path(http.path)
         if target is None or not target.resource or not server.table.versions(target.group):
             return _nonresource(server, http)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from controlplane.api.object import Object
-from controlplane.api.request import Request, Response
+from controlplane.api.request import Request, Response, User
 from controlplane.apiserver import conversion, openapi, status, subresources
 from controlplane.apiserver.admission.chain import Admission
+from controlplane.apiserver.authorization import rbac
 from controlplane.apiserver.bootstrap import bootstrap
 from controlplane.apiserver.codec import DecodeError, decode, strict_issues
 from controlplane.apiserver.crd.serving import Definitions
@@ -56,7 +57,8 @@ class ApiServer:
     `uid` makes object uids, `suffix` the five characters after a generateName. `disabled` names
     admission plugins to leave out. With `auto_namespaces` objects may be created in namespaces
     that do not exist. With `track_fields` every write records who owns which fields; server-side
-    apply needs that, and it costs time.
+    apply needs that, and it costs time. With `authorize` users are held to the stored roles; else
+    everybody may do everything.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class ApiServer:
         disabled: Iterable[str] = (),
         auto_namespaces: bool = False,
         track_fields: bool = False,
+        authorize: bool = False,
         watch_window: int = 10_000,
     ) -> None:
         self.store = store if store is not None else Store()
@@ -75,6 +78,7 @@ class ApiServer:
         self.suffix = suffix
         self.auto_namespaces = auto_namespaces
         self.track_fields = track_fields
+        self.authorize = authorize
         self.table = builtin_resources()
         self.admission = Admission(self, disabled)
         self._watch_window = watch_window
@@ -181,12 +185,18 @@ class ApiServer:
             return failure(no_such_resource())
         ctx = Context(self, info, request, now)
         try:
+            if self.authorize:
+                self.check_allowed(request.user, rbac.requested(request))
             response = self._dispatch(ctx)
         except status.ApiError as error:
             return failure(error, ctx.warnings)
         if info.resource == "customresourcedefinitions" and request.verb not in ("get", "list"):
             self.settle(now)
         return response
+
+    def check_allowed(self, user: User, asked: rbac.Attributes) -> None:
+        """ApiError 403 for what the stored roles do not let the user do."""
+        rbac.authorize(rbac.policy_of(self), user, asked)
 
     def _dispatch(self, ctx: Context) -> Response:
         request, info = ctx.request, ctx.info
@@ -304,6 +314,8 @@ class ApiServer:
     def watch(self, request: Request, now: int) -> Watcher | Response:
         """Open a watch; a Response is the answer to a request that cannot be one."""
         try:
+            if self.authorize:
+                self.check_allowed(request.user, rbac.requested(request))
             return self._watch(request)
         except status.ApiError as error:
             return failure(error)

@@ -8,6 +8,7 @@ Point: `apiserver.watch` (a bookmark or the time limit of a watch is due).
 
 from __future__ import annotations
 
+import json
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
 from controlplane.apiserver import status
 from controlplane.apiserver.frontend import HttpAnswer, answer
+from controlplane.apiserver.http import protobuf
 from controlplane.apiserver.http.authorization import (
     attributes_of,
     authorize,
@@ -23,7 +25,7 @@ from controlplane.apiserver.http.authorization import (
 )
 from controlplane.apiserver.http.bodies import watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
-from controlplane.apiserver.routing import parse_path
+from controlplane.apiserver.routing import HttpRequest, parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,9 +33,8 @@ if TYPE_CHECKING:
     from actors import Context, Task
     from actors.inlet import ExternalMessage
     from controlplane.apiserver.frontend import WatchAnswer
-    from controlplane.apiserver.routing import HttpRequest
     from controlplane.apiserver.server import ApiServer
-    from controlplane.apiserver.watch_cache import Watcher
+    from controlplane.apiserver.watch_cache import Watcher, WatchEvent
 
 BOOKMARK_NS = 60 * SECOND
 """How often a watch that asked for bookmarks gets one. Upstream: storage/cacher, bookmarkFrequency."""
@@ -69,7 +70,7 @@ class HttpFront:
         try:
             http.user = impersonated(self._core, http)
             authorize(self._core, http.user, attributes_of(http))
-            answered = answer(self._core, http, now)
+            answered = answer(self._core, _as_json(http), now)
             if isinstance(answered, HttpAnswer) and answered.code == CREATED:
                 answered.tree = reviewed(self._core, http, answered.tree)
         except status.ApiError as error:
@@ -171,14 +172,14 @@ class HttpFront:
             self._core.send_bookmark(answered.request, answered.watcher)
             watch.deliver()
 
-    def render(self, watch: HttpWatch) -> bytes:
-        """The queued events of a watch, as the bytes to send."""
+    def render(self, watch: HttpWatch) -> tuple[bytes | WatchEvent, ...]:
+        """The queued events of a watch: as they are, for the rim to encode, or in the form asked for."""
         answered = watch.answered
         events = answered.watcher.drain()
         if answered.format.plain:
-            return b"".join([event.line for event in events])
+            return tuple(events)
         now = self._epoch + self._ctx.now
-        return b"".join(
+        return tuple(
             watch_line(answered.render(self._core, event, now), answered.format.media_type)
             for event in events
         )
@@ -189,6 +190,20 @@ class HttpFront:
         if watch.clock is not None:
             self._ctx.cancel(watch.clock)
             watch.clock = None
+
+
+def _as_json(http: HttpRequest) -> HttpRequest:
+    """The same request with a JSON body, if it has one in protobuf that we can read."""
+    if http.headers.get("content-type") != protobuf.MEDIA_TYPE:
+        return http
+    try:
+        tree = protobuf.decoded(http.body)
+    except protobuf.Unreadable:
+        return http
+    headers = {**http.headers, "content-type": "application/json"}
+    return HttpRequest(
+        http.method, http.path, http.query, headers, json.dumps(tree).encode(), http.user
+    )
 
 
 class HttpWatch:
@@ -212,9 +227,9 @@ class HttpWatch:
 
     def deliver(self) -> None:
         """Send what is queued, and the end if the watch ended."""
-        data = self._front.render(self)
-        if data:
-            self.message.reply(data)
+        lines = self._front.render(self)
+        if lines:
+            self.message.reply(lines)
         if self.watcher.closed:
             self.message.reply(END)
             self._front.forget(self)

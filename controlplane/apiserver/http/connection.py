@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from controlplane.apiserver.http.listener import Listener
+    from controlplane.apiserver.watch_cache import WatchEvent
+
+    Line = bytes | WatchEvent
 
 __all__ = ["Connection", "Limits"]
 
@@ -44,8 +47,8 @@ class Limits:
     connections: int = 4096
     header_bytes: int = 1 << 20
     body_bytes: int = BODY_LIMIT
-    stream_buffer: int = 16 << 20
-    """A watch whose client lets so many bytes pile up is ended."""
+    stream_events: int = 10_000
+    """A watch whose client is so many events behind is ended."""
     idle_s: float = 300.0
     read_s: float = 30.0
     write_s: float = 60.0
@@ -55,20 +58,26 @@ class Limits:
 
 
 class Sink:
-    """Where the answers to one request arrive from the world."""
+    """Where the answers to one request arrive from the world.
+
+    The events of a stream wait here as references to what the server holds anyway, and are encoded
+    when the client takes them: a slow client costs little, and a long beginning is no burden.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._pieces: deque[Any] = deque()
-        self._size = 0
+        self._batches = 0
+        self._behind = 0
         self._came = trio.Event()
         self.overflowed = False
 
     def push(self, piece: Any) -> None:
-        """A piece came; beyond the limit the rest is dropped and the stream will be ended."""
-        if isinstance(piece, bytes):
-            self._size += len(piece)
-            if self._size > self._limit:
+        """A piece came. Beyond the limit (what the first batch holds apart) the stream will be ended."""
+        if isinstance(piece, tuple):
+            self._behind += len(piece) if self._batches else 0
+            self._batches += 1
+            if self._behind > self._limit:
                 self.overflowed = True
                 piece = END
         self._pieces.append(piece)
@@ -79,19 +88,16 @@ class Sink:
         await self._came.wait()
         return self._pieces.popleft()
 
-    async def more(self) -> tuple[bytes, bool]:
-        """All bytes that are here, at least some, and whether the stream ends with them."""
+    async def lines(self) -> list[Line] | None:
+        """All events that are here, at least some; None when the stream has ended."""
         while not self._pieces:
             self._came = trio.Event()
             await self._came.wait()
-        data: list[bytes] = []
-        while self._pieces:
-            piece = self._pieces.popleft()
-            if not isinstance(piece, bytes):
-                return b"".join(data), True
-            data.append(piece)
-        self._size = 0
-        return b"".join(data), False
+        found: list[Line] = []
+        while self._pieces and isinstance(self._pieces[0], tuple):
+            found += self._pieces.popleft()
+        self._batches = self._behind = 0
+        return found or None
 
 
 @frozen
@@ -250,7 +256,7 @@ class Connection:
         except ApiError as error:
             await self._answer(asked, _failure(error))
             return
-        sink = Sink(self._limits.stream_buffer)
+        sink = Sink(self._limits.stream_events)
         number = listener.ask(
             asked.method, asked.path, asked.query, asked.headers, body, user, sink.push
         )
@@ -336,15 +342,17 @@ class Connection:
         """Send what comes to its end; False when the client does not keep up or is gone."""
         try:
             while True:
-                data, last = await sink.more()
-                if data:
-                    await self._send(self._http.send(h11.Data(data=data)))
-                if last:
-                    if not sink.overflowed:
-                        await self._send(self._http.send(h11.EndOfMessage()))
-                    return not sink.overflowed
+                found = await sink.lines()
+                if found is None:
+                    break
+                found.reverse()
+                while found:
+                    await self._send(self._http.send(h11.Data(data=_chunk(found))))
+            if not sink.overflowed:
+                await self._send(self._http.send(h11.EndOfMessage()))
         except _CLOSED:
             return False
+        return not sink.overflowed
 
     async def _until_hang_up(self, scope: trio.CancelScope) -> None:
         """Read on while a stream goes out: the end of input is the client's goodbye, as in net/http."""
@@ -418,6 +426,15 @@ def _header_value(text: str) -> str:
 
 def _bytes(data: bytes | None) -> bytes:
     return data or b""
+
+
+def _chunk(lines: list[Line]) -> bytes:
+    """Takes lines off the end of a reversed list until they make a chunk worth sending."""
+    data = bytearray()
+    while lines and len(data) < bodies.PIECE:
+        line = lines.pop()
+        data += line if isinstance(line, bytes) else line.line
+    return bytes(data)
 
 
 def _peeked(chunks: Iterator[bytes]) -> tuple[bytes, Iterable[bytes]]:

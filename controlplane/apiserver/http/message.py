@@ -27,7 +27,7 @@ KEPT_HEADERS: Final = (
 
 @frozen
 class StreamStart:
-    """The answer is a stream: pieces of bytes follow, then END."""
+    """The answer is a stream: tuples of events (or of lines made of them) follow, then END."""
 
     content_type: str
 

@@ -298,7 +298,7 @@ async def test_without_a_log_no_input_is_kept():
 
 
 async def test_a_client_that_does_not_read_is_cut_off():
-    limits = evolve(QUICK, stream_buffer=200_000, write_s=0.2)
+    limits = evolve(QUICK, stream_events=5, write_s=0.2)
     async with served(limits=limits) as session:
         async with watching(session, f"{CONFIGMAPS}?watch=true") as lines:
             for number in range(60):
@@ -310,6 +310,15 @@ async def test_a_client_that_does_not_read_is_cut_off():
                 while True:
                     assert await lines.next() is not None, "the stream broke off"
         assert (await session.ask("GET", "/healthz")).code == 200
+
+
+async def test_a_long_beginning_of_a_watch_is_no_backlog():
+    async with served(limits=evolve(QUICK, stream_events=5)) as session:
+        for number in range(20):
+            await session.ask("POST", CONFIGMAPS, config(f"c{number:02}"))
+        async with watching(session, f"{CONFIGMAPS}?watch=true") as lines:
+            names = [(await lines.next())["object"]["metadata"]["name"] for _ in range(20)]
+        assert names == [f"c{number:02}" for number in range(20)]
 
 
 async def test_watches_end_cleanly_when_the_server_stops():

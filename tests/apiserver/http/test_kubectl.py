@@ -169,6 +169,25 @@ def test_what_people_do_with_configuration(start):
     served.end()
 
 
+def test_generators_and_access(start):
+    served = start("--nodes", "1", "--speed", "100")
+    served.kubectl("create", "deployment", "web", "--image=web:1", "--replicas=2", "--port=80")
+    served.kubectl("create", "role", "reader", "--verb=list", "--resource=pods")
+    served.kubectl("create", "rolebinding", "bob", "--role=reader", "--user=bob")
+    served.kubectl("create", "secret", "generic", "s", "--from-literal=p=q")
+    served.kubectl("create", "service", "clusterip", "web", "--tcp=80:8080")
+    served.kubectl("create", "cronjob", "c", "--image=i", "--schedule=*/5 * * * *")
+    served.kubectl("create", "ingress", "i", "--rule=a.b/x=web:80")
+    assert served.kubectl("auth", "can-i", "list", "pods", "--as", "bob") == "yes\n"
+    served.kubectl("auth", "can-i", "delete", "pods", "--as", "eve", code=1)
+    served.kubectl("rollout", "status", "deployment/web")
+    assert served.kubectl("get", "pods", "--as", "bob", "--no-headers").count("Running") == 2
+    assert "Forbidden" in served.kubectl("get", "secrets", "--as", "bob", code=1)
+    port = "jsonpath={.spec.template.spec.containers[0].ports[0].containerPort}"
+    assert served.kubectl("get", "deployment", "web", "-o", port) == "80"
+    served.end()
+
+
 def test_the_first_answer_comes_soon(start):
     begun = time.perf_counter()
     served = start()

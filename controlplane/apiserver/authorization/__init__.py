@@ -1,0 +1,1 @@
+"""Who may do what: the rules (`rbac`) and what a cluster starts with (`policy`)."""
