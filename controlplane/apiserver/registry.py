@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.api.object import Object
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.apiserver import status
+from controlplane.apiserver.authorization import escalation
 from controlplane.apiserver.field_errors import FieldError
 from controlplane.apiserver.metadata import (
     finalizer_errors,
@@ -130,6 +131,8 @@ class Registry:
 
     def _create_named(self, ctx: Context, tree: Tree) -> Object:
         info, strategy = ctx.info, self.strategy
+        if self.server.authorize:
+            escalation.check(ctx, tree, None)
         meta = dict(tree["metadata"])
         meta["uid"] = self.server.uid()
         meta["creationTimestamp"] = format_time(ctx.now)
@@ -211,6 +214,8 @@ class Registry:
         new = transform(old)
         new = self._check_version(ctx, name, new, old)
         new = self._before_update(ctx, new, old, sub)
+        if self.server.authorize:
+            escalation.check(ctx, new, old)
         self.server.admission.validate(ctx, new, old)
         return self.replace(ctx, new, found), False
 

@@ -15,6 +15,7 @@ from controlplane.api.object import Object
 from controlplane.api.request import Request
 from controlplane.apiserver.durable_store import DurableStore, StoreFailedError, open_store
 from controlplane.apiserver.store import CompactedError, Store
+from controlplane.apiserver.watch_cache import Interest, WatchCache
 from controlplane.errors import UsageError
 from tests.apiserver.durable_writer import HISTORY, NOW, open_server
 
@@ -165,6 +166,36 @@ def test_a_write_that_the_file_refuses_changes_nothing_and_ends_all_writing(path
                 space.put(key, named(key, 1))
         assert [obj.tree["value"] for _, obj in space.items()] == [0]
         assert store.revision == 2
+
+
+def test_a_full_disk_loses_nothing_that_was_acknowledged(path):
+    with opened(path) as store:
+        store._base.execute("PRAGMA max_page_count = 40")
+        space = store.keyspace("/pods/")
+        written = 0
+        with pytest.raises(StoreFailedError, match="cannot write: database or disk is full"):
+            while True:
+                space.put(f"k{written}", named("x" * 1000))
+                written += 1
+        with pytest.raises(StoreFailedError, match="takes no writes"):
+            space.delete("k0")
+        assert store.revision == written + 1
+    with opened(path) as store:
+        assert store.revision == written + 1
+        assert len(store.keyspace("/pods/").entries) == written > 0
+
+
+def test_a_reopened_watch_cache_remembers_its_window_and_no_more(path):
+    with opened(path) as store:
+        space = store.keyspace("/pods/")
+        revisions = [space.put(f"n/k{number}", named(f"k{number}")) for number in range(20)]
+    with opened(path) as store:
+        cache = WatchCache(store.keyspace("/pods/"), window=5, since=store.watches_since())
+        assert cache.oldest == revisions[14]
+        watcher = cache.watch(Interest(), after=revisions[14])
+        assert [event.revision for event in watcher.drain()] == revisions[15:]
+        with pytest.raises(CompactedError):
+            cache.watch(Interest(), after=revisions[13])
 
 
 def test_a_store_is_named_by_its_kind(tmp_path):

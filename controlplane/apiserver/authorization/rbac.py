@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GROUP", "Attributes", "Policy", "Verdict", "attributes_of", "authorize", "decide",
-    "forbidden", "policy_of", "requested", "rule_covers", "subject_is",
+    "forbidden", "path_fits", "policy_of", "requested", "rule_covers", "rules_of_role", "rules_of_user",
+    "subject_is",
 ]  # fmt: skip
 
 Tree = dict[str, Any]
@@ -139,24 +140,26 @@ def decide(policy: Policy, user: User, asked: Attributes) -> Verdict:
     if MASTERS in user.groups:
         return Verdict(True)
     problems: list[str] = []
-    for rule in _rules(policy, user, asked.namespace, problems):
+    for rule in rules_of_user(policy, user, asked.namespace, problems):
         if rule_covers(rule, asked):
             return Verdict(True)
     return Verdict(False, f"RBAC: {aggregate(problems)}" if problems else "")
 
 
-def _rules(policy: Policy, user: User, namespace: str, problems: list[str]) -> Iterator[Tree]:
+def rules_of_user(
+    policy: Policy, user: User, namespace: str, problems: list[str]
+) -> Iterator[Tree]:
     """The rules that bindings give the user, cluster-wide and then in the namespace."""
     for binding in policy.cluster_bindings():
         if _binds(binding, user, ""):
-            yield from _of_role(policy, binding["roleRef"], "", problems)
+            yield from rules_of_role(policy, binding["roleRef"], "", problems)
     if namespace:
         for binding in policy.bindings(namespace):
             if _binds(binding, user, namespace):
-                yield from _of_role(policy, binding["roleRef"], namespace, problems)
+                yield from rules_of_role(policy, binding["roleRef"], namespace, problems)
 
 
-def _of_role(
+def rules_of_role(
     policy: Policy, reference: Tree, namespace: str, problems: list[str]
 ) -> Iterable[Tree]:
     """The rules of a role; that it does not exist is a problem, but gives nothing."""
@@ -193,7 +196,7 @@ def rule_covers(rule: Tree, asked: Attributes) -> bool:
     if not _has(rule.get("verbs"), asked.verb):
         return False
     if asked.path:
-        return any(_path_fits(known, asked.path) for known in rule.get("nonResourceURLs") or ())
+        return any(path_fits(known, asked.path) for known in rule.get("nonResourceURLs") or ())
     if not _has(rule.get("apiGroups"), asked.group):
         return False
     resources = rule.get("resources") or ()
@@ -211,7 +214,8 @@ def _has(values: list[str] | None, wanted: str) -> bool:
     return values is not None and ("*" in values or wanted in values)
 
 
-def _path_fits(known: str, path: str) -> bool:
+def path_fits(known: str, path: str) -> bool:
+    """Whether a path of a rule, which may end in a star, means this one."""
     if known in ("*", path):
         return True
     return known.endswith("*") and path.startswith(known.rstrip("*"))

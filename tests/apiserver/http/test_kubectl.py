@@ -78,7 +78,8 @@ def start(tmp_path):
     for served in running:
         if served.process.poll() is None:
             served.process.kill()
-            served.process.communicate()
+        with served.process:
+            pass
 
 
 def test_a_shop_from_creation_to_deletion(start, tmp_path):
