@@ -54,6 +54,7 @@ class ClusterConfig:
     heartbeats: bool = True
     kubelet_events: bool = True
     joined_informers: bool = False
+    store: Store | None = None
     scheduler: SchedulerConfig | None = None
     scheduler_features: Mapping[str, bool] = field(factory=dict)
     scheduler_plugins: Registry | None = None
@@ -83,6 +84,8 @@ def node_tree(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 11
 
 DISABLED_ADMISSION = ("ServiceAccount",)
 """Nothing makes service accounts yet, so pods are not asked for theirs."""
+SERIAL_BITS = 40
+"""How many serials one life of a store may use, as a power of two."""
 TAINT_NODES = "TaintNodesByCondition"
 """Admission plugin that is left out when no controller would ever take the taint away again."""
 
@@ -99,8 +102,17 @@ class Cluster:
         **world_options: Any,
     ) -> None:
         self.config = config
+        self._first_serial = 0
         self.world = World(strategy=strategy, log=log, **world_options)
-        self.store = _bootstrapped(config.epoch_ns).fork()
+        if config.store is None:
+            self.store = _bootstrapped(config.epoch_ns).fork()
+        else:
+            self.store = config.store
+            # Serials start again with every world; each life of a store has a range of its own.
+            self._first_serial = (self.store.incarnation - 1) << SERIAL_BITS
+            ApiServer(self.store, uid=_bootstrap_uid(self._first_serial), suffix=str).bootstrap(
+                config.epoch_ns
+            )
         self.scheduler = scheduler.Probe()
         self.activity = apiserver.Activity()
         self.world.actor(APISERVER, apiserver.run, self._core, config.epoch_ns, self.activity)
@@ -146,10 +158,11 @@ class Cluster:
             )
 
     def _core(self, ctx: Context) -> ApiServer:
+        first = self._first_serial
         return ApiServer(
             self.store,
-            uid=lambda: identity.uid(ctx.serial()),
-            suffix=lambda: identity.suffix(ctx.serial()),
+            uid=lambda: identity.uid(first + ctx.serial()),
+            suffix=lambda: identity.suffix(first + ctx.serial()),
             disabled=(
                 *DISABLED_ADMISSION,
                 *(() if self.config.controllers else (TAINT_NODES,)),
@@ -194,9 +207,9 @@ def _bootstrapped(epoch_ns: int) -> Store:
     return store
 
 
-def _bootstrap_uid() -> Callable[[], str]:
+def _bootstrap_uid(first: int = 0) -> Callable[[], str]:
     """Uids of what exists before the first step; serials of the world start at 1, these below 0."""
-    serial = 1 << 62
+    serial = (1 << 62) + first
 
     def next_uid() -> str:
         nonlocal serial

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from actors import Recording, RunResult, Strategy
+    from controlplane.apiserver.store import Store
 
 DEFAULT_NODES = 3
 PROGRESS_STEPS = 4096
@@ -41,6 +42,7 @@ class Settings:
     heartbeats: bool | None = None
     kubelet_events: bool | None = None
     informers: str = "joined"
+    store: str = "memory"
     until: float | None = None
     strategy: str = "fifo"
     seed: int = 0
@@ -114,6 +116,7 @@ class Emulation:
             heartbeats=heartbeats,
             kubelet_events=events,
             joined_informers=settings.informers == "joined",
+            store=cls.open_store(settings),
             epoch_ns=settings.epoch_ns,
         )
         given_inputs = None if recording is None else recording.inputs
@@ -132,6 +135,19 @@ class Emulation:
     def make_cluster(cls, config: ClusterConfig, **options: Any) -> Cluster:
         """The cluster of this kind of emulation."""
         return Cluster(config, **options)
+
+    @classmethod
+    def open_store(cls, settings: Settings) -> Store | None:
+        """The store that `settings.store` names; None for one in memory."""
+        if settings.store == "memory":
+            return None
+        from controlplane.apiserver.durable_store import open_store
+
+        if settings.replay is not None:
+            raise UsageError(
+                "--replay needs --store memory: a recording does not hold what a store held before"
+            )
+        return open_store(settings.store)
 
     def run(self, progress: Callable[[str], None] | None = None) -> summary.Summary:
         """Run to the end and say what happened. `progress` gets a line now and then."""

@@ -21,7 +21,7 @@ from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.apiserver.schema import Field, Kind, StructType, struct_type
 from controlplane.apiserver.zero_values import keeps_zero
 
-__all__ = ["DecodeError", "PairsDict", "codec", "decode", "strict_issues"]
+__all__ = ["DecodeError", "PairsDict", "codec", "decode", "kind_error", "strict_issues"]
 
 Tree = dict[str, Any]
 
@@ -33,6 +33,13 @@ _EMBEDDED = {
     "EphemeralContainer": ("EphemeralContainerCommon", ()),
 }
 _FIRST_TIME = re.compile(r"\d{4}")
+
+
+# The type that upstream reads a body as to learn its version and kind.
+META_STRUCT = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
+    '"json:\\"kind,omitempty\\"" }'
+)
 
 
 class DecodeError(ValueError):
@@ -497,6 +504,18 @@ def _bad_byte(text: str, good: int) -> int:
     if quantum < 2:
         return good
     return min(len(text), good + (4 - quantum))
+
+
+def kind_error(body: Tree) -> str:
+    """Why the apiVersion and kind of a body cannot be read; "" if they can, or are missing."""
+    for key in body:
+        value = body[key]
+        if key in ("apiVersion", "kind") and value is not None and not isinstance(value, str):
+            return (
+                "couldn't get version/kind; json parse error: json: cannot unmarshal "
+                f"{json_type(value)} into Go struct field .{key} of type string"
+            )
+    return ""
 
 
 def strict_issues(type_name: str, value: Any) -> list[str]:

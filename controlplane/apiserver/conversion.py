@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.object import Object
 from controlplane.apiserver import status
-from controlplane.apiserver.codec import decode
+from controlplane.apiserver.codec import META_STRUCT, DecodeError, decode, json_type, kind_error
 from controlplane.apiserver.resources import ResourceInfo
 
 if TYPE_CHECKING:
     from controlplane.apiserver.server import ApiServer
 
-__all__ = ["check_foreign_kind", "from_hub", "to_hub"]
+__all__ = ["check_foreign_kind", "from_hub", "read_typed", "to_hub", "unreadable_kind"]
 
 Tree = dict[str, Any]
 
@@ -29,6 +29,9 @@ _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 def check_foreign_kind(server: ApiServer, info: ResourceInfo, body: Tree) -> Tree:
     """A body whose apiVersion or kind differs from the resource's: completed, or refused."""
+    problem = kind_error(body)
+    if problem:
+        raise unreadable_kind(info.kind, problem, body)
     api_version = body.get("apiVersion") or info.api_version
     kind = body.get("kind") or info.kind
     if api_version == info.api_version and kind == info.kind:
@@ -61,12 +64,42 @@ def check_foreign_kind(server: ApiServer, info: ResourceInfo, body: Tree) -> Tre
     )
 
 
+def unreadable_kind(kind: str, problem: str, body: Any) -> status.ApiError:
+    """400 for a body that does not tell what it is."""
+    return status.bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): {problem} "
+        f"({_snippet(body)})"
+    )
+
+
+def read_typed(type_name: str, body: Any) -> Tree:
+    """The body of a subresource or of a kind that is not stored, as a canonical tree.
+
+    `type_name` ends in version and kind, as `io.k8s.api.core.v1.Binding`. No body is an empty
+    object. ApiError 400.
+    """
+    version, kind = type_name.split(".")[-2:]
+    body = {} if body is None else body
+    problem = kind_error(body) if isinstance(body, dict) else (
+        f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type(body)} "
+        f"into Go value of type {META_STRUCT}"
+    )  # fmt: skip
+    if problem:
+        raise unreadable_kind(kind, problem, body)
+    try:
+        return decode(type_name, body)
+    except DecodeError as error:
+        raise status.bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
+        ) from None
+
+
 def _registered(server: ApiServer, api_version: str, kind: str) -> bool:
     base = kind.removesuffix("List")
     return server.table.by_kind(api_version, base) is not None
 
 
-def _snippet(body: Tree) -> str:
+def _snippet(body: Any) -> str:
     text = json.dumps(body, separators=(",", ":"))
     return text if len(text) <= 32 else text[:32] + " ..."
 

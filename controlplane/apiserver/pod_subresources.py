@@ -11,6 +11,7 @@ from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
 from controlplane.api.times import format_time
 from controlplane.apiserver import status
+from controlplane.apiserver.conversion import read_typed
 from controlplane.apiserver.field_errors import FieldError, forbidden, invalid
 from controlplane.apiserver.options import check_write_options, delete_options
 from controlplane.apiserver.registry import Registry
@@ -36,9 +37,9 @@ def _created(ctx: Context) -> Response:
 def binding(ctx: Context) -> Response:
     """Put a pod on a node, once."""
     request = ctx.request
-    body = request.body
-    if not isinstance(body, dict):
+    if request.body is None:
         raise status.bad_request("no binding in the body")
+    body = read_typed("io.k8s.api.core.v1.Binding", request.body)
     ctx.dry_run = check_write_options(request)
     meta = body.get("metadata") or {}
     name = request.name or meta.get("name", "")
@@ -98,7 +99,7 @@ _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budg
 def eviction(ctx: Context) -> Response:
     """Delete a pod unless a disruption budget forbids it."""
     request, server = ctx.request, ctx.server
-    body = request.body if isinstance(request.body, dict) else {}
+    body = read_typed("io.k8s.api.policy.v1.Eviction", request.body)
     meta = body.get("metadata") or {}
     if meta.get("name", "") != request.name:
         raise status.bad_request("name in URL does not match name in Eviction object")

@@ -13,7 +13,8 @@ from controlplane.api.object import Object
 from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.apiserver import pod_subresources, status
-from controlplane.apiserver.codec import DecodeError, decode
+from controlplane.apiserver.codec import DecodeError, decode, kind_error
+from controlplane.apiserver.conversion import read_typed
 from controlplane.apiserver.field_errors import invalid
 from controlplane.apiserver.managed.applying import track
 from controlplane.apiserver.options import check_write_options
@@ -168,16 +169,17 @@ def _scale(ctx: Context) -> Response:
 
 
 def _decoded_scale(body: Any, *, patch: bool = False) -> Tree:
-    try:
-        return decode(_SCALE, body)
-    except DecodeError as error:
-        if patch:
-            from controlplane.apiserver.patching.apply_patch import undecodable
+    if not patch:
+        return read_typed(_SCALE, body)
+    from controlplane.apiserver.patching.apply_patch import undecodable
 
-            raise undecodable(body, str(error)) from None
-        raise status.bad_request(
-            f'Scale in version "v1" cannot be handled as a Scale: {error}'
-        ) from None
+    problem = kind_error(body)
+    try:
+        if not problem:
+            return decode(_SCALE, body)
+    except DecodeError as error:
+        problem = str(error)
+    raise undecodable(body, problem)
 
 
 # -- namespaces, tokens, approval, reviews -------------------------------------------------------
@@ -209,8 +211,8 @@ def _token(ctx: Context) -> Response:
     """A token for a service account; it names the account but is signed by nobody."""
     server, request = ctx.server, ctx.request
     account = server.registry(ctx.info).get(request.namespace, request.name)
-    body = request.body if isinstance(request.body, dict) else {}
-    spec = dict(body.get("spec") or {})
+    body = read_typed("io.k8s.api.authentication.v1.TokenRequest", request.body)
+    spec = {key: value for key, value in body["spec"].items() if value is not None}
     seconds = spec.get("expirationSeconds", 3600)
     if seconds < 600:
         raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", [
@@ -249,7 +251,7 @@ def _approval(ctx: Context) -> Response:
 def _review(ctx: Context) -> Response:
     """Reviews are answered on the spot: who asks may do everything."""
     request, info = ctx.request, ctx.info
-    body = request.body if isinstance(request.body, dict) else {}
+    body = read_typed(info.type_name, request.body)
     tree: Tree = {"apiVersion": info.api_version, "kind": info.kind,
                   "metadata": body.get("metadata") or {}, "spec": body.get("spec") or {}}  # fmt: skip
     user = request.user

@@ -123,6 +123,13 @@ class Epoch(click.ParamType[int]):
     help="What log.jsonl keeps; trace is everything.",
 )
 @click.option(
+    "--store",
+    default="memory",
+    show_default=True,
+    metavar="memory|sqlite:FILE",
+    help="Where objects live; in a file every acknowledged write survives, and a later session goes on from it.",
+)
+@click.option(
     "--replay",
     type=click.Path(path_type=Path),
     metavar="RUN.REC",
@@ -152,13 +159,16 @@ def command(
     from controlplane.serving import Rim, Serving
 
     serving = Serving.prepare(Settings(**asked, keep_log=out is not None))
-    if asked["replay"] is not None:
-        serving.run()
-    else:
-        _raise_file_limit()
-        if token is None:
-            token = secrets.token_urlsafe(24)
-        serving.serve(Rim(host, port, tls, token), pace, lambda at: _announce(kubeconfig, at))
+    try:
+        if asked["replay"] is not None:
+            serving.run()
+        else:
+            _raise_file_limit()
+            if token is None:
+                token = secrets.token_urlsafe(24)
+            serving.serve(Rim(host, port, tls, token), pace, lambda at: _announce(kubeconfig, at))
+    finally:
+        serving.cluster.store.close()
     output.echo(serving.last_words())
     if out is not None:
         serving.save(out)

@@ -15,7 +15,8 @@ from attrs import field, frozen
 
 from controlplane.api.times import parse_time
 from controlplane.apiserver import status
-from controlplane.apiserver.codec import codec, strict_issues
+from controlplane.apiserver.codec import codec, kind_error, strict_issues
+from controlplane.apiserver.conversion import unreadable_kind
 from controlplane.apiserver.crd.rules import apply_rules, has_rules
 from controlplane.apiserver.crd.schemas import (
     PRESERVE,
@@ -233,6 +234,9 @@ class CustomResource:
         """A request's body as a pruned, defaulted object of the stored version."""
         if not isinstance(body, dict):
             raise status.bad_request("the object provided is unrecognized")
+        problem = kind_error(body)
+        if problem:
+            raise unreadable_kind(self.kind, problem, body)
         expected = f"{self.group}/{self.version}"
         given = body.get("apiVersion", "")
         if given != expected:

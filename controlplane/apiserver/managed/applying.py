@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.api.object import Object
 from controlplane.api.times import format_time
 from controlplane.apiserver import go_json, status
-from controlplane.apiserver.codec import codec, json_type
+from controlplane.apiserver.codec import codec, json_type, kind_error
 from controlplane.apiserver.managed.fieldsets import Path, compare, paths_of, shown, stripped
 from controlplane.apiserver.managed.merging import check_types, merged, without
 from controlplane.apiserver.managed.tracking import (
@@ -108,7 +108,12 @@ def _checked(ctx: Context, config: Tree) -> Tree:
     meta = config.get("metadata") or {}
     if isinstance(meta, dict) and meta.get("managedFields") is not None:
         raise status.bad_request("metadata.managedFields must be nil")
-    version, kind = config.get("apiVersion", ""), config.get("kind", "")
+    problem = kind_error(config)
+    if problem:
+        raise status.bad_request(
+            f"error unmarshaling JSON: {problem.partition('json parse error: ')[2]}"
+        )
+    version, kind = config.get("apiVersion") or "", config.get("kind") or ""
     if version != info.api_version or kind != info.kind:
         group, _, short = version.rpartition("/")
         raise status.bad_request(f"invalid object type: {group}/{short}, Kind={kind}")

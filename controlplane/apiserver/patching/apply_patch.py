@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.request import Request
 from controlplane.apiserver import go_json, status
-from controlplane.apiserver.codec import PairsDict, json_type
+from controlplane.apiserver.codec import META_STRUCT, PairsDict, json_type, kind_error
 from controlplane.apiserver.conversion import LEGACY
 from controlplane.apiserver.field_errors import invalid
 from controlplane.apiserver.patching.go_text import go_value
@@ -55,6 +55,9 @@ def patched(server: ApiServer, ctx: Context, current: Tree, stored: Tree) -> Tre
                         invalid("patch", shown, problem)
                     ]) from None  # fmt: skip
             raise undecodable(result, error.message.partition(marker)[2]) from None
+        problem = kind_error(result)
+        if error.code == 400 and problem:
+            raise undecodable(result, problem) from None
         raise
 
 
@@ -119,9 +122,11 @@ def _in_order(tree: Tree) -> Tree:
     meta = tree.get("metadata")
     if isinstance(meta, dict):
         out["metadata"] = {key: meta[key] for key in _META_ORDER if key in meta}
-        if "managedFields" in meta:
+        if isinstance(meta.get("managedFields"), list):
             out["metadata"]["managedFields"] = [
                 {key: entry[key] for key in _ENTRY_ORDER if key in entry}
+                if isinstance(entry, dict)
+                else entry
                 for entry in meta["managedFields"]
             ]
     return out
@@ -257,4 +262,14 @@ def _json_patched(ctx: Context, current: Tree, patch: Any) -> Tree:
             422, "Invalid",
             "the server rejected our request due to an error in our request", {},
         ) from None  # fmt: skip
+    if not isinstance(result, dict):
+        problem = "" if result is None else (
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            f"{json_type(result)} into Go value of type {META_STRUCT}"
+        )  # fmt: skip
+        if problem:
+            raise status.invalid_kind("", "", "", [
+                invalid("patch", json.dumps(result, separators=(",", ":")), problem)
+            ])  # fmt: skip
+        return {}
     return result

@@ -52,7 +52,7 @@ def validate_config_map(tree: Tree) -> list[FieldError]:
         total += len(data[key].encode())
     for key in sorted(binary):
         errors += [invalid(f"binaryData[{key}]", key, p) for p in names.config_key(key)]
-        total += len(base64.b64decode(binary[key]))
+        total += len(base64.b64decode(binary[key] or ""))
     if total > _DATA_LIMIT:
         errors.append(too_long("", _DATA_LIMIT))
     return errors
@@ -95,7 +95,7 @@ def validate_secret(tree: Tree) -> list[FieldError]:
     total = 0
     for key in sorted(data):
         errors += [invalid(f"data[{key}]", key, problem) for problem in names.config_key(key)]
-        total += len(base64.b64decode(data[key]))
+        total += len(base64.b64decode(data[key] or ""))
     if total > _DATA_LIMIT:
         errors.append(too_long("data", _DATA_LIMIT))
     kind = tree.get("type", "")
@@ -113,7 +113,7 @@ def validate_secret(tree: Tree) -> list[FieldError]:
         if key not in data:
             errors.append(required(f"data[{key}]"))
         else:
-            text = base64.b64decode(data[key]).decode("utf-8", "replace")
+            text = base64.b64decode(data[key] or "").decode("utf-8", "replace")
             problem = go_json.syntax_error(text)
             if problem:
                 errors.append(invalid(f"data[{key}]", "<secret contents redacted>", problem))
