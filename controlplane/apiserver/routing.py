@@ -14,6 +14,7 @@ from attrs import define, field, frozen
 
 from controlplane.api.request import ADMIN, Request, User
 from controlplane.apiserver import go_json, status
+from controlplane.apiserver.codec import META_STRUCT, json_type, kind_error
 from controlplane.apiserver.resources import ResourceInfo, ResourceTable
 
 __all__ = ["HttpRequest", "Target", "parse_path", "to_request"]
@@ -191,12 +192,6 @@ def _summary(raw: bytes, limit: int = 30) -> str:
     return text + " ..." if len(raw) > limit else text
 
 
-_META_STRUCT = (
-    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
-    '"json:\\"kind,omitempty\\"" }'
-)
-
-
 def _unrecognized(kind: str, problem: str, raw: bytes) -> status.ApiError:
     return status.bad_request(
         f"the object provided is unrecognized (must be of type {kind}): {problem} ({_summary(raw)})"
@@ -236,15 +231,16 @@ def read_body(request: Request, raw: bytes, kind: str) -> None:
 
 def _check_object(body: Any, kind: str, raw: bytes) -> None:
     if not isinstance(body, dict):
-        found = "array" if isinstance(body, list) else (
-            "string" if isinstance(body, str) else "bool" if isinstance(body, bool) else "number"
-        )  # fmt: skip
+        found = json_type(body)
         raise _unrecognized(
             kind,
             f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go "
-            f"value of type {_META_STRUCT}",
+            f"value of type {META_STRUCT}",
             raw,
         )
+    problem = kind_error(body)
+    if problem:
+        raise _unrecognized(kind, problem, raw)
     version = body.get("apiVersion")
     if isinstance(version, str) and version.count("/") > 1:
         raise _unrecognized(kind, f"unexpected GroupVersion string: {version}", raw)
@@ -271,9 +267,12 @@ def _read_delete_options(request: Request, raw: bytes) -> None:
     if not isinstance(body, dict):
         raise status.bad_request(
             "couldn't get version/kind; json parse error: json: cannot unmarshal "
-            f"{'array' if isinstance(body, list) else 'number'} into Go value of type {_META_STRUCT}"
+            f"{json_type(body)} into Go value of type {META_STRUCT}"
         )
-    kind = body.get("kind", "DeleteOptions")
+    problem = kind_error(body)
+    if problem:
+        raise status.bad_request(problem)
+    kind = body.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
         version = body.get("apiVersion", "")
         raise status.bad_request(

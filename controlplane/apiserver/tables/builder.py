@@ -8,6 +8,7 @@ from typing import Any
 from controlplane.api.object import Object
 from controlplane.apiserver.resources import ResourceInfo
 from controlplane.apiserver.schema import load_data
+from controlplane.apiserver.tables.ages import age
 from controlplane.apiserver.tables.pod_rows import pod_conditions, pod_row
 from controlplane.apiserver.tables.rows import ROWS
 
@@ -52,9 +53,45 @@ def plain_metadata(meta: Tree) -> Tree:
     return {key: value for key, value in meta.items() if key != "annotations"}
 
 
+def _plain_row(tree: Tree) -> list[Any]:
+    meta = tree["metadata"]
+    return [meta.get("name", ""), meta.get("creationTimestamp")]
+
+
+def _scale_row(tree: Tree, now: int) -> list[Any]:
+    meta = tree["metadata"]
+    return [
+        meta.get("name", ""), tree["spec"].get("replicas", 0), tree["status"].get("replicas", 0),
+        age(meta.get("creationTimestamp"), now),
+    ]  # fmt: skip
+
+
+def _foreign(info: ResourceInfo, items: list[Object]) -> list[Tree] | None:
+    """The columns of what a subresource answers in a kind of its own; None for the resource's."""
+    kind = items[0].tree.get("kind", info.kind) if len(items) == 1 else info.kind
+    if kind == info.kind:
+        return None
+    if kind != "Scale":
+        return list(_columns()[""])
+    by_name = {column["name"]: column for column in _columns()["apps/deployments"]}
+    counts = [
+        {"name": name, "type": "integer", "format": "", "description": text, "priority": 0}
+        for name, text in (
+            ("Desired", "replicas is the desired number of instances for the scaled object."),
+            ("Available", "replicas is the actual number of observed instances of the scaled "
+                          "object."),
+        )
+    ]  # fmt: skip
+    return [by_name["Name"], *counts, by_name["Age"]]
+
+
 def table_of(info: ResourceInfo, items: list[Object], now: int, include: str, version: str) -> Tree:
     """The Table of the objects; `include` is None, Metadata (the default) or Object."""
-    if info.custom is not None:
+    shown = _foreign(info, items)
+    if shown is not None:
+        key, columns = "", shown
+        cells = (lambda tree: _scale_row(tree, now)) if len(shown) > 2 else _plain_row
+    elif info.custom is not None:
         columns, cells = info.custom.table(now)
     else:
         key, columns = _columns_of(info)
@@ -63,13 +100,11 @@ def table_of(info: ResourceInfo, items: list[Object], now: int, include: str, ve
         elif key in ROWS and (key or ""):
             cells = lambda tree: ROWS[key](tree, now)  # noqa: E731
         else:
-            cells = lambda tree: [  # noqa: E731
-                tree["metadata"]["name"], tree["metadata"].get("creationTimestamp")
-            ]  # fmt: skip
+            cells = _plain_row
     rows = []
     for obj in items:
         row: Tree = {"cells": cells(obj.tree)}
-        if info.resource == "pods" and not info.group:
+        if shown is None and info.resource == "pods" and not info.group:
             conditions = pod_conditions(obj.tree)
             if conditions:
                 row["conditions"] = conditions
