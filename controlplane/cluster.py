@@ -137,6 +137,7 @@ class Cluster:
             },
             registry=config.scheduler_plugins,
             watched=config.scheduler_watches,
+            joined_informers=config.joined_informers,
         )
         if config.kubelets:
             self._add_kubelets(config)

@@ -21,7 +21,15 @@ from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.apiserver.schema import Field, Kind, StructType, struct_type
 from controlplane.apiserver.zero_values import keeps_zero
 
-__all__ = ["META_STRUCT", "DecodeError", "PairsDict", "codec", "decode", "kind_error", "strict_issues"]
+__all__ = [
+    "META_STRUCT",
+    "DecodeError",
+    "PairsDict",
+    "codec",
+    "decode",
+    "kind_error",
+    "strict_issues",
+]
 
 Tree = dict[str, Any]
 

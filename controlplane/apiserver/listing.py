@@ -14,6 +14,7 @@ from attrs import define
 
 from controlplane.api.object import Object
 from controlplane.apiserver import go_json, status
+from controlplane.apiserver.codec import json_type
 from controlplane.apiserver.field_errors import FieldError, forbidden, not_supported
 from controlplane.apiserver.registry import Registry
 from controlplane.apiserver.store import CompactedError, FutureRevisionError
@@ -123,8 +124,13 @@ def decode_token(token: str) -> tuple[int, str]:
         if not set(token) <= _URL_SAFE:
             raise ValueError("illegal")
         parsed = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        version = parsed.get("v", "")
-        revision, start = parsed.get("rv", 0), parsed.get("start", "")
+        problem = _token_mismatch(parsed)
+        if problem:
+            raise status.bad_request(
+                f"invalid continue token: continue key is not valid: {problem}"
+            )
+        version = parsed.get("v") or ""
+        revision, start = parsed.get("rv") or 0, parsed.get("start") or ""
         if version != "meta.k8s.io/v1":
             raise status.bad_request(
                 "invalid continue token: continue key is not valid: server does not recognize "
@@ -138,6 +144,23 @@ def decode_token(token: str) -> tuple[int, str]:
             "resourceVersion (version meta.k8s.io/v1)"
         )
     return revision, start
+
+
+def _token_mismatch(parsed: Any) -> str:
+    """Why a JSON value is no continue token, as Go's decoder says it; "" if it is one."""
+    if not isinstance(parsed, dict):
+        return (
+            f"json: cannot unmarshal {json_type(parsed)} into Go value of type "
+            "storage.continueToken"
+        )
+    for key, wanted, name in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
+        value = parsed.get(key)
+        if value is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
+            return (
+                f"json: cannot unmarshal {json_type(value)} into Go struct field "
+                f"continueToken.{key} of type {name}"
+            )
+    return ""
 
 
 _URL_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")

@@ -154,7 +154,10 @@ class ApiServer:
 
     def advance(self, up_to: int | None = None) -> int:
         """Let every watch cache see the store's events up to `up_to` (None: all)."""
-        return sum(cache.advance(up_to) for cache in list(self._caches.values()))
+        count = 0
+        for cache in list(self._caches.values()):
+            count += cache.advance(up_to)
+        return count
 
     def settle(self, now: int) -> None:
         """Let what the server does on its own account happen: custom resources come and go.

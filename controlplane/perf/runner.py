@@ -52,6 +52,7 @@ def run(
         kubelets=False,
         controllers=False,
         heartbeats=False,
+        joined_informers=True,
         scheduler_features=workload.features,
         disabled_admission=DISABLED_ADMISSION,
     )

@@ -66,6 +66,7 @@ async def run(
     features: Mapping[str, bool] | None = None,
     registry: Registry | None = None,
     watched: Collection[str] | None = None,
+    joined_informers: bool = False,
     server: str = "apiserver",
 ) -> None:
     """Main task.
@@ -80,6 +81,7 @@ async def run(
         registry: all plugins there are; the in-tree ones by default.
         watched: limits what is watched besides pods and nodes (names of listers); None: whatever
             the plugins need.
+        joined_informers: makes the informers of pods and nodes one task each.
         server: name of the API server's actor.
     """
 
@@ -90,7 +92,7 @@ async def run(
         first = ctx.choose(kind, len(found), kind)
         return found[first:] + found[:first]
 
-    informers = Informers(ctx, server)
+    informers = Informers(ctx, server, joined=joined_informers)
     core = Scheduler(
         informers.listers,
         config=config,

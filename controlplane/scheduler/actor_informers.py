@@ -1,6 +1,6 @@
 """Which resources the scheduler watches, and what it does about changes of them.
 
-Pods and nodes are watched in any case, with an informer's three tasks. Other resources are watched
+Pods and nodes are watched in any case, with an informer's three tasks unless informers are joined. Other resources are watched
 only when an enabled plugin reads them or has registered an event of theirs; each is one task that
 brings its store up to date and tells the queue in the same step. A resource of which nothing exists
 costs a list and a watch.
@@ -134,12 +134,12 @@ class Informers:
     known which plugins there are.
     """
 
-    def __init__(self, ctx: Context, server: str) -> None:
+    def __init__(self, ctx: Context, server: str, *, joined: bool) -> None:
         self._ctx = ctx
         self._server = server
         self._stores = {name: Indexer() for name in RESOURCES}
-        self.pods = Informer(ctx, PODS, server=server, fieldSelector=NOT_FINISHED)
-        self.nodes = Informer(ctx, NODES, server=server)
+        self.pods = Informer(ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED)
+        self.nodes = Informer(ctx, NODES, server=server, immediate=joined)
         self.listers = Listers(
             pods=StoreLister(self.pods.store),
             nodes=StoreLister(self.nodes.store),

@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from controlplane.api.times import parse_time
 from controlplane.apiserver import status
-from controlplane.apiserver.codec import codec, kind_error, strict_issues
+from controlplane.apiserver.codec import DecodeError, decode, kind_error, strict_issues
 from controlplane.apiserver.conversion import unreadable_kind
 from controlplane.apiserver.crd.rules import apply_rules, has_rules
 from controlplane.apiserver.crd.schemas import (
@@ -246,7 +246,15 @@ class CustomResource:
             )
         unknown: list[str] = []
         meta_body = body.get("metadata")
-        meta_body = meta_body if isinstance(meta_body, dict) else {}
+        meta_body = {} if meta_body is None else meta_body
+        try:
+            meta = decode(META, meta_body)
+        except DecodeError as error:
+            text = str(error).replace(META, "v1.ObjectMeta")
+            raise status.bad_request(
+                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: '
+                f"{text}"
+            ) from None
         tree = without_nulls(body, self.schema)
         tree = pruned(tree, self.schema, "", unknown, root=True)
         issues = [*ctx.request.body_issues]
@@ -262,7 +270,7 @@ class CustomResource:
             for issue in issues:
                 ctx.warn(issue)
         tree = defaulted(tree, self.schema)
-        tree["metadata"] = codec(META).decode(meta_body, None)
+        tree["metadata"] = meta
         tree["apiVersion"] = f"{self.group}/{self.storage_version}"
         return dict(tree)
 

@@ -52,19 +52,23 @@ def to_fields_v1(paths: Paths) -> Tree:
 
 
 def from_fields_v1(tree: Tree) -> Paths:
-    """The paths of a nested form."""
+    """The paths of a nested form. ValueError if it is none."""
     found: list[Path] = []
 
     def walk(node: Tree, path: Path) -> None:
         for element, child in node.items():
             if element == ".":
                 found.append(path)
-            elif not child:
+            elif child is None or child == {}:
                 found.append((*path, element))
+            elif not isinstance(child, dict):
+                raise ValueError(f"{element}: expected an object")
             else:
                 walk(child, (*path, element))
 
-    walk(tree or {}, ())
+    if not isinstance(tree, dict):
+        raise ValueError("expected an object")  # noqa: TRY004 - data, not a caller's mistake
+    walk(tree, ())
     return frozenset(found)
 
 
@@ -133,7 +137,8 @@ def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path])
 
 
 def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
-    if not _granular(known) or isinstance(value, dict) is (known.kind == Kind.LIST):
+    wanted: type = list if known.kind == Kind.LIST else dict
+    if not _granular(known) or not isinstance(value, wanted):
         out.append(path)
     elif known.kind == Kind.STRUCT:
         _collect_struct(value, known.struct, path, out)
@@ -200,8 +205,11 @@ def _compare(before: Any, after: Any, known: Field | None, path: Path, out: Diff
         target.append(path)
         return
     assert known is not None
-    if (known.kind == Kind.LIST) is any(isinstance(value, dict) for value in (before, after)):
-        out.modified.append(path)
+    wanted = list if known.kind == Kind.LIST else dict
+    if not all(value is None or isinstance(value, wanted) for value in (before, after)):
+        target = out.added if before is None else (
+            out.removed if after is None else out.modified)  # fmt: skip
+        target.append(path)
         return
     if known.kind == Kind.STRUCT:
         _compare_struct(before or {}, after or {}, known.struct, path, out)
@@ -232,7 +240,7 @@ def _compare_items(
         a, b = before.get(key), after.get(key)
         if a == b:
             continue
-        if struct is not None:
+        if struct is not None and all(v is None or isinstance(v, dict) for v in (a, b)):
             _compare_struct(a or {}, b or {}, struct, place, out)
         elif key in before and key in after:
             out.modified.append(place)

@@ -61,6 +61,14 @@ def managers_of(fields: list[Tree] | None) -> Managers:
     return found
 
 
+def _readable(fields: list[Tree] | None) -> Managers:
+    """The managers in managedFields that a client sent; none if anything there is unreadable."""
+    try:
+        return managers_of(fields)
+    except ValueError:
+        return {}
+
+
 def encoded(managers: Managers) -> list[Tree]:
     """The managedFields of an object."""
     out = []
@@ -105,7 +113,7 @@ def updated(
     had: list[Tree] | None = live.get("metadata", {}).get("managedFields")
     if _is_reset(given):
         return None
-    managers = managers_of(given)
+    managers = _readable(given)
     if not managers or identity.subresource:
         managers = managers_of(had)
     if not managers and not creating:
