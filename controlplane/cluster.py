@@ -59,6 +59,7 @@ class ClusterConfig:
     scheduler_features: Mapping[str, bool] = field(factory=dict)
     scheduler_plugins: Registry | None = None
     scheduler_watches: Sequence[str] | None = None
+    explain_scheduling: bool = False
     disabled_admission: Sequence[str] = ()
     epoch_ns: int = EPOCH_NS
 
@@ -138,6 +139,7 @@ class Cluster:
             registry=config.scheduler_plugins,
             watched=config.scheduler_watches,
             joined_informers=config.joined_informers,
+            explaining=config.explain_scheduling,
         )
         if config.kubelets:
             self._add_kubelets(config)

@@ -22,6 +22,8 @@ from controlplane.submission import Resources, preflight, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from controlplane.scheduler.config import SchedulerConfig
+    from controlplane.scheduler.framework.registry import Registry
 
     from actors import Recording, RunResult, Strategy
     from controlplane.apiserver.store import Store
@@ -54,6 +56,9 @@ class Settings:
     log_level: str = "trace"
     keep_log: bool = False
     epoch_ns: int = EPOCH_NS
+    scheduler_config: Path | None = None
+    scheduler_plugins: Sequence[str] = ()
+    explain_scheduling: bool = False
 
 
 @define
@@ -100,6 +105,7 @@ class Emulation:
             "release": settings.release,
             "gates": gates.to_header(),
         }
+        scheduler, plugins = _scheduler(settings, header)
         if settings.epoch_ns != EPOCH_NS:
             header["epoch_ns"] = settings.epoch_ns
         recording = _recording(settings, header)
@@ -116,6 +122,9 @@ class Emulation:
             heartbeats=heartbeats,
             kubelet_events=events,
             joined_informers=settings.informers == "joined",
+            scheduler=scheduler,
+            scheduler_plugins=plugins,
+            explain_scheduling=settings.explain_scheduling,
             store=cls.open_store(settings),
             epoch_ns=settings.epoch_ns,
         )
@@ -206,6 +215,26 @@ class Emulation:
         draft = folder / "objects.yaml.part"
         draft.write_text(self.cluster.dump(), encoding="utf-8")
         draft.replace(folder / "objects.yaml")
+
+
+def _scheduler(
+    settings: Settings, header: dict[str, Any]
+) -> tuple[SchedulerConfig | None, Registry | None]:
+    """The scheduler's configuration and plugins, when the settings ask for other than the default ones."""
+    if settings.explain_scheduling:
+        header["explain_scheduling"] = True
+    path, modules = settings.scheduler_config, settings.scheduler_plugins
+    if path is None and not modules:
+        return None, None
+    from controlplane.scheduler import user_plugins
+
+    registry = user_plugins.registry_with(modules)
+    header["scheduler_plugins"] = list(modules)
+    if path is None:
+        return None, registry
+    config = user_plugins.load_config(path, registry)
+    header["scheduler_config"] = _digest([str(path)])
+    return config, registry
 
 
 def _digest(files: Sequence[str]) -> str:

@@ -50,6 +50,24 @@ SHOWN_NODES = 20
     help="One task per informer, or one each for reflector, processor and handlers (more interleavings).",
 )
 @click.option(
+    "--scheduler-config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1).",
+)
+@click.option(
+    "--scheduler-plugin",
+    "scheduler_plugins",
+    multiple=True,
+    metavar="MODULE",
+    help="Load scheduler plugins from this module or .py file; the configuration enables them. Repeatable.",
+)
+@click.option(
+    "--explain-scheduling",
+    is_flag=True,
+    help="Log what each scheduler plugin said, and write it to the pods' annotations.",
+)
+@click.option(
     "--until", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop at this virtual time."
 )
 @click.option(

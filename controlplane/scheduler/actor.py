@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.log import DEBUG, INFO, WARNING
 from controlplane.client.clientset import Client
-from controlplane.scheduler import binding, failure
+from controlplane.scheduler import binding, explain, failure
 from controlplane.scheduler.actor_binding import Binder
 from controlplane.scheduler.actor_informers import Informers
 from controlplane.scheduler.actor_preemption import Preemptor
@@ -67,6 +67,7 @@ async def run(
     registry: Registry | None = None,
     watched: Collection[str] | None = None,
     joined_informers: bool = False,
+    explaining: bool = False,
     server: str = "apiserver",
 ) -> None:
     """Main task.
@@ -82,6 +83,7 @@ async def run(
         watched: limits what is watched besides pods and nodes (names of listers); None: whatever
             the plugins need.
         joined_informers: makes the informers of pods and nodes one task each.
+        explaining: lets every attempt leave what each plugin said in the log and on the pod.
         server: name of the API server's actor.
     """
 
@@ -103,7 +105,16 @@ async def run(
         log=lambda line: ctx.log("scheduler.error", level=WARNING, data={"message": line}),
     )
     probe.core = core
-    shared = Shared(ctx, core, epoch_ns, gates, informers.pods.store.get, server, probe.observer)
+    shared = Shared(
+        ctx,
+        core,
+        epoch_ns,
+        gates,
+        informers.pods.store.get,
+        server,
+        probe.observer,
+        explaining=explaining,
+    )
     running = _Running(shared)
     await informers.start(shared, watched)
     ctx.spawn(running.flush_backoff, name="backoff")
@@ -195,7 +206,10 @@ class _Running:
             shared.observer.attempt_started(info.uid)
         await ctx.point("scheduler.cycle.snapshot")
         core.update_snapshot(attempt)
+        start = core.search.next_start_node_index
         core.find_node(attempt)
+        if shared.explaining:
+            attempt.explanation = explain.explain(core, attempt, start)
         if shared.observer is not None:
             shared.observer.algorithm_ended(info.uid)
         if attempt.failure is None:
@@ -203,6 +217,8 @@ class _Running:
             binding.assume(core.cache, core.queue, attempt)
             if attempt.failure is None:
                 binding.reserve_and_permit(core.cache, attempt)
+            if attempt.explanation is not None:
+                explain.reserved(attempt.explanation, attempt)
         elif core.handle.preemptions:
             problem = await self._preemptor.take(ctx, client)
             if problem:
@@ -251,3 +267,4 @@ class _Running:
         shared.record(report.event)
         if report.patch is not None:
             await shared.patch(client, report.patch)
+        await shared.annotate(client, attempt)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from actors import LinkBroken
 from controlplane.client.clientset import Client
 from controlplane.client.errors import ApiError
-from controlplane.scheduler import binding
+from controlplane.scheduler import binding, explain
 from controlplane.scheduler.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
 from controlplane.scheduler.waiting import WaitingPod
@@ -132,6 +132,9 @@ class Binder:
                 if shared.observer is not None:
                     shared.observer.attempt_ended(attempt.popped_uid, "scheduled")
                 shared.activate(attempt)
+                if attempt.explanation is not None:
+                    explain.bound(attempt.explanation, attempt)
+                    await shared.annotate(client, attempt)
                 return
         later = binding.undo(core.cache, core.queue, attempt, shared.now())
         shared.queue_moved()

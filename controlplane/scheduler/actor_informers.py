@@ -1,9 +1,9 @@
 """Which resources the scheduler watches, and what it does about changes of them.
 
-Pods and nodes are watched in any case, with an informer's three tasks unless informers are joined. Other resources are watched
-only when an enabled plugin reads them or has registered an event of theirs; each is one task that
-brings its store up to date and tells the queue in the same step. A resource of which nothing exists
-costs a list and a watch.
+Pods and nodes are watched in any case, with an informer's three tasks unless informers are joined.
+Other resources are watched only when an enabled plugin reads them or has registered an event of
+theirs; each is one task that brings its store up to date and tells the queue in the same step. A
+resource of which nothing exists costs a list and a watch.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from actors.log import WARNING
 from controlplane.client.clientset import PODS, Client, Resource
 from controlplane.client.errors import ApiError
 from controlplane.client.events import EventRecorder
+from controlplane.scheduler import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,8 @@ class Shared:
         pods: Callable[[str], Object | None],
         server: str,
         observer: Observer | None = None,
+        *,
+        explaining: bool = False,
     ) -> None:
         self.ctx = ctx
         self.core = core
@@ -65,6 +68,7 @@ class Shared:
         self.cached_pod = pods
         self.server = server
         self.observer = observer
+        self.explaining = explaining
         self.poppable = ctx.condition()
         self.backing_off = ctx.condition()
         self.pooled = ctx.condition()
@@ -120,6 +124,23 @@ class Shared:
     async def send_patch(self, client: Client, patch: StatusPatch) -> None:
         """Patch a pod's status. Raises ApiError or LinkBroken."""
         await client.patch(PODS, patch.namespace, patch.name, patch.patch, subresource="status")
+
+    async def annotate(self, client: Client, attempt: Attempt) -> None:
+        """Write what the plugins said to the pod's annotations, when that was asked for."""
+        found = attempt.explanation
+        if found is None:
+            return
+        pod = attempt.pod
+        self.ctx.log("scheduler.explained", obj=f"Pod/{pod.key}", uid=pod.uid, data=found.summary())
+        cached = self.cached_pod(pod.key)
+        if cached is None or cached.uid != pod.uid:
+            return
+        written = explain.with_history(found, cached.metadata.get("annotations") or {})
+        patch = {"metadata": {"uid": pod.uid, "annotations": written}}
+        try:
+            await client.patch(PODS, pod.namespace, pod.name, patch)
+        except (ApiError, LinkBroken) as error:
+            self.error(f"explaining {pod.key}: {error}")
 
     def error(self, message: str) -> None:
         """A line in the log about something that went wrong."""

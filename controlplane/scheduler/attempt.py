@@ -18,6 +18,7 @@ from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.explain import Explanation
 
 
 @attrs.frozen
@@ -78,6 +79,8 @@ class Attempt:
     waits: dict[str, int] = attrs.Factory(dict)
     """Permit plugins the pod waits for, with their timeouts in nanoseconds."""
     has_pre_bind_work: bool = False
+    explanation: Explanation | None = None
+    """What every plugin said, when asked for (see `explain`)."""
     totals: list[tuple[str, int]] | None = None
     """(node, total score) in the order in which nodes were found, when asked for."""
 

@@ -147,6 +147,8 @@ def _profile(profile: Json, name: str, registry: Registry, extenders: Json) -> P
                 raise config_expand.ProfileError(f'initializing plugin "{plugin}": {error}')
         if f"{plugin}Args" in ARGS_KINDS:
             args[plugin] = to_args(plugin, each["args"])
+        else:
+            args[plugin] = each["args"]
     ignored = tuple(
         managed["name"]
         for extender in extenders

@@ -137,8 +137,8 @@ def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path])
 
 
 def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
-    wanted: type = list if known.kind == Kind.LIST else dict
-    if not _granular(known) or not isinstance(value, wanted):
+    fits = isinstance(value, list if known.kind == Kind.LIST else dict)
+    if not fits or not _granular(known):
         out.append(path)
     elif known.kind == Kind.STRUCT:
         _collect_struct(value, known.struct, path, out)
