@@ -22,11 +22,11 @@ from controlplane.submission import Resources, preflight, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from controlplane.scheduler.config import SchedulerConfig
-    from controlplane.scheduler.framework.registry import Registry
 
     from actors import Recording, RunResult, Strategy
     from controlplane.apiserver.store import Store
+    from controlplane.scheduler.config import SchedulerConfig
+    from controlplane.scheduler.framework.registry import Registry
 
 DEFAULT_NODES = 3
 PROGRESS_STEPS = 4096

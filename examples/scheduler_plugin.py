@@ -13,6 +13,7 @@ from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
+    Code,
     EnqueueExtensions,
     FilterPlugin,
     PermitPlugin,
@@ -20,7 +21,6 @@ from controlplane.scheduler.framework.interface import (
     Status,
     unschedulable,
 )
-from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.node_info import NodeInfo
 
 SECOND = 1_000_000_000

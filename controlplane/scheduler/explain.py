@@ -72,7 +72,7 @@ class Explanation:
         stopped = {
             plugin: message
             for plugin, message in self.results["prefilter-result-status"].items()
-            if message != SUCCESS
+            if message not in (SUCCESS, "")
         }
         if stopped:
             data["prefilter"] = stopped
