@@ -14,6 +14,7 @@ from bench import (
     bench_race,
     bench_run,
     bench_runtime,
+    bench_scheduler,
     bench_serve,
     bench_store,
 )
@@ -24,6 +25,7 @@ SUITES = {
     "apiserver": bench_apiserver.rows,
     "race": bench_race.rows,
     "run": bench_run.rows,
+    "scheduler": bench_scheduler.rows,
     "cli": bench_cli.rows,
     "serve": bench_serve.rows,
     "store": bench_store.rows,

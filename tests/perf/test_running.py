@@ -70,7 +70,9 @@ def one(tmp_path, *operations, params="{}"):
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     lines = "".join(f"  - {each}\n" for each in (NODES, *operations))
-    text = f"- name: T\n  workloadTemplate:\n{lines}  workloads:\n  - {{name: w, params: {params}}}\n"
+    text = (
+        f"- name: T\n  workloadTemplate:\n{lines}  workloads:\n  - {{name: w, params: {params}}}\n"
+    )
     path = tmp_path / "performance-config.yaml"
     path.write_text(text)
     return workloads.load(path)[0]
@@ -171,9 +173,7 @@ def test_a_steady_state_replaces_pods_for_a_time(tmp_path):
 
 
 def test_pods_that_never_fit_end_the_workload_with_a_reason(tmp_path):
-    result = runner.run(
-        one(tmp_path, "{opcode: createPods, count: 2, podTemplatePath: big.yaml}")
-    )
+    result = runner.run(one(tmp_path, "{opcode: createPods, count: 2, podTemplatePath: big.yaml}"))
     assert result.failed.startswith("operation 2, createPods: deadlock")
     assert "0 of 2 pods in namespace-1 scheduled" in result.failed
 
