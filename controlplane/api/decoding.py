@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 from cattrs import Converter
@@ -132,6 +133,67 @@ def nested_decoder(cls: type) -> Hook:
     return decode
 
 
+class _Rebuild(NamedTuple):
+    """How to make an instance that differs from another in a few fields."""
+
+    fields: dict[str, tuple[int, Hook, Any]]
+    """By JSON name: position, how to decode it, its type."""
+    values: Callable[[Any], tuple[Any, ...]]
+
+
+@cache
+def _rebuild(cls: type) -> _Rebuild | None:
+    """None for a class whose instances are not made from all their fields in order."""
+    found = attrs.fields(cls)
+    if len(found) < 2 or any(field.kw_only or not field.init for field in found):
+        return None
+    hints = get_type_hints(cls)
+    fields = {
+        json_name(field.name): (at, _hook(hints[field.name]), hints[field.name])
+        for at, field in enumerate(found)
+    }
+    return _Rebuild(fields, attrgetter(*(field.name for field in found)))
+
+
+def _nested_class(kind: Any) -> type | None:
+    """The view class behind a type, if `reused` may be asked about it."""
+    if get_origin(kind) in (Union, UnionType):
+        members = [member for member in get_args(kind) if member is not NoneType]
+        kind = members[0] if len(members) == 1 else None
+    if isinstance(kind, type) and attrs.has(kind) and not hasattr(kind, "from_tree"):
+        return kind
+    return None
+
+
+def reused(cls: type, value: Tree, before: Tree, like: Any) -> Any:
+    """`value` decoded, given that `like` was decoded from `before`: only fields that differ are decoded.
+
+    None when that would not save work: a field was taken away, or many differ.
+    """
+    changed: dict[str, Any] = {}
+    known = 0
+    for name, part in value.items():
+        if name in before:
+            known += 1
+            if part is before[name]:
+                continue
+        if part is None:
+            return None
+        changed[name] = part
+    if known != len(before) or 3 * len(changed) > len(value) + 3:
+        return None
+    rebuild = _rebuild(cls)
+    if rebuild is None:
+        return None
+    values = list(rebuild.values(like))
+    for name, part in changed.items():
+        found = rebuild.fields.get(name)
+        if found is not None:
+            at, hook, kind = found
+            values[at] = hook(part, kind)
+    return cls(*values)
+
+
 def top_level_decoder(cls: type[V]) -> Callable[[Tree, V | None], V]:
     """The function that decodes an object with metadata and keeps its tree."""
     hints = get_type_hints(cls)
@@ -146,25 +208,31 @@ def top_level_decoder(cls: type[V]) -> Callable[[Tree, V | None], V]:
             factory = getattr(default, "factory", None)
             if factory is not None:
                 default = factory()
-            parts.append((json_name(field.name), _hook(kind), kind, default, field.name))
+            nested = _nested_class(kind)
+            parts.append((json_name(field.name), _hook(kind), kind, default, field.name, nested))
 
     def decode(tree: Tree, like: V | None = None) -> V:
         raw = tree.get("metadata")
         values = [tree, no_meta if raw is None else meta(raw, ObjectMeta)]
         if like is None:
-            for name, hook, kind, default, _ in parts:
+            for name, hook, kind, default, _, _ in parts:
                 value = tree.get(name)
                 values.append(default if value is None else hook(value, kind))
             return build(*values)
         before = like.tree
-        for name, hook, kind, default, attribute in parts:
+        for name, hook, kind, default, attribute, nested in parts:
             value = tree.get(name)
             if value is None:
                 values.append(default)
-            elif value is before.get(name):
+                continue
+            old = before.get(name)
+            if value is old:
                 values.append(getattr(like, attribute))
-            else:
-                values.append(hook(value, kind))
+                continue
+            found = None
+            if nested is not None and old is not None:
+                found = reused(nested, value, old, getattr(like, attribute))
+            values.append(hook(value, kind) if found is None else found)
         return build(*values)
 
     return decode

@@ -154,9 +154,18 @@ class ApiServer:
 
     def advance(self, up_to: int | None = None) -> int:
         """Let every watch cache see the store's events up to `up_to` (None: all)."""
+        store = self.store
+        compacted = store.compacted
+        target = store.revision if up_to is None else min(up_to, store.revision)
         count = 0
         for cache in list(self._caches.values()):
-            count += cache.advance(up_to)
+            revision = cache.revision
+            if cache.keyspace.latest <= revision >= compacted:
+                # Nothing was written there: the common case, so it costs no call.
+                if revision < target:
+                    cache.revision = target
+            else:
+                count += cache.advance(up_to)
         return count
 
     def settle(self, now: int) -> None:

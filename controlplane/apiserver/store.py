@@ -190,12 +190,6 @@ class Keyspace:
         found.sort(key=lambda item: item[0])
         return found
 
-    @property
-    def last_revision(self) -> int:
-        """Revision of the newest event kept, 0 without any."""
-        revisions = self._revisions
-        return revisions[-1] if revisions else 0
-
     def events_after(self, revision: int) -> list[Event]:
         """Events with a greater revision, oldest first. CompactedError if some are gone."""
         if revision < self.store.compacted:
