@@ -19,6 +19,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from controlplane.api.meta import ObjectMeta
 from controlplane.api.quantity import Quantity, parse
+from controlplane.api.recent import by_identity
 from controlplane.api.times import Time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.api.view import View
@@ -194,6 +195,12 @@ def reused(cls: type, value: Tree, before: Tree, like: Any) -> Any:
     return cls(*values)
 
 
+def _recalled(hook: Hook, kind: Any) -> Hook:
+    """The hook, asked once for objects that share the tree, as pods of one template do."""
+    decode = by_identity(lambda value: hook(value, kind))
+    return lambda value, _kind: decode(value)
+
+
 def top_level_decoder(cls: type[V]) -> Callable[[Tree, V | None], V]:
     """The function that decodes an object with metadata and keeps its tree."""
     hints = get_type_hints(cls)
@@ -209,7 +216,10 @@ def top_level_decoder(cls: type[V]) -> Callable[[Tree, V | None], V]:
             if factory is not None:
                 default = factory()
             nested = _nested_class(kind)
-            parts.append((json_name(field.name), _hook(kind), kind, default, field.name, nested))
+            hook = _hook(kind)
+            if nested is not None and field.name == "spec":
+                hook = _recalled(hook, kind)
+            parts.append((json_name(field.name), hook, kind, default, field.name, nested))
 
     def decode(tree: Tree, like: V | None = None) -> V:
         raw = tree.get("metadata")

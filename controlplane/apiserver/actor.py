@@ -113,7 +113,9 @@ class _Server:
         revision = self._core.store.revision
         if revision != self._revision:
             self._revision = revision
-            self._changed.notify_all()
+            # A write of what nobody has a cache of (events, mostly) is no news for the cache task.
+            if self._front is not None or self._core.has_news():
+                self._changed.notify_all()
 
     def _serve_outside(self, message: ExternalMessage) -> None:
         if self._front is None:

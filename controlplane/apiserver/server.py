@@ -33,6 +33,7 @@ from controlplane.apiserver.registry import Registry
 from controlplane.apiserver.resources import ResourceInfo, builtin_resources
 from controlplane.apiserver.routing import HttpRequest
 from controlplane.apiserver.selectable import interest_of
+from controlplane.apiserver.shared_specs import SHARED
 from controlplane.apiserver.store import CompactedError, Store
 from controlplane.apiserver.strategies import strategy_for
 from controlplane.apiserver.strategy import Context, Strategy
@@ -167,6 +168,10 @@ class ApiServer:
             else:
                 count += cache.advance(up_to)
         return count
+
+    def has_news(self) -> bool:
+        """Whether some watch cache has not seen all that was written of its resource."""
+        return any(cache.keyspace.latest > cache.revision for cache in self._caches.values())
 
     def settle(self, now: int) -> None:
         """Let what the server does on its own account happen: custom resources come and go.
@@ -419,6 +424,13 @@ class ApiServer:
         hub_old = old
         if old is not None and (info.group, info.version) != info.hub:
             hub_old = None
+        shared = SHARED.get(info.type_name) if old is None else None
+        key = None if shared is None else shared.key(body)
+        if key is not None:
+            known = SHARED[info.type_name].read(key)
+            if known is not None:
+                # What is the old one is neither decoded nor defaulted again.
+                body, hub_old = {**body, "spec": known}, {"spec": known}
         try:
             tree = decode(info.type_name, body, hub_old)
         except DecodeError as error:
@@ -435,7 +447,10 @@ class ApiServer:
         hub = self.registry(info).info
         if hub is not info and (info.group, info.version) != info.hub:
             tree = conversion.to_hub(info, tree, hub)
-        return self.strategy(hub).defaults(tree, hub_old)
+        tree = self.strategy(hub).defaults(tree, hub_old)
+        if key is not None:
+            SHARED[info.type_name].keep(key, tree["spec"])
+        return tree
 
     def _field_validation(self, ctx: Context, info: ResourceInfo, body: Any) -> None:
         level = ctx.request.query.get("fieldValidation") or "Warn"
@@ -477,7 +492,12 @@ class ApiServer:
             tree = {**tree, "metadata": meta}
         if not tracked:
             tree = track(ctx, tree, None)
-        return self.admission.mutate(ctx, tree, None)
+        admitted = self.admission.mutate(ctx, tree, None)
+        shared = SHARED.get(ctx.info.type_name)
+        if shared is None:
+            return admitted
+        spec = shared.admitted(tree["spec"], admitted["spec"])
+        return admitted if spec is admitted["spec"] else {**admitted, "spec": spec}
 
     def _update(self, ctx: Context) -> Response:
         ctx.dry_run = check_write_options(ctx.request)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from controlplane.api import quantity
+from controlplane.api.recent import by_identity
 from controlplane.apiserver import names
 
 __all__ = ["pod_warnings", "service_warnings", "template_warnings"]
@@ -49,7 +50,14 @@ def pod_warnings(tree: Tree, old: Tree | None) -> list[str]:
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising "
                 f"behavior; a DNS label is recommended: [{' '.join(problems)}]"
             )
+    if not meta.get("annotations"):
+        return found + _spec_warnings(tree["spec"])
     return found + _warnings(meta, tree["spec"], "metadata", "spec")
+
+
+@by_identity
+def _spec_warnings(spec: Tree) -> list[str]:
+    return _warnings({}, spec, "metadata", "spec")
 
 
 def template_warnings(template: Tree, path: str) -> list[str]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from controlplane.api.replacing import replaced
 from controlplane.scheduler import events as ev
 from controlplane.scheduler.attempt import (
     Attempt,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 def with_node_name(pod: Pod, node: str) -> Pod:
     """The same pod with spec.nodeName set (views and their trees are never changed in place)."""
     tree = {**pod.tree, "spec": {**(pod.tree.get("spec") or {}), "nodeName": node}}
-    return attrs.evolve(pod, tree=tree, spec=attrs.evolve(pod.spec, node_name=node))
+    return replaced(pod, tree=tree, spec=replaced(pod.spec, node_name=node))
 
 
 def assume(cache: Cache, queue: PriorityQueue, attempt: Attempt) -> None:

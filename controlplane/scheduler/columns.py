@@ -141,6 +141,8 @@ class Columns:
 
     def _resize(self, size: int) -> None:
         self.size = size
+        self._nodes: list[Any] = [None] * size
+        self._storage_used = self._ports_used = False
         self.alloc_cpu: Ints = np.zeros(size, np.int64)
         self.alloc_memory: Ints = np.zeros(size, np.int64)
         self.alloc_storage: Ints = np.zeros(size, np.int64)
@@ -173,21 +175,42 @@ class Columns:
             self._write(row, infos[row])
 
     def _write(self, row: int, info: NodeInfo) -> None:
-        allocatable, used, node = info.allocatable, info.requested, info.node
-        assert node is not None
-        if max(allocatable.memory, allocatable.ephemeral_storage, used.memory) > _LARGEST:
+        used = info.requested
+        if used.memory > _LARGEST:
             self.safe = False
             return
+        if info.node is not self._nodes[row]:
+            self._write_node(row, info)
+        self.used_cpu[row] = used.milli_cpu
+        self.used_memory[row] = used.memory
+        if used.ephemeral_storage or self._storage_used:
+            self._storage_used = True
+            self.used_storage[row] = used.ephemeral_storage
+        self.pod_count[row] = len(info.pods)
+        self.non_zero_cpu[row] = info.non_zero_cpu
+        self.non_zero_memory[row] = info.non_zero_memory
+        has_ports = len(info.used_ports) > 0
+        if has_ports or self._ports_used:
+            self._ports_used = True
+            self.has_ports[row] = has_ports
+        self.has_images[row] = bool(info.image_states)
+        for name in self._scalar_names:
+            capacity, requested = self._scalars[name]
+            capacity[row] = info.allocatable.scalars.get(name, 0)
+            requested[row] = used.scalars.get(name, 0)
+
+    def _write_node(self, row: int, info: NodeInfo) -> None:
+        """What depends on the node object alone."""
+        allocatable, node = info.allocatable, info.node
+        assert node is not None
+        if max(allocatable.memory, allocatable.ephemeral_storage) > _LARGEST:
+            self.safe = False
+            return
+        self._nodes[row] = node
         self.alloc_cpu[row] = allocatable.milli_cpu
         self.alloc_memory[row] = allocatable.memory
         self.alloc_storage[row] = allocatable.ephemeral_storage
         self.alloc_pods[row] = allocatable.allowed_pod_number
-        self.used_cpu[row] = used.milli_cpu
-        self.used_memory[row] = used.memory
-        self.used_storage[row] = used.ephemeral_storage
-        self.pod_count[row] = len(info.pods)
-        self.non_zero_cpu[row] = info.non_zero_cpu
-        self.non_zero_memory[row] = info.non_zero_memory
         self.unschedulable[row] = node.spec.unschedulable
         taints = node.spec.taints
         # When a taint was added plays no part here; with it, classes would multiply.
@@ -197,14 +220,8 @@ class Columns:
             known = self._taint_classes[kind] = len(self.taint_sets)
             self.taint_sets.append(taints)
         self.taint_class[row] = known
-        self.has_images[row] = bool(info.image_states)
-        self.has_ports[row] = len(info.used_ports) > 0
         for key, topology in self._topologies.items():
             topology.write(row, info, key)
-        for name in self._scalar_names:
-            capacity, requested = self._scalars[name]
-            capacity[row] = allocatable.scalars.get(name, 0)
-            requested[row] = used.scalars.get(name, 0)
 
     def topology(self, snapshot: Snapshot, key: str) -> Topology:
         """Domains of a topology key; kept from the first request on."""

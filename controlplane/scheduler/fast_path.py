@@ -7,7 +7,7 @@ at, and only rows that changed since are asked again. So a cycle costs little mo
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeGuard, TypeVar, overload
 
 import numpy as np
@@ -37,6 +37,7 @@ from controlplane.scheduler.snapshot import ChangeReader, Snapshot
 if TYPE_CHECKING:
     from controlplane.scheduler.attempt import Attempt
     from controlplane.scheduler.framework.fit_error import Diagnosis
+    from controlplane.scheduler.framework.runtime import Framework
 
 T = TypeVar("T")
 
@@ -169,15 +170,51 @@ class _FilterClass:
 class _ScoreClass:
     """Scores of the node-local plugins for pods of one class.
 
-    `plain` is the weighted sum of those without a normaliser; `raw` holds the others' numbers.
+    `plain` is the weighted sum of those without a normaliser; `raw` holds the others' numbers, and
+    `zero` names those of them that are 0 everywhere.
     """
 
-    __slots__ = ("plain", "raw", "reader")
+    __slots__ = ("plain", "raw", "reader", "zero")
 
     def __init__(self) -> None:
         self.reader = ChangeReader()
         self.plain: Ints = np.zeros(0, np.int64)
         self.raw: dict[str, Ints] = {}
+        self.zero: dict[str, None] = {}
+
+
+class _FilterPlan:
+    """Which filters run for a spec, by how they answer; what the node-local ones said, if the spec tells the class."""
+
+    __slots__ = ("cluster", "kept", "local", "others", "spec")
+
+    def __init__(self, framework: Framework, spec: object, skipped: Collection[str]) -> None:
+        self.spec = spec
+        self.local: list[NodeLocalFilter] = []
+        self.cluster: list[ClusterFilter] = []
+        self.others: list[FilterPlugin] = []
+        self.kept: _FilterClass | None = None
+        for plugin in framework.plugins.filter:
+            if plugin.name in skipped:
+                continue
+            if isinstance(plugin, NodeLocalFilter):
+                self.local.append(plugin)
+            elif isinstance(plugin, ClusterFilter):
+                self.cluster.append(plugin)
+            else:
+                self.others.append(plugin)
+
+
+class _ScorePlan:
+    """Which scorers run for a spec; what the node-local ones said, if the spec tells the class."""
+
+    __slots__ = ("kept", "local", "running", "spec")
+
+    def __init__(self, framework: Framework, spec: object, skipped: Collection[str]) -> None:
+        self.spec = spec
+        self.running = [p for p in framework.plugins.score if p.name not in skipped]
+        self.local = [plugin for plugin in self.running if isinstance(plugin, NodeLocalScore)]
+        self.kept: _ScoreClass | None = None
 
 
 class FastPath:
@@ -190,27 +227,19 @@ class FastPath:
         self._filters: OrderedDict[Hashable, _FilterClass] = OrderedDict()
         self._scores: OrderedDict[Hashable, _ScoreClass] = OrderedDict()
         self._ranks: dict[int, Ints] = {}
+        self._filter_plans: dict[Hashable, _FilterPlan] = {}
+        self._score_plans: dict[Hashable, _ScorePlan] = {}
 
     # -- filter --------------------------------------------------------------------------------
 
     def find(self, attempt: Attempt, diagnosis: Diagnosis, start: int, wanted: int) -> Rows | None:
         """Nodes that pass, in the order of the search; None when it has to be done one by one."""
-        framework, state = attempt.framework, attempt.state
-        local: list[NodeLocalFilter] = []
-        cluster: list[ClusterFilter] = []
-        others: list[FilterPlugin] = []
-        for plugin in framework.plugins.filter:
-            if plugin.name in state.skip_filter:
-                continue
-            if isinstance(plugin, NodeLocalFilter):
-                local.append(plugin)
-            elif isinstance(plugin, ClusterFilter):
-                cluster.append(plugin)
-            else:
-                others.append(plugin)
+        framework = attempt.framework
         if len(diagnosis.node_to_status):
             return None
-        kept = self._filter_class(attempt, local)
+        plan = self._filter_plan(attempt)
+        cluster, others = plan.cluster, plan.others
+        kept = self._filter_class(attempt, plan)
         ids = kept.ids
         nominated = framework.handle.nominated_nodes()
         if cluster or nominated:
@@ -249,13 +278,27 @@ class FastPath:
                 diagnosis.add_plugin_status(status)
         return Rows(infos, found)
 
-    def _filter_class(self, attempt: Attempt, plugins: list[NodeLocalFilter]) -> _FilterClass:
+    def _filter_plan(self, attempt: Attempt) -> _FilterPlan:
+        framework, spec, skipped = attempt.framework, attempt.pod.spec, attempt.state.skip_filter
+        key = (framework.profile, id(spec), frozenset(skipped))
+        plan = self._filter_plans.get(key)
+        if plan is None:
+            if len(self._filter_plans) >= _CLASSES:
+                self._filter_plans.clear()
+            plan = self._filter_plans[key] = _FilterPlan(framework, spec, skipped)
+        return plan
+
+    def _filter_class(self, attempt: Attempt, plan: _FilterPlan) -> _FilterClass:
         state, pod, snapshot = attempt.state, attempt.pod, self.snapshot
-        parts = tuple((plugin.name, plugin.filter_key(state, pod)) for plugin in plugins)
-        key = (attempt.framework.profile, parts)
-        kept = _recall(self._filters, key)
+        plugins, kept = plan.local, plan.kept
         if kept is None:
-            kept = self._filters[key] = _FilterClass()
+            parts = tuple((plugin.name, plugin.filter_key(state, pod)) for plugin in plugins)
+            key = (attempt.framework.profile, parts)
+            kept = _recall(self._filters, key)
+            if kept is None:
+                kept = self._filters[key] = _FilterClass()
+            if all(plugin.keyed_by_spec for plugin in plugins):
+                plan.kept = kept
         rows = kept.reader.changed(snapshot)
         if rows == []:
             return kept
@@ -367,15 +410,20 @@ class FastPath:
         """Total score per node. PreScore has run. Raises StatusError."""
         framework, state, pod = attempt.framework, attempt.state, attempt.pod
         rows = nodes.rows
-        running = [p for p in framework.plugins.score if p.name not in state.skip_score]
-        local = [plugin for plugin in running if isinstance(plugin, NodeLocalScore)]
-        kept = self._score_class(attempt, local)
+        plan = self._score_plan(attempt)
+        kept = self._score_class(attempt, plan)
         totals = kept.plain[rows]
-        for plugin in running:
+        for plugin in plan.running:
             name = plugin.name
             if isinstance(plugin, NodeLocalScore):
                 if name not in kept.raw:
                     continue
+                if name in kept.zero and isinstance(plugin, NormalizeRows):
+                    same = plugin.normalized_zero()
+                    if same is not None:
+                        if same:
+                            totals += same * framework.weights.get(name, 1)
+                        continue
                 raw = kept.raw[name][rows]
             elif isinstance(plugin, ClusterScore):
                 raw = plugin.score_rows(state, pod, self.snapshot, self.columns, rows)
@@ -393,21 +441,38 @@ class FastPath:
             totals += raw * framework.weights.get(name, 1)
         return totals
 
-    def _score_class(self, attempt: Attempt, plugins: list[NodeLocalScore]) -> _ScoreClass:
+    def _score_plan(self, attempt: Attempt) -> _ScorePlan:
+        framework, spec, skipped = attempt.framework, attempt.pod.spec, attempt.state.skip_score
+        key = (framework.profile, id(spec), frozenset(skipped))
+        plan = self._score_plans.get(key)
+        if plan is None:
+            if len(self._score_plans) >= _CLASSES:
+                self._score_plans.clear()
+            plan = self._score_plans[key] = _ScorePlan(framework, spec, skipped)
+        return plan
+
+    def _score_class(self, attempt: Attempt, plan: _ScorePlan) -> _ScoreClass:
         framework, state, pod = attempt.framework, attempt.state, attempt.pod
-        parts = tuple((plugin.name, plugin.score_key(state, pod)) for plugin in plugins)
-        key = (framework.profile, parts)
-        kept = _recall(self._scores, key)
+        plugins, kept = plan.local, plan.kept
         if kept is None:
-            kept = self._scores[key] = _ScoreClass()
+            parts = tuple((plugin.name, plugin.score_key(state, pod)) for plugin in plugins)
+            key = (framework.profile, parts)
+            kept = _recall(self._scores, key)
+            if kept is None:
+                kept = self._scores[key] = _ScoreClass()
+            if all(plugin.keyed_by_spec for plugin in plugins):
+                plan.kept = kept
         snapshot = self.snapshot
         rows = kept.reader.changed(snapshot)
         if rows is None or len(rows) > _FEW:
             kept.plain = np.zeros(len(snapshot), np.int64)
+            kept.zero.clear()
             for plugin in plugins:
                 raw = plugin.score_all(state, pod, snapshot, self.columns)
                 if isinstance(plugin, NormalizeScorePlugin):
                     kept.raw[plugin.name] = raw
+                    if not raw.any():
+                        kept.zero[plugin.name] = None
                 else:
                     _check_range(plugin.name, raw)
                     kept.plain += raw * framework.weights.get(plugin.name, 1)
@@ -418,6 +483,8 @@ class FastPath:
             for plugin in plugins:
                 score = plugin.score(state, pod, node)
                 if plugin.name in kept.raw:
+                    if score and plugin.name in kept.zero:
+                        del kept.zero[plugin.name]
                     kept.raw[plugin.name][row] = score
                 else:
                     plain += score * framework.weights.get(plugin.name, 1)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from controlplane.api.meta import ObjectMeta
+from controlplane.api.pod import Pod, PodSpec
 from controlplane.api.quantity import Quantity, parse
+from controlplane.api.recent import by_identity
+from controlplane.api.tree import EMPTY_MAP
 
 if TYPE_CHECKING:
     from controlplane.api.containers import Container
-    from controlplane.api.pod import Pod
     from controlplane.api.pod_status import ContainerStatus
 
 CPU = "cpu"
@@ -275,8 +278,28 @@ def _max(total: dict[str, Quantity], other: Requests) -> None:
             total[name] = quantity
 
 
+def containers_tell_requests(pod: Pod) -> bool:
+    """Whether the pod's requests are those of its containers: nothing pod-wide, no init containers, no status."""
+    spec, status = pod.spec, pod.status
+    return not (
+        status.container_statuses or spec.init_containers or spec.overhead
+    ) and not pod_level_requests_set(pod)
+
+
 def pod_resource(pod: Pod, *, use_status: bool = True) -> PodResource:
     """Integer totals of a pod, with and without defaults for missing requests."""
+    if containers_tell_requests(pod):
+        return _plain_resource(pod.spec.containers)
+    return _pod_resource(pod, use_status=use_status)
+
+
+@by_identity
+def _plain_resource(containers: tuple[Container, ...]) -> PodResource:
+    """Pods of one template share their containers, and so what these ask for."""
+    return _pod_resource(Pod(EMPTY_MAP, ObjectMeta(), PodSpec(containers=containers)))
+
+
+def _pod_resource(pod: Pod, *, use_status: bool = True) -> PodResource:
     requests = pod_requests(pod, use_status=use_status)
     non_missing = missing_defaults(requests, pod_level_requests_set(pod))
     non_zero = requests

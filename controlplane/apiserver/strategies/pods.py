@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api import quantity
+from controlplane.api.recent import by_identity
 from controlplane.api.times import format_time
 from controlplane.apiserver import status
 from controlplane.apiserver.defaulting.pods import default_pod
@@ -33,6 +34,7 @@ def _with_ips(tree: Tree) -> Tree:
     return tree
 
 
+@by_identity
 def qos_class(spec: Tree) -> str:
     """Guaranteed, Burstable or BestEffort. Upstream: pkg/apis/core/helper/qos."""
     pod_level = spec.get("resources")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api import quantity
+from controlplane.api.recent import by_identity
 from controlplane.apiserver import names
 from controlplane.apiserver.field_errors import (
     FieldError,
@@ -49,7 +50,7 @@ def validate_pod(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     if annotations:
         errors += pod_annotations(annotations, spec, "metadata.annotations")
-    errors += validate_pod_spec(spec, "spec")
+    errors += _spec_errors(spec)
     if not spec.get("serviceAccountName"):
         errors += _tokens(spec)
     for key in ("containers", "initContainers"):
@@ -67,6 +68,12 @@ def validate_pod(tree: Tree) -> list[FieldError]:
                                 "cannot be set until all schedulingGates have been cleared"
                                 ))  # fmt: skip
     return errors
+
+
+@by_identity
+def _spec_errors(spec: Tree) -> list[FieldError]:
+    """Pods of one template share their spec: it is looked through once."""
+    return validate_pod_spec(spec, "spec")
 
 
 def _tokens(spec: Tree) -> list[FieldError]:

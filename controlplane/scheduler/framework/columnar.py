@@ -7,7 +7,7 @@ node.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from controlplane.scheduler.framework.interface import FilterPlugin, ScorePlugin, Status
 
@@ -47,6 +47,9 @@ class StatusTable:
 class NodeLocalFilter(FilterPlugin):
     """A filter whose answer depends on `filter_key` and the node alone, so it can be kept."""
 
+    keyed_by_spec: ClassVar[bool] = False
+    """Whether the key follows from the pod's spec alone."""
+
     def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
         """Everything about the pod that its answer depends on."""
         raise NotImplementedError
@@ -76,6 +79,9 @@ class ClusterFilter(FilterPlugin):
 
 class NodeLocalScore(ScorePlugin):
     """A score that depends on `score_key` and the node alone (before normalisation)."""
+
+    keyed_by_spec: ClassVar[bool] = False
+    """Whether the key follows from the pod's spec alone."""
 
     def score_key(self, state: CycleState, pod: Pod) -> Hashable:
         """Everything about the pod that its raw score depends on."""
@@ -108,3 +114,7 @@ class NormalizeRows(ScorePlugin):
     def normalize_rows(self, state: CycleState, pod: Pod, rows: Scores, raw: Scores) -> Scores:
         """Scores in 0..100 for the given rows."""
         raise NotImplementedError
+
+    def normalized_zero(self) -> int | None:
+        """What every row gets when all raw scores are 0; None when that is not known beforehand."""
+        return None

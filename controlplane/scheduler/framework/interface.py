@@ -168,6 +168,10 @@ class PreFilterPlugin(Plugin):
         """The nodes to look at (None: all) and a status; SKIP leaves out this plugin's Filter."""
         raise NotImplementedError
 
+    def pre_filter_by_spec(self, pod: Pod) -> bool:
+        """Whether PreFilter's answer and data follow from `pod.spec` alone: pods of one template share them."""
+        return False
+
 
 class PreFilterExtensions(Plugin):
     """Keeps a PreFilter's state right while pods are added to or removed from a node."""
@@ -207,6 +211,10 @@ class PreScorePlugin(Plugin):
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
         """SKIP leaves out this plugin's Score."""
         raise NotImplementedError
+
+    def pre_score_by_spec(self, pod: Pod) -> bool:
+        """Whether PreScore's answer and data follow from `pod.spec` alone: pods of one template share them."""
+        return False
 
 
 class ScorePlugin(Plugin):

@@ -16,6 +16,7 @@ from controlplane.scheduler.framework.batch import Batch
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
+from controlplane.scheduler.framework.spec_plan import SpecPlans, plain
 from controlplane.scheduler.queue.nominator import NominatingInfo
 
 if TYPE_CHECKING:
@@ -96,6 +97,14 @@ class Framework:
             plugins.score,
         )
         signers = {plugin.name: plugin for point in points for plugin in point}
+        self._pre_filter_plans = SpecPlans(
+            plugins.pre_filter, lambda plugin, pod: plugin.pre_filter_by_spec(pod), _ask_pre_filter
+        )
+        self._pre_score_plans = SpecPlans(
+            plugins.pre_score,
+            lambda plugin, pod: plugin.pre_score_by_spec(pod),
+            lambda plugin, state, pod: plain(plugin.pre_score(state, pod, ())),
+        )
         self._signers = list(signers.values())
         self._signs_no_pod = any(plugin.signs_no_pod for plugin in self._signers)
 
@@ -141,9 +150,11 @@ class Framework:
         merged: Mapping[str, None] | None = None
         rejected: Status | None = None
         restricting: dict[str, None] = {}
-        skipped: set[str] = set()
+        plan = self._pre_filter_plans.of(pod)
+        state.data.update(plan.data)
+        skipped = set(plan.skipped)
         state.skip_filter = skipped
-        for plugin in self.plugins.pre_filter:
+        for plugin in plan.asked:
             result, status = plugin.pre_filter(state, pod, nodes)
             if status is not None:
                 if status.code == Code.SKIP:
@@ -258,9 +269,11 @@ class Framework:
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> Status | None:
         """Run every PreScore; a status other than Skip ends the cycle."""
-        skipped: set[str] = set()
+        plan = self._pre_score_plans.of(pod)
+        state.data.update(plan.data)
+        skipped = set(plan.skipped)
         state.skip_score = skipped
-        for plugin in self.plugins.pre_score:
+        for plugin in plan.asked:
             status = plugin.pre_score(state, pod, nodes)
             if status is None:
                 continue
@@ -417,6 +430,11 @@ def normalize_failed(plugin: str, status: Status) -> NoReturn:
 def nominating_of(result: fwk.PostFilterResult | None) -> NominatingInfo | None:
     """The nomination in a PostFilter's result."""
     return None if result is None else result.nominating
+
+
+def _ask_pre_filter(plugin: fwk.PreFilterPlugin, state: CycleState, pod: Pod) -> bool | None:
+    result, status = plugin.pre_filter(state, pod, ())
+    return None if result is not None else plain(status)
 
 
 def _registrations(plugin: fwk.Plugin) -> list[ev.ClusterEventWithHint]:

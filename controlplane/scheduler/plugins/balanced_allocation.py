@@ -22,7 +22,7 @@ from controlplane.scheduler.plugins.resource_allocation import (
     node_vectors,
     request_amounts,
 )
-from controlplane.scheduler.resources import pod_requests
+from controlplane.scheduler.resources import containers_tell_requests, pod_requests
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -39,6 +39,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
     """Rates by how the pod changes the balance between resources: 50..100, 75 for no change."""
 
     name = names.NODE_RESOURCES_BALANCED_ALLOCATION
+    keyed_by_spec = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self.args = args
@@ -54,6 +55,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
             return SKIP
         state.write(_KEY, amounts)
         return None
+
+    def pre_score_by_spec(self, pod: Pod) -> bool:
+        """Requests are in the spec, unless containers have a status already."""
+        return containers_tell_requests(pod)
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Points by the change of balance."""

@@ -53,6 +53,7 @@ class DynamicResources(
     """Keeps its place in every extension point and skips pods without claims."""
 
     name = names.DYNAMIC_RESOURCES
+    keyed_by_spec = True
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Every pod may be looked at."""
@@ -65,6 +66,10 @@ class DynamicResources(
         if pod.spec.resource_claims:
             return None, unresolvable(NOT_EMULATED)
         return None, SKIP
+
+    def pre_filter_by_spec(self, pod: Pod) -> bool:
+        """Claims are in the spec."""
+        return True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Nothing to refuse: PreFilter has skipped or rejected."""

@@ -29,6 +29,7 @@ class ImageLocality(NodeLocalScore):
     """Points by the size of present images, scaled by how widely each is spread."""
 
     name = names.IMAGE_LOCALITY
+    keyed_by_spec = True
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle

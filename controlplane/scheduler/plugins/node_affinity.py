@@ -12,7 +12,12 @@ from controlplane.api.labels import SelectorError
 from controlplane.api.node_selector import PreferredTerms, RequiredNodeAffinity, node_selector
 from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.args import NodeAffinityArgs
-from controlplane.scheduler.framework.columnar import NodeLocalFilter, NodeLocalScore, StatusTable
+from controlplane.scheduler.framework.columnar import (
+    NodeLocalFilter,
+    NodeLocalScore,
+    NormalizeRows,
+    StatusTable,
+)
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
@@ -53,12 +58,14 @@ class NodeAffinity(
     NodeLocalFilter,
     PreScorePlugin,
     NodeLocalScore,
+    NormalizeRows,
     NormalizeScorePlugin,
     EnqueueExtensions,
 ):
     """Matches nodes with what pod and profile ask for. Raises SelectorError for bad args."""
 
     name = names.NODE_AFFINITY
+    keyed_by_spec = True
 
     def __init__(self, args: NodeAffinityArgs) -> None:
         self._added = None
@@ -90,6 +97,10 @@ class NodeAffinity(
             return None, _CONFLICT
         return PreFilterResult(node_names), None
 
+    def pre_filter_by_spec(self, pod: Pod) -> bool:
+        """Selector and affinity are in the spec."""
+        return True
+
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse nodes outside the profile's or the pod's requirements."""
         assert node.node is not None
@@ -111,6 +122,10 @@ class NodeAffinity(
         state.write(_SCORE_KEY, preferred)
         return None
 
+    def pre_score_by_spec(self, pod: Pod) -> bool:
+        """Affinity is in the spec."""
+        return True
+
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Sum of the weights of the matching preferences."""
         assert node.node is not None
@@ -128,6 +143,19 @@ class NodeAffinity(
         """The best node gets 100."""
         default_normalize(scores, reverse=False)
         return None
+
+    def normalize_rows(self, state: CycleState, pod: Pod, rows: Scores, raw: Scores) -> Scores:
+        """The best node gets 100."""
+        largest = int(raw.max()) if len(raw) else 0
+        if largest <= 0:
+            return raw
+        points: Scores = abs(100 * raw) // largest
+        points[raw < 0] *= -1
+        return points
+
+    def normalized_zero(self) -> int | None:
+        """Without a matching preference nobody gets points."""
+        return 0
 
     def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
         """Node selector and required affinity."""

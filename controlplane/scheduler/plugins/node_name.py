@@ -32,6 +32,7 @@ class NodeName(NodeLocalFilter, EnqueueExtensions):
     """Compares spec.nodeName, when set, with the node."""
 
     name = names.NODE_NAME
+    keyed_by_spec = True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse other nodes than the requested one."""

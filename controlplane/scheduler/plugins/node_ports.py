@@ -39,6 +39,7 @@ class NodePorts(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
     """Looks for conflicts between the pod's host ports and those in use on the node."""
 
     name = names.NODE_PORTS
+    keyed_by_spec = True
 
     def pre_filter(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
@@ -49,6 +50,10 @@ class NodePorts(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
             return None, SKIP
         state.write(_KEY, wanted)
         return None, None
+
+    def pre_filter_by_spec(self, pod: Pod) -> bool:
+        """Ports are in the spec."""
+        return True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse a node where a wanted port is taken."""

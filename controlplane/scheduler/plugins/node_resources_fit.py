@@ -67,6 +67,7 @@ class NodeResourcesFit(
     """Refuses nodes without room; rates the others by how full they would be."""
 
     name = names.NODE_RESOURCES_FIT
+    keyed_by_spec = True
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         self.args = args
@@ -81,6 +82,10 @@ class NodeResourcesFit(
         """Add up what the pod requests."""
         state.write(FILTER_KEY, requested_by(pod))
         return None, None
+
+    def pre_filter_by_spec(self, pod: Pod) -> bool:
+        """Requests are in the spec."""
+        return True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse a node that lacks anything, and say everything it lacks."""
@@ -188,6 +193,10 @@ class NodeResourcesFit(
         """Add up what the pod counts for."""
         state.write(_SCORE_KEY, self.score_requests(pod))
         return None
+
+    def pre_score_by_spec(self, pod: Pod) -> bool:
+        """Requests are in the spec."""
+        return True
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Points by the scoring strategy."""

@@ -37,6 +37,7 @@ class NodeUnschedulable(NodeLocalFilter, EnqueueExtensions):
     """Refuses cordoned nodes."""
 
     name = names.NODE_UNSCHEDULABLE
+    keyed_by_spec = True
 
     def __init__(self, handle: Handle) -> None:
         self._comparison = handle.feature("TaintTolerationComparisonOperators")

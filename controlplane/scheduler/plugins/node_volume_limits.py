@@ -62,6 +62,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
                 return None, None
         return None, SKIP
 
+    def pre_filter_by_spec(self, pod: Pod) -> bool:
+        """Without volumes nothing else is looked at."""
+        return not pod.spec.volumes
+
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse a node where a driver would get too many volumes."""
         csi_node: CSINode | None = self._handle.listers.csi_nodes.get("", node.name)

@@ -147,12 +147,12 @@ class PodTopologySpread(
         own = pod.spec.topology_spread_constraints
         if own:
             return sc.compile_constraints(own, pod, action, merge_keys=self._merge_keys)
-        found = sc.compile_constraints(self._defaults, pod, action, merge_keys=self._merge_keys)
-        if not found:
-            return found
+        if not any(each.when_unsatisfiable == action for each in self._defaults):
+            return []
         selector = sc.default_selector(pod, self._handle.listers)
         if selector.empty():
             return []
+        found = sc.compile_constraints(self._defaults, pod, action, merge_keys=self._merge_keys)
         return [constraint.with_selector(selector) for constraint in found]
 
     # -- filter --------------------------------------------------------------------------------

@@ -70,7 +70,15 @@ def node_vectors(
     before: list[int] = []
     allocatable: list[int] = []
     for spec, amount in zip(resources, pod):
-        capacity, used = node_amounts(node, spec.name, amount, plain)
+        name = spec.name
+        if name == CPU:
+            capacity = node.allocatable.milli_cpu
+            used = node.requested.milli_cpu if plain else node.non_zero_cpu
+        elif name == MEMORY:
+            capacity = node.allocatable.memory
+            used = node.requested.memory if plain else node.non_zero_memory
+        else:
+            capacity, used = node_amounts(node, name, amount, plain)
         if capacity == 0:
             used = amount = 0
         requested.append(used + amount)
@@ -130,6 +138,11 @@ def _ratio_scorer(weights: Sequence[int], ratio: Callable[[int, int], int]) -> S
 
 def balance(requested: Sequence[int], allocatable: Sequence[int]) -> int:
     """100 when all resources are used to the same fraction, less the more they differ."""
+    if len(allocatable) == 2 and allocatable[0] and allocatable[1]:
+        one = float(requested[0]) / float(allocatable[0])
+        other = float(requested[1]) / float(allocatable[1])
+        half = abs((min(one, 1.0) - min(other, 1.0)) / 2)
+        return int((1 - half) * float(MAX_NODE_SCORE))
     fractions = [
         min(float(used) / float(capacity), 1.0)
         for used, capacity in zip(requested, allocatable)

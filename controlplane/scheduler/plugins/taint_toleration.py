@@ -52,6 +52,7 @@ class TaintToleration(
     """Refuses nodes with untolerated taints; prefers those with fewer soft ones."""
 
     name = names.TAINT_TOLERATION
+    keyed_by_spec = True
 
     def __init__(self, handle: Handle) -> None:
         self._comparison = handle.feature("TaintTolerationComparisonOperators")
@@ -88,6 +89,10 @@ class TaintToleration(
         """Keep the tolerations that matter here."""
         state.write(_KEY, self.soft_tolerations(pod))
         return None
+
+    def pre_score_by_spec(self, pod: Pod) -> bool:
+        """Tolerations are in the spec."""
+        return True
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Number of soft taints that repel the pod."""
@@ -138,6 +143,10 @@ class TaintToleration(
         if largest == 0:
             return raw + 100
         return 100 - 100 * raw // largest
+
+    def normalized_zero(self) -> int | None:
+        """Without soft taints every node gets all points."""
+        return 100
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A node comes or changes its taints; the pod's tolerations change."""

@@ -120,6 +120,10 @@ class VolumeBinding(
             return f'persistentvolumeclaim "{claim.name}" is being deleted'
         return ownership_error(pod, claim) if ephemeral else None
 
+    def pre_filter_by_spec(self, pod: Pod) -> bool:
+        """Without volumes nothing else is looked at."""
+        return not pod.spec.volumes
+
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse nodes from which volumes cannot be reached or got."""
         kept: BindingState = state.data[_KEY]
@@ -136,6 +140,10 @@ class VolumeBinding(
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
         """There is a score only with the gate StorageCapacityScoring, which is not emulated."""
         return SKIP
+
+    def pre_score_by_spec(self, pod: Pod) -> bool:
+        """The answer is always Skip."""
+        return True
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Without the gate: nothing."""

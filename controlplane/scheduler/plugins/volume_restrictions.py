@@ -97,6 +97,10 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin, Enq
         state.data[_KEY].in_use -= _shared_names(state.data[_KEY], removed.pod)
         return None
 
+    def pre_filter_by_spec(self, pod: Pod) -> bool:
+        """Without volumes nothing else is looked at."""
+        return not pod.spec.volumes
+
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Disks first, then exclusive claims (which concern every node)."""
         for volume in pod.spec.volumes:

@@ -105,6 +105,10 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             return None
         return unresolvable("PersistentVolume had no name")
 
+    def pre_filter_by_spec(self, pod: Pod) -> bool:
+        """Without volumes nothing else is looked at."""
+        return not pod.spec.volumes
+
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """A node without any zone or region label is taken to reach everything."""
         assert node.node is not None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from controlplane.api.replacing import replaced
 from controlplane.scheduler.framework.pod_info import PodInfo
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class QueuedPodInfo:
 
     def for_assume(self, pod: Pod) -> QueuedPodInfo:
         """A copy for `pod` (the same pod with its node filled in) to be assumed and bound."""
-        return attrs.evolve(
+        return replaced(
             self,
             pod_info=self.pod_info.with_pod(pod),
             unschedulable_plugins=dict(self.unschedulable_plugins),
