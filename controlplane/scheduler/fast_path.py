@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, TypeGuard, TypeVar, overload
 
 import numpy as np
@@ -35,6 +36,7 @@ from controlplane.scheduler.node_search import preorder_ranks
 from controlplane.scheduler.snapshot import ChangeReader, Snapshot
 
 if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
     from controlplane.scheduler.attempt import Attempt
     from controlplane.scheduler.framework.fit_error import Diagnosis
     from controlplane.scheduler.framework.runtime import Framework
@@ -156,12 +158,20 @@ class CountedStatuses(NodeToStatus):
         return self._count
 
 
-class _FilterClass:
-    """Status numbers of the node-local filters for pods of one class."""
+Nominated = dict[tuple[int, int], tuple[int, list["Pod"], int]]
 
-    __slots__ = ("ids", "passing", "reader")
+
+class _FilterClass:
+    """Status numbers of the node-local filters for pods of one class.
+
+    `nominated` has, by row and priority, what was said with nominated pods counted in: the
+    generation of the node, those pods, and the number.
+    """
+
+    __slots__ = ("ids", "nominated", "passing", "reader")
 
     def __init__(self) -> None:
+        self.nominated: Nominated = {}
         self.reader = ChangeReader()
         self.ids: NDArray[np.int32] = np.zeros(0, np.int32)
         self.passing: Ints | None = None
@@ -243,7 +253,9 @@ class FastPath:
         ids = kept.ids
         nominated = framework.handle.nominated_nodes()
         if cluster or nominated:
-            combined = self._combine(attempt, ids, cluster, nominated)
+            local_only = plan.kept is not None and not cluster and not others
+            known = kept.nominated if local_only else None
+            combined = self._combine(attempt, ids, cluster, nominated, known)
             if combined is None:
                 return None
             ids = combined
@@ -374,8 +386,12 @@ class FastPath:
         ids: NDArray[np.int32],
         cluster: list[ClusterFilter],
         nominated: Sequence[str],
+        known: Nominated | None,
     ) -> NDArray[np.int32] | None:
-        """Add what plugins say that look at the whole cluster, and nodes with nominated pods."""
+        """Add what plugins say that look at the whole cluster, and nodes with nominated pods.
+
+        `known` remembers the latter, where pods of the class get the same answer.
+        """
         framework, state, pod = attempt.framework, attempt.state, attempt.pod
         snapshot, table = self.snapshot, self.table
         position = {plugin.name: i for i, plugin in enumerate(framework.plugins.filter)}
@@ -392,12 +408,29 @@ class FastPath:
         rows = [row for name in nominated if (row := snapshot.row_of.get(name)) is not None]
         if rows:
             ids = ids.copy()
+            priority = pod.spec.priority or 0
             for row in rows:
                 node = snapshot.node_info_list[row]
+                expected = [info.pod for info in framework.handle.nominated_pods(node.name)]
+                # A pod is not in its own way, so what was said about others does not hold for it.
+                shared = known is not None and all(other.uid != pod.uid for other in expected)
+                if known is not None and shared:
+                    said_before = known.get((row, priority))
+                    if (
+                        said_before is not None
+                        and said_before[0] == node.generation
+                        and len(said_before[1]) == len(expected)
+                        and all(map(is_, said_before[1], expected))
+                    ):
+                        ids[row] = said_before[2]
+                        continue
                 status = framework.run_filter_with_nominated_pods(state, pod, node)
                 if status is not None and status.code == Code.ERROR:
                     return None
-                ids[row] = table.id_of(status)
+                number = table.id_of(status)
+                ids[row] = number
+                if known is not None and shared:
+                    known[row, priority] = (node.generation, expected, number)
         return ids
 
     # -- score ---------------------------------------------------------------------------------

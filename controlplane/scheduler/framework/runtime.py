@@ -97,6 +97,9 @@ class Framework:
             plugins.score,
         )
         signers = {plugin.name: plugin for point in points for plugin in point}
+        self._extensions = [
+            plugin for plugin in plugins.pre_filter if isinstance(plugin, fwk.PreFilterExtensions)
+        ]
         self._pre_filter_plans = SpecPlans(
             plugins.pre_filter, lambda plugin, pod: plugin.pre_filter_by_spec(pod), _ask_pre_filter
         )
@@ -183,8 +186,8 @@ class Framework:
         self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo
     ) -> Status | None:
         """Tell the PreFilters that a pod was put on a node."""
-        for plugin in self.plugins.pre_filter:
-            if isinstance(plugin, fwk.PreFilterExtensions) and plugin.name not in state.skip_filter:
+        for plugin in self._extensions:
+            if plugin.name not in state.skip_filter:
                 status = plugin.add_pod(state, pod, added, node)
                 if status is not None:
                     return _running("AddPod on PreFilter", plugin.name, status)
@@ -194,8 +197,8 @@ class Framework:
         self, state: CycleState, pod: Pod, removed: PodInfo, node: NodeInfo
     ) -> Status | None:
         """Tell the PreFilters that a pod was taken off a node."""
-        for plugin in self.plugins.pre_filter:
-            if isinstance(plugin, fwk.PreFilterExtensions) and plugin.name not in state.skip_filter:
+        for plugin in self._extensions:
+            if plugin.name not in state.skip_filter:
                 status = plugin.remove_pod(state, pod, removed, node)
                 if status is not None:
                     return _running("RemovePod on PreFilter", plugin.name, status)

@@ -6,6 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/noderesources/fit.go`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from controlplane.scheduler import events as ev
@@ -256,8 +257,11 @@ class NodeResourcesFit(
 
 
 def _refusal(lacking: Sequence[tuple[str, bool]]) -> Status | None:
-    if not lacking:
-        return None
+    return _refused(tuple(lacking)) if lacking else None
+
+
+@lru_cache(maxsize=4096)
+def _refused(lacking: tuple[tuple[str, bool], ...]) -> Status:
     never = any(never for _, never in lacking)
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if never else Code.UNSCHEDULABLE
     return Status(code, tuple(reason for reason, _ in lacking), names.NODE_RESOURCES_FIT)
