@@ -117,6 +117,53 @@ class NodeProperty:
                 self.values[row] = compute(info)
 
 
+class DomainTally:
+    """Sums per domain of a topology over eligible nodes; a changed row costs one addition."""
+
+    __slots__ = ("_eligible", "_epoch", "_reader", "_seen", "domains", "present", "sums")
+
+    def __init__(self) -> None:
+        self._reader = ChangeReader()
+        self._epoch = -1
+        self._seen: Ints = np.zeros(0, np.int64)
+        self._eligible: Bools = np.zeros(0, np.bool_)
+        self.sums: Ints = np.zeros(0, np.int64)
+        self.present: Bools = np.zeros(0, np.bool_)
+        """Domains with an eligible node."""
+        self.domains = 0
+        """How many those are."""
+
+    def sync(
+        self,
+        snapshot: Snapshot,
+        epoch: int,
+        topology: Topology,
+        amounts: Ints,
+        eligible: Callable[[], Bools],
+    ) -> None:
+        """Bring the sums up to date. Other node objects (`epoch`) make everything be counted anew."""
+        rows = self._reader.changed(snapshot)
+        if rows is None or epoch != self._epoch:
+            self._epoch = epoch
+            self._seen = amounts.copy()
+            self._eligible = eligible()
+            codes = topology.codes[self._eligible]
+            size = len(topology.index)
+            # Sums of integers far below 2**53 are exact in floating point.
+            totals = np.bincount(codes, amounts[self._eligible], size)
+            self.sums = totals.astype(np.int64)
+            self.present = np.bincount(codes, minlength=size) > 0
+            self.domains = int(np.count_nonzero(self.present))
+            return
+        seen, codes = self._seen, topology.codes
+        for row in rows:
+            now = amounts[row]
+            if now != seen[row]:
+                if self._eligible[row]:
+                    self.sums[codes[row]] += now - seen[row]
+                seen[row] = now
+
+
 RowFn = Callable[["NodeInfo"], dict[str, int]]
 _KEPT = 128
 
@@ -137,10 +184,15 @@ class Columns:
         self._topologies: dict[str, Topology] = {}
         self._kept: OrderedDict[Hashable, SparseRows] = OrderedDict()
         self._properties: OrderedDict[Hashable, NodeProperty] = OrderedDict()
+        self._tallies: OrderedDict[Hashable, DomainTally] = OrderedDict()
+        self._everywhere: dict[tuple[str, ...], tuple[int, Bools, bool]] = {}
+        self.node_epoch = 0
+        """Grows when a row gets another node object, or all rows are written anew."""
         self._resize(0)
 
     def _resize(self, size: int) -> None:
         self.size = size
+        self.node_epoch += 1
         self._nodes: list[Any] = [None] * size
         self._storage_used = self._ports_used = False
         self.alloc_cpu: Ints = np.zeros(size, np.int64)
@@ -207,6 +259,7 @@ class Columns:
             self.safe = False
             return
         self._nodes[row] = node
+        self.node_epoch += 1
         self.alloc_cpu[row] = allocatable.milli_cpu
         self.alloc_memory[row] = allocatable.memory
         self.alloc_storage[row] = allocatable.ephemeral_storage
@@ -230,6 +283,37 @@ class Columns:
             found = self._topologies[key] = Topology(self.size)
             for row, info in enumerate(snapshot.node_info_list):
                 found.write(row, info, key)
+        return found
+
+    def everywhere(self, snapshot: Snapshot, keys: tuple[str, ...]) -> tuple[Bools, bool]:
+        """Nodes that have every one of these topology keys, and whether that is all nodes."""
+        found = self._everywhere.get(keys)
+        if found is None or found[0] != self.node_epoch:
+            have = np.ones(self.size, np.bool_)
+            for key in keys:
+                have &= self.topology(snapshot, key).has
+            if len(self._everywhere) >= _KEPT:
+                self._everywhere.clear()
+            found = self._everywhere[keys] = (self.node_epoch, have, bool(have.all()))
+        return found[1], found[2]
+
+    def tally(
+        self,
+        snapshot: Snapshot,
+        key: Hashable,
+        topology: Topology,
+        amounts: Ints,
+        eligible: Callable[[], Bools],
+    ) -> DomainTally:
+        """Sums of `amounts` per domain, under `key`, which must say all that `eligible` depends on besides nodes."""
+        found = self._tallies.get(key)
+        if found is None:
+            if len(self._tallies) >= _KEPT:
+                self._tallies.popitem(last=False)
+            found = self._tallies[key] = DomainTally()
+        else:
+            self._tallies.move_to_end(key)
+        found.sync(snapshot, self.node_epoch, topology, amounts, eligible)
         return found
 
     def kept(self, snapshot: Snapshot, key: Hashable, compute: RowFn) -> SparseRows:

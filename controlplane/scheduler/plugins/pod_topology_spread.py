@@ -6,11 +6,12 @@ Upstream: `pkg/scheduler/framework/plugins/podtopologyspread`.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.constraints import TopologySpreadConstraint
 from controlplane.api.labels import SelectorError
+from controlplane.api.recent import KEPT
 from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.args import PodTopologySpreadArgs
 from controlplane.scheduler.framework.columnar import (
@@ -141,19 +142,37 @@ class PodTopologySpread(
             SYSTEM_DEFAULT_CONSTRAINTS if self._system_defaulted else args.default_constraints
         )
         self._merge_keys = handle.feature("MatchLabelKeysInPodTopologySpread")
+        self._known: dict[
+            tuple[int, str],
+            tuple[Sequence[TopologySpreadConstraint], Mapping[str, str], list[sc.Constraint]],
+        ] = {}
 
     def constraints(self, pod: Pod, action: str) -> list[sc.Constraint]:
         """The pod's constraints with this action, or defaults. Raises SelectorError."""
         own = pod.spec.topology_spread_constraints
         if own:
-            return sc.compile_constraints(own, pod, action, merge_keys=self._merge_keys)
+            return self._compiled(own, pod, action)
         if not any(each.when_unsatisfiable == action for each in self._defaults):
             return []
         selector = sc.default_selector(pod, self._handle.listers)
         if selector.empty():
             return []
-        found = sc.compile_constraints(self._defaults, pod, action, merge_keys=self._merge_keys)
+        found = self._compiled(self._defaults, pod, action)
         return [constraint.with_selector(selector) for constraint in found]
+
+    def _compiled(
+        self, given: Sequence[TopologySpreadConstraint], pod: Pod, action: str
+    ) -> list[sc.Constraint]:
+        """Compiled for the pod's labels; pods of one template share the result."""
+        key = (id(given), action)
+        known = self._known.get(key)
+        if known is not None and known[1] == pod.labels:
+            return known[2]
+        found = sc.compile_constraints(given, pod, action, merge_keys=self._merge_keys)
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        self._known[key] = (given, pod.labels, found)
+        return found
 
     # -- filter --------------------------------------------------------------------------------
 
@@ -249,9 +268,14 @@ class PodTopologySpread(
         for constraint, counts in zip(kept.constraints, kept.columns):
             topology = counts.topology
             own = 1 if constraint.matches_self else 0
-            skew = counts.sums[topology.codes] + own - counts.minimum
-            said = np.where(skew > constraint.max_skew, table.id_of(_SKEWED), 0)
-            said = np.where(topology.has, said, table.id_of(_MISSING_LABEL))
+            skewed = counts.sums + own - counts.minimum > constraint.max_skew
+            if not counts.all_have:
+                said = np.where(skewed[topology.codes], table.id_of(_SKEWED), 0)
+                said = np.where(topology.has, said, table.id_of(_MISSING_LABEL))
+            elif skewed.any():
+                said = (skewed * table.id_of(_SKEWED))[topology.codes]
+            else:
+                continue
             ids = np.where(ids == 0, said, ids)
         return ids.astype(np.int32)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controlplane.api.labels import Selector
-from controlplane.scheduler.columns import Bools, Columns, Ints, Topology
+from controlplane.scheduler.columns import Bools, Columns, DomainTally, Ints, Topology
 from controlplane.scheduler.plugins import spread_constraints as sc
 
 if TYPE_CHECKING:
@@ -51,31 +51,54 @@ def included(
 class DomainCounts:
     """Counts of one hard constraint: per domain, and which domains exist."""
 
-    __slots__ = ("minimum", "present", "sums", "topology")
+    __slots__ = ("_tally", "all_have", "minimum", "topology")
 
     def __init__(
-        self, topology: Topology, amounts: Ints, eligible: Bools, min_domains: int
+        self, topology: Topology, tally: DomainTally, min_domains: int, *, all_have: bool
     ) -> None:
         self.topology = topology
-        self.sums = topology.sums(amounts, eligible)
-        self.present = topology.sums(np.ones_like(amounts), eligible) > 0
-        domains = int(np.count_nonzero(self.present))
+        self.all_have = all_have
+        """Whether every node has the topology key."""
+        self._tally = tally
         self.minimum = 0
-        if domains and domains >= min_domains:
-            self.minimum = int(self.sums[self.present].min())
+        if tally.domains and tally.domains >= min_domains:
+            sums = tally.sums
+            if tally.domains < len(sums):
+                sums = sums[tally.present]
+            self.minimum = int(sums.min())
+
+    @property
+    def sums(self) -> Ints:
+        """Matching pods per domain."""
+        return self._tally.sums
 
     def as_dict(self) -> dict[str, int]:
         """Value of the topology key -> count."""
         values = list(self.topology.index)
-        return {values[i]: int(self.sums[i]) for i in np.flatnonzero(self.present).tolist()}
+        sums = self._tally.sums
+        return {values[i]: int(sums[i]) for i in np.flatnonzero(self._tally.present).tolist()}
 
 
-def all_keys(topologies: Sequence[Topology], size: int) -> Bools:
-    """Nodes that have every key."""
-    out = np.ones(size, np.bool_)
-    for topology in topologies:
-        out &= topology.has
-    return out
+def tally(
+    snapshot: Snapshot,
+    columns: Columns,
+    constraint: sc.Constraint,
+    policies: sc.Policies,
+    namespace: str,
+    keys: tuple[str, ...],
+    amounts: Ints,
+) -> DomainTally:
+    """Matching pods per domain, over nodes that have all `keys` and count by the pod's policies."""
+    policy = None if policies.includes_all(constraint) else policies.key(constraint)
+
+    def eligible() -> Bools:
+        everywhere, _ = columns.everywhere(snapshot, keys)
+        allowed = included(snapshot, columns, policies, constraint)
+        return everywhere if allowed is None else everywhere & allowed
+
+    key = (constraint.topology_key, keys, constraint.selector, namespace, policy)
+    topology = columns.topology(snapshot, constraint.topology_key)
+    return columns.tally(snapshot, key, topology, amounts, eligible)
 
 
 def count_domains(
@@ -86,14 +109,14 @@ def count_domains(
     namespace: str,
 ) -> list[DomainCounts]:
     """Counts of hard constraints over all eligible nodes."""
-    topologies = [columns.topology(snapshot, c.topology_key) for c in constraints]
-    everywhere = all_keys(topologies, columns.size)
+    keys = tuple(constraint.topology_key for constraint in constraints)
     out: list[DomainCounts] = []
-    for constraint, topology in zip(constraints, topologies):
-        allowed = included(snapshot, columns, policies, constraint)
-        eligible = everywhere if allowed is None else everywhere & allowed
+    for constraint in constraints:
         amounts = matching(snapshot, columns, constraint.selector, namespace)
-        out.append(DomainCounts(topology, amounts, eligible, constraint.min_domains))
+        counts = tally(snapshot, columns, constraint, policies, namespace, keys, amounts)
+        topology = columns.topology(snapshot, constraint.topology_key)
+        _, all_have = columns.everywhere(snapshot, (constraint.topology_key,))
+        out.append(DomainCounts(topology, counts, constraint.min_domains, all_have=all_have))
     return out
 
 
@@ -102,8 +125,9 @@ class SoftCounts:
 
     __slots__ = ("ignored", "scores")
 
-    def __init__(self, ignored: Bools, scores: Ints) -> None:
+    def __init__(self, ignored: Bools | None, scores: Ints) -> None:
         self.ignored = ignored
+        """Candidates that lack a topology key; None when none does."""
         self.scores = scores
         """Raw scores of the candidates, in their order."""
 
@@ -120,38 +144,41 @@ def soft_scores(
     weight: sc.Weight,
 ) -> SoftCounts:
     """Raw scores of the nodes in `rows`."""
-    topologies = [columns.topology(snapshot, c.topology_key) for c in constraints]
-    everywhere = all_keys(topologies, columns.size)
-    if not require_all:
-        everywhere = np.ones(columns.size, np.bool_)
-    ignored = ~everywhere[rows]
-    counted = rows[~ignored]
+    keys = tuple(constraint.topology_key for constraint in constraints)
+    everywhere, all_have = columns.everywhere(snapshot, keys)
+    left_out = require_all and not all_have
+    ignored: Bools | None = ~everywhere[rows] if left_out else None
+    counted = rows if ignored is None else rows[~ignored]
     total = np.zeros(len(rows), np.float64)
-    for constraint, topology in zip(constraints, topologies):
+    for constraint in constraints:
+        topology = columns.topology(snapshot, constraint.topology_key)
         amounts = matching(snapshot, columns, constraint.selector, namespace)
+        base = float(constraint.max_skew - 1)
         if constraint.topology_key == HOSTNAME:
-            size = len(counted)
-            counts = amounts[rows]
+            term = amounts[rows] * weight(len(counted)) + base
         else:
             codes = topology.codes
-            domains = np.bincount(codes[counted], minlength=len(topology.index)) > 0
-            size = int(np.count_nonzero(domains))
-            allowed = included(snapshot, columns, policies, constraint)
-            eligible = everywhere if allowed is None else everywhere & allowed
-            sums = np.bincount(codes[eligible], amounts[eligible], len(topology.index))
-            counts = sums.astype(np.int64)[codes[rows]]
-        term = counts.astype(np.float64) * weight(size) + float(constraint.max_skew - 1)
-        total = np.where(topology.has[rows], total + term, total)
+            size = int(np.count_nonzero(np.bincount(codes[counted], minlength=len(topology.index))))
+            needed = keys if require_all else ()
+            sums = tally(snapshot, columns, constraint, policies, namespace, needed, amounts).sums
+            term = (sums * weight(size) + base)[codes[rows]]
+        if all_have:
+            total += term
+        else:
+            total = np.where(topology.has[rows], total + term, total)
     whole = np.trunc(total)
     rounded = (whole + (total - whole >= 0.5)).astype(np.int64)
+    if ignored is None:
+        return SoftCounts(None, rounded)
     return SoftCounts(ignored, np.where(ignored, 0, rounded))
 
 
 def normalize(soft: SoftCounts, raw: Ints) -> Ints:
     """Turn the order round; nodes that were left out get nothing."""
-    counted = raw[~soft.ignored]
+    ignored = soft.ignored
+    counted = raw if ignored is None else raw[~ignored]
     high = max(int(counted.max()), 0) if len(counted) else 0
     if high == 0:
-        return np.where(soft.ignored, 0, 100)
-    low = int(counted.min())
-    return np.where(soft.ignored, 0, 100 * (high + low - raw) // high)
+        return np.full(len(raw), 100) if ignored is None else np.where(ignored, 0, 100)
+    points = 100 * (high + int(counted.min()) - raw) // high
+    return points if ignored is None else np.where(ignored, 0, points)
