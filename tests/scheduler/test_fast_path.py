@@ -201,8 +201,9 @@ def storage():
     }
 
 
-def run(cluster, *, fast, percentage=0, service=False, churn=True):
+def run(cluster, *, fast, percentage=0, service=False, churn=True, shared=False):
     node_specs, pod_specs = cluster
+    specs = {}
     store = MemoryLister()
     services = MemoryLister()
     if service:
@@ -224,7 +225,11 @@ def run(cluster, *, fast, percentage=0, service=False, churn=True):
     seen = []
     for i, spec in enumerate(pod_specs):
         spec = {key: value for key, value in spec.items() if value is not None}
-        pod = Pod.from_tree(pod_tree(f"p{i}", cpu="", **spec))
+        tree = pod_tree(f"p{i}", cpu="", **spec)
+        if shared:
+            # As the API server hands them out: pods with equal specs have the same one.
+            tree["spec"] = specs.setdefault(repr(tree["spec"]), tree["spec"])
+        pod = Pod.from_tree(tree)
         store.put(pod)
         handlers.add_pod(scheduler, pod, T0 + i)
         if churn and i == len(pod_specs) // 2:
@@ -257,6 +262,7 @@ def run(cluster, *, fast, percentage=0, service=False, churn=True):
 def test_columns_decide_what_node_by_node_decides(cluster, service):
     fast = run(cluster, fast=True, service=service)
     assert fast == run(cluster, fast=False, service=service)
+    assert fast == run(cluster, fast=True, service=service, shared=True)
 
 
 def test_the_search_starts_where_the_last_one_ended_on_both_paths():
