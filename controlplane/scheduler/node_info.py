@@ -26,10 +26,20 @@ class ImageState:
         self.nodes: dict[str, None] = {}
 
 
+_MANY = 64
+"""From so many pods on, changes are noted for whoever follows a node."""
+_LONG = 4096
+"""Nobody follows a node whose notes grow longer than this."""
+
+
 class NodeInfo:
     """State of one node. `node` None marks a ghost: pods are known, the node is not."""
 
     __slots__ = (
+        "_followed",
+        "_journal",
+        "_journal_start",
+        "_position",
         "allocatable",
         "generation",
         "image_states",
@@ -62,8 +72,16 @@ class NodeInfo:
         self.pvc_ref_counts: dict[str, int] = {}
         """`namespace/claim` -> pods that use it directly."""
         self.generation = 0
+        self._no_journal()
         for pod in pods:
             self.add_pod(pod)
+
+    def _no_journal(self) -> None:
+        self._journal: list[PodInfo | int] | None = None
+        """What was done to `pods` of late: an info was appended, or the one at an index removed."""
+        self._journal_start = 0
+        self._followed: NodeInfo | None = None
+        self._position = 0
 
     def set_node(self, node: Node) -> None:
         """Take a (new) node object."""
@@ -79,21 +97,43 @@ class NodeInfo:
     def add_pod(self, info: PodInfo) -> None:
         """Count a pod in."""
         self.pods.append(info)
+        if self._journal is not None:
+            self._note(info)
+        self._list(info)
+        self._count(info, 1)
+
+    def _note(self, change: PodInfo | int) -> None:
+        journal = self._journal
+        assert journal is not None
+        journal.append(change)
+        if len(journal) > _LONG:
+            self._journal_start += len(journal)
+            self._journal = None
+
+    def _list(self, info: PodInfo) -> None:
         if info.has_affinity:
             self.pods_with_affinity.append(info)
         if info.has_required_anti_affinity:
             self.pods_with_required_anti_affinity.append(info)
-        self._count(info, 1)
 
     def remove_pod(self, pod: Pod) -> None:
         """Count a pod out, found by UID. Raises KeyError when it is not here."""
         uid = pod.metadata.uid
-        info = _swap_remove(self.pods, uid)
-        if info is None:
+        at = _find(self.pods, uid)
+        if at is None:
             raise KeyError(f"no corresponding pod {pod.name} in pods of node {self.name}")
-        _swap_remove(self.pods_with_affinity, uid)
-        _swap_remove(self.pods_with_required_anti_affinity, uid)
-        self._count(info, -1)
+        if self._journal is not None:
+            self._note(at)
+        self._count(self._unlist(at), -1)
+
+    def _unlist(self, at: int) -> PodInfo:
+        info = _swap_remove(self.pods, at)
+        uid = info.pod.metadata.uid
+        for infos in (self.pods_with_affinity, self.pods_with_required_anti_affinity):
+            listed = _find(infos, uid)
+            if listed is not None:
+                _swap_remove(infos, listed)
+        return info
 
     def _count(self, info: PodInfo, sign: int) -> None:
         amounts = info.resource
@@ -121,19 +161,46 @@ class NodeInfo:
             else:
                 self.pvc_ref_counts[key] = count
 
+    def follow(self, other: NodeInfo) -> None:
+        """Become a copy of `other` in place, again and again: of many pods only what changed is copied."""
+        journal, behind = other._journal, self._position - other._journal_start
+        if journal is None or self._followed is not other or behind < 0:
+            self.copy_from(other)
+            if journal is None and len(other.pods) >= _MANY:
+                journal = other._journal = []
+            if journal is not None:
+                self._followed = other
+                self._position = other._journal_start + len(journal)
+            return
+        self._copy_sums(other)
+        for change in journal[behind:]:
+            if isinstance(change, int):
+                self._unlist(change)
+            else:
+                self.pods.append(change)
+                self._list(change)
+        other._journal_start += len(journal)
+        journal.clear()
+        self._position = other._journal_start
+
     def clone(self) -> NodeInfo:
         """An independent copy (pod infos and the node object are shared)."""
         copy = NodeInfo.__new__(NodeInfo)
+        copy._no_journal()
         copy.copy_from(self)
         return copy
 
     def copy_from(self, other: NodeInfo) -> None:
         """Become a copy of `other` in place, so that references to this object stay valid."""
-        self.node = other.node
-        self.name = other.name
         self.pods = other.pods.copy()
         self.pods_with_affinity = other.pods_with_affinity.copy()
         self.pods_with_required_anti_affinity = other.pods_with_required_anti_affinity.copy()
+        self._followed = None
+        self._copy_sums(other)
+
+    def _copy_sums(self, other: NodeInfo) -> None:
+        self.node = other.node
+        self.name = other.name
         self.used_ports = other.used_ports.clone()
         self.requested = other.requested.clone()
         self.non_zero_cpu = other.non_zero_cpu
@@ -144,12 +211,16 @@ class NodeInfo:
         self.generation = other.generation
 
 
-def _swap_remove(infos: list[PodInfo], uid: str) -> PodInfo | None:
-    """Remove by UID; the last element takes the free place, as upstream does."""
+def _find(infos: list[PodInfo], uid: str) -> int | None:
     for index, info in enumerate(infos):
         if info.pod.metadata.uid == uid:
-            last = infos.pop()
-            if last is not info:
-                infos[index] = last
-            return info
+            return index
     return None
+
+
+def _swap_remove(infos: list[PodInfo], at: int) -> PodInfo:
+    """Remove one; the last element takes the free place, as upstream does."""
+    info, last = infos[at], infos.pop()
+    if last is not info:
+        infos[at] = last
+    return info

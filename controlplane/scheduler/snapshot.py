@@ -135,7 +135,7 @@ class Snapshot:
         if existing.pvc_ref_counts or info.pvc_ref_counts:
             self._count_claims(existing, -1)
             self._count_claims(info, 1)
-        existing.copy_from(info)
+        existing.follow(info)
         self.note_change(name)
 
     def _count_claims(self, info: NodeInfo, by: int) -> None:

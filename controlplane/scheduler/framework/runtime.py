@@ -16,7 +16,7 @@ from controlplane.scheduler.framework.batch import Batch
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
-from controlplane.scheduler.framework.spec_plan import SpecPlans, plain
+from controlplane.scheduler.framework.spec_plan import SpecPlans
 from controlplane.scheduler.queue.nominator import NominatingInfo
 
 if TYPE_CHECKING:
@@ -101,12 +101,14 @@ class Framework:
             plugin for plugin in plugins.pre_filter if isinstance(plugin, fwk.PreFilterExtensions)
         ]
         self._pre_filter_plans = SpecPlans(
-            plugins.pre_filter, lambda plugin, pod: plugin.pre_filter_by_spec(pod), _ask_pre_filter
+            plugins.pre_filter,
+            lambda plugin, pod: plugin.pre_filter_by_spec(pod),
+            lambda plugin, state, pod: plugin.pre_filter(state, pod, ()),
         )
         self._pre_score_plans = SpecPlans(
             plugins.pre_score,
             lambda plugin, pod: plugin.pre_score_by_spec(pod),
-            lambda plugin, state, pod: plain(plugin.pre_score(state, pod, ())),
+            lambda plugin, state, pod: (None, plugin.pre_score(state, pod, ())),
         )
         self._signers = list(signers.values())
         self._signs_no_pod = any(plugin.signs_no_pod for plugin in self._signers)
@@ -157,6 +159,12 @@ class Framework:
         state.data.update(plan.data)
         skipped = set(plan.skipped)
         state.skip_filter = skipped
+        for name, known in plan.results:
+            if known.node_names is not None:
+                merged = _intersection(merged, known.node_names)
+                restricting[name] = None
+                if not merged:
+                    return PreFilterOutcome(merged, _empty_intersection(restricting), restricting)
         for plugin in plan.asked:
             result, status = plugin.pre_filter(state, pod, nodes)
             if status is not None:
@@ -174,10 +182,7 @@ class Framework:
             if result is None or result.node_names is None:
                 continue
             restricting[plugin.name] = None
-            if merged is None:
-                merged = result.node_names
-            else:
-                merged = {name: None for name in merged if name in result.node_names}
+            merged = _intersection(merged, result.node_names)
             if not merged:
                 return PreFilterOutcome(merged, _empty_intersection(restricting), restricting)
         return PreFilterOutcome(merged, rejected, restricting)
@@ -435,9 +440,8 @@ def nominating_of(result: fwk.PostFilterResult | None) -> NominatingInfo | None:
     return None if result is None else result.nominating
 
 
-def _ask_pre_filter(plugin: fwk.PreFilterPlugin, state: CycleState, pod: Pod) -> bool | None:
-    result, status = plugin.pre_filter(state, pod, ())
-    return None if result is not None else plain(status)
+def _intersection(one: Mapping[str, None] | None, other: Mapping[str, None]) -> Mapping[str, None]:
+    return other if one is None else {name: None for name in one if name in other}
 
 
 def _registrations(plugin: fwk.Plugin) -> list[ev.ClusterEventWithHint]:

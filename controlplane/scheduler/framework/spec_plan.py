@@ -22,12 +22,14 @@ P = TypeVar("P")
 class SpecPlan(Generic[P]):
     """The answers that are known, and the plugins that have to be asked in every cycle."""
 
-    __slots__ = ("asked", "data", "skipped", "spec")
+    __slots__ = ("asked", "data", "results", "skipped", "spec")
 
     def __init__(self, spec: object) -> None:
         self.spec = spec
         self.skipped: list[str] = []
         self.data: dict[str, Any] = {}
+        self.results: list[tuple[str, Any]] = []
+        """What plugins said besides their status, with their names."""
         self.asked: list[P] = []
 
 
@@ -37,15 +39,14 @@ class SpecPlans(Generic[P]):
     Args:
         plugins: of the extension point, in order.
         applies: whether a plugin's answer about a pod follows from the pod's spec alone.
-        ask: asks a plugin; None for an answer that has to be given in its turn (a rejection, a
-            restriction to some nodes), else whether it is no Skip.
+        ask: asks a plugin; its status, and what it said besides.
     """
 
     def __init__(
         self,
         plugins: Sequence[P],
         applies: Callable[[P, Pod], bool],
-        ask: Callable[[P, CycleState, Pod], bool | None],
+        ask: Callable[[P, CycleState, Pod], tuple[Any, Status | None]],
     ) -> None:
         self._plugins = plugins
         self._applies = applies
@@ -60,22 +61,22 @@ class SpecPlans(Generic[P]):
             return found
         plan = SpecPlan[P](spec)
         for plugin in self._plugins:
+            if not self._applies(plugin, pod):
+                plan.asked.append(plugin)
+                continue
             state = CycleState()
-            said = self._ask(plugin, state, pod) if self._applies(plugin, pod) else None
-            if said is None:
+            result, status = self._ask(plugin, state, pod)
+            if status is not None and status.code != Code.SKIP:
+                # A rejection has to be heard in its turn.
                 plan.asked.append(plugin)
                 continue
             plan.data.update(state.data)
-            if not said:
-                plan.skipped.append(getattr(plugin, "name", ""))
+            name = getattr(plugin, "name", "")
+            if status is not None:
+                plan.skipped.append(name)
+            elif result is not None:
+                plan.results.append((name, result))
         if len(self._known) >= KEPT:
             self._known.clear()
         self._known[id(spec)] = plan
         return plan
-
-
-def plain(status: Status | None) -> bool | None:
-    """True for success, False for Skip, None for anything that has to be said in its turn."""
-    if status is None:
-        return True
-    return False if status.code == Code.SKIP else None
