@@ -1,38 +1,36 @@
-"""Upstream's scheduler benchmark files, the whole path. Needs their folder (environment variable SCHEDULER_PERF)."""
+"""Upstream's scheduler benchmark files, the whole path, beside the real control plane's figures.
+
+Needs the folder of those files (test/integration/scheduler_perf of Kubernetes) in the environment
+variable SCHEDULER_PERF.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 from bench.harness import Row
 
 MAIN = "from controlplane.cli.main import main; main()"
-WORKLOADS = (
-    ("misc", "SchedulingBasic/5000Nodes_10000Pods_QueueingHintsEnabled"),
-    ("misc", "Unschedulable/5kNodes/100Init/10kPods_QueueingHintsEnabled"),
-    ("affinity", "SchedulingNodeAffinity/5000Nodes_10000Pods_QueueingHintsEnabled"),
-    ("affinity", "SchedulingPodAffinity/5000Nodes_5000Pods_QueueingHintsEnabled"),
-    ("affinity", "SchedulingPodAntiAffinity/5000Nodes_2000Pods_QueueingHintsEnabled"),
-    ("topology_spreading", "TopologySpreading/5000Nodes_5000Pods_QueueingHintsEnabled"),
-)
+PARTS = ("misc", "affinity", "topology_spreading")
 
 
 def rows(repeat: int) -> Iterator[Row]:
-    folder = Path(os.environ.get("SCHEDULER_PERF", "../shared/inputs/scheduler_perf"))
-    if not folder.is_dir():
-        print(
-            f"  (scheduler_perf left out: no folder {folder}; set SCHEDULER_PERF)", file=sys.stderr
-        )
+    folder = Path(os.environ.get("SCHEDULER_PERF", ""))
+    if not (folder / PARTS[0]).is_dir():
+        print("  (scheduler left out: SCHEDULER_PERF names no such folder)", file=sys.stderr)
         return
-    for part, name in WORKLOADS:
+    text = files("controlplane.perf").joinpath("reference.json").read_text(encoding="utf-8")
+    for name, real in json.loads(text)["workloads"].items():
+        config = _config_of(folder, name.split("/")[0])
         command = [
-            *(sys.executable, "-c", MAIN, "bench", "scheduler-perf"),
-            str(folder / part / "performance-config.yaml"),
+            *(sys.executable, "-c", MAIN, "bench", "scheduler-perf", str(config)),
             *("--filter", f"^{name}$", "--format", "json"),
         ]
         values = []
@@ -42,3 +40,13 @@ def rows(repeat: int) -> Iterator[Row]:
             found = [i for i in items if i["labels"]["Metric"] == "SchedulingThroughput"]
             values.append(found[0]["data"]["Average"])
         yield Row(name, "pods/s", tuple(values))
+        times = tuple(value / real["average"] for value in values)
+        yield Row("  times the real control plane", "x", times)
+
+
+def _config_of(folder: Path, case: str) -> Path:
+    for part in PARTS:
+        config = folder / part / "performance-config.yaml"
+        if re.search(rf"^- name: {case}$", config.read_text(encoding="utf-8"), re.MULTILINE):
+            return config
+    raise LookupError(f"no workload {case} in {folder}")
