@@ -12,11 +12,13 @@
 The environment stands in `.venv` inside the project and is made again when pyproject.toml changes.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
@@ -63,6 +65,31 @@ def newest_other_python() -> Path | None:
     return found[max(supported)] if supported else None
 
 
+def old_kubectl() -> None:
+    """Unpack the distribution's kubectl beside the project's files, for the tests that want an old one.
+
+    Where there is no such package, or no way to get it, those tests are skipped.
+    """
+    place = ROOT / ".tools" / "kubernetes-client"
+    if place.exists() or not all(map(shutil.which, ("apt-get", "dpkg"))):
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.suppress(subprocess.SubprocessError, OSError),
+    ):
+
+        def run(*command: str) -> None:
+            subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
+
+        run("apt-get", "download", "kubernetes-client")
+        draft = place.with_suffix(".part")
+        draft.parent.mkdir(exist_ok=True)
+        for package in Path(folder).glob("*.deb"):
+            run("dpkg", "-x", str(package), str(draft))
+        if draft.exists():
+            draft.replace(place)
+
+
 def check() -> int:
     """Everything CI looks at; all of it runs, the first failure decides the exit status."""
     python = str(BIN / "python")
@@ -73,6 +100,7 @@ def check() -> int:
     else:
         print(f"== environment of {other}", flush=True)
         status = call(str(other), str(ROOT / "dev.py"), "set-up")
+    old_kubectl()
     for name, command in {
         "format": [str(BIN / "ruff"), "format", "--check", "."],
         "lint": [str(BIN / "ruff"), "check", "."],

@@ -25,6 +25,7 @@ __all__ = [
     "META_STRUCT",
     "DecodeError",
     "PairsDict",
+    "WrittenFloat",
     "codec",
     "decode",
     "kind_error",
@@ -80,6 +81,18 @@ class DecodeError(ValueError):
             f"json: cannot unmarshal {self._found} into Go struct field {self._struct}.{path} "
             f"of type {self._wanted}"
         )
+
+
+class WrittenFloat(float):
+    """A number that stood in JSON with a fraction or an exponent: no integer, even if it is whole."""
+
+    text: str
+
+    def __new__(cls, text: str) -> WrittenFloat:
+        """From the text that stood there."""
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
 
 
 class PairsDict(dict[str, Any]):
@@ -199,6 +212,8 @@ class FieldCodec:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _mismatch(value, f"int{bits}")
         if isinstance(value, float):
+            if isinstance(value, WrittenFloat):
+                raise DecodeError(found=f"number {value.text}", wanted=f"int{bits}")
             if not value.is_integer() or abs(value) >= 2**63:
                 raise DecodeError(found=f"number {_go_number(value)}", wanted=f"int{bits}")
             value = int(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from controlplane.apiserver.codec import PairsDict
+from controlplane.apiserver.codec import PairsDict, WrittenFloat
 
 __all__ = ["TextError", "YamlDuplicates", "parse_json", "parse_yaml", "syntax_error"]
 
@@ -28,7 +28,9 @@ def _constant(name: str) -> Any:
 def parse_json(raw: bytes) -> Any:
     """The value of a JSON text; objects with repeated keys are `PairsDict`. TextError."""
     try:
-        return json.loads(raw, object_pairs_hook=_pairs, parse_constant=_constant)
+        return json.loads(
+            raw, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=WrittenFloat
+        )
     except (ValueError, RecursionError):
         raise TextError(syntax_error(raw.decode("utf-8", "replace"))) from None
 
@@ -225,17 +227,26 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+def _yaml_line(error: yaml.YAMLError) -> int:
+    """The line that go-yaml names: from 1 for scanner errors, from 0 for all others; 0 is not named."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None and mark.line:
+        line: int = mark.line
+        return line + 1 if isinstance(error, yaml.scanner.ScannerError) else line
+    context = getattr(error, "context_mark", None)
+    return context.line if context is not None else 0
+
+
 def _yaml_error(error: yaml.YAMLError) -> str:
     problem = getattr(error, "problem", None) or str(error)
-    mark = getattr(error, "problem_mark", None)
     texts = {
         "mapping values are not allowed here": "mapping values are not allowed in this context",
     }
     if "expected the node content" in problem:
         problem = "did not find expected node content"
     problem = texts.get(problem, problem)
-    line = mark.line if mark is not None else 0
-    at = f"line {line + 1}: " if line or "did not find" in problem else ""
+    line = _yaml_line(error)
+    at = f"line {line}: " if line else ""
     return f"yaml: {at}{problem}"
 
 

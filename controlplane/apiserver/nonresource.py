@@ -17,7 +17,7 @@ from controlplane.apiserver.routing import HttpRequest, no_such_method, no_such_
 if TYPE_CHECKING:
     from controlplane.apiserver.server import ApiServer
 
-__all__ = ["Answer", "answer", "group_versions"]
+__all__ = ["Answer", "BUILD", "answer", "group_versions"]
 
 Tree = dict[str, Any]
 Answer = tuple[int, dict[str, str | list[str]], Any, str | None]
@@ -25,19 +25,40 @@ Answer = tuple[int, dict[str, str | list[str]], Any, str | None]
 _TEXT = "text/plain; charset=utf-8"
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_CHECKS = (
-    "ping", "log", "etcd", "poststarthook/start-apiserver-admission-initializer",
-    "poststarthook/generic-apiserver-start-informers", "poststarthook/bootstrap-controller",
-    "poststarthook/crd-informer-synced", "poststarthook/rbac/bootstrap-roles",
-    "poststarthook/scheduling/bootstrap-system-priority-classes", "autoregister-completion",
+_HOOKS = (
+    "apiservice-discovery-controller", "apiservice-openapi-controller",
+    "apiservice-openapiv3-controller", "apiservice-registration-controller",
+    "apiservice-status-local-available-controller",
+    "apiservice-status-remote-available-controller", "apiservice-wait-for-first-sync",
+    "bootstrap-controller", "crd-informer-synced", "generic-apiserver-start-informers",
+    "kube-apiserver-autoregistration", "peer-endpoint-reconciler-controller",
+    "priority-and-fairness-config-consumer", "priority-and-fairness-config-producer",
+    "priority-and-fairness-filter", "rbac/bootstrap-roles",
+    "scheduling/bootstrap-system-priority-classes", "start-apiextensions-controllers",
+    "start-apiextensions-informers", "start-apiserver-admission-initializer",
+    "start-cluster-authentication-info-controller", "start-kube-aggregator-informers",
+    "start-kube-apiserver-identity-lease-controller",
+    "start-kube-apiserver-identity-lease-garbage-collector",
+    "start-kubernetes-service-cidr-controller", "start-legacy-token-tracking-controller",
+    "start-service-ip-repair-controllers", "start-system-namespaces-controller",
+    "storage-object-count-tracker-hook", "storage-readiness",
 )  # fmt: skip
-VERSION: Tree = {
+_STARTED = tuple(f"poststarthook/{hook}" for hook in _HOOKS)
+_LIVE = ("ping", "log", "etcd", *_STARTED, "autoregister-completion",
+         "loopback-serving-certificate")  # fmt: skip
+_CHECKS = {
+    "healthz": _LIVE, "livez": _LIVE,
+    "readyz": ("ping", "log", "informer-sync", *_STARTED, "autoregister-completion", "shutdown"),
+}  # fmt: skip
+
+BUILD: Tree = {
     "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
     "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
-    "gitVersion": "v0.0.0-master+$Format:%H$", "gitCommit": "$Format:%H$", "gitTreeState": "",
+    "gitVersion": "v1.36.2", "gitCommit": "", "gitTreeState": "archive",
     "buildDate": "1970-01-01T00:00:00Z", "goVersion": "go1.26.0", "compiler": "gc",
     "platform": "linux/amd64",
 }  # fmt: skip
+"""What /version says of the emulated release; `ApiServer.build` may hold another answer."""
 
 
 def answer(server: ApiServer, http: HttpRequest) -> Answer:
@@ -49,7 +70,8 @@ def answer(server: ApiServer, http: HttpRequest) -> Answer:
         return _health(parts, http)
     if path == "/version":
         _get_only(http)
-        return _json(VERSION)
+        text = json.dumps(server.build, indent=2)
+        return 200, {"Content-Type": "application/json"}, server.build, text
     if path == "/":
         return _json({"paths": _paths(server)})
     if path == "/api":
@@ -70,7 +92,7 @@ def answer(server: ApiServer, http: HttpRequest) -> Answer:
         return _json(_resource_list(server, "", "v1"))
     if head == "apis" and len(parts) in (2, 3):
         return _group(server, http, parts)
-    if path == "/openapi/v2" or head == "openapi":
+    if head == "openapi":
         return server.openapi(path, http)
     if head in ("api", "apis") and len(parts) > 1 and parts[0] == "api":
         raise no_such_path()
@@ -92,10 +114,11 @@ def _get_only(http: HttpRequest) -> None:
 
 def _health(parts: list[str], http: HttpRequest) -> Answer:
     check = "/".join(parts[1:])
-    if check and check not in _CHECKS:
+    checks = _CHECKS[parts[0]]
+    if check and check not in (*checks, "etcd"):
         return _missing()
     if "verbose" in http.query and not check:
-        lines = "".join(f"[+]{name} ok\n" for name in _CHECKS)
+        lines = "".join(f"[+]{name} ok\n" for name in checks)
         return 200, {"Content-Type": _TEXT}, None, f"{lines}{parts[0]} check passed\n"
     return 200, {"Content-Type": _TEXT}, None, "ok"
 
@@ -263,6 +286,7 @@ def _paths(server: ApiServer) -> list[str]:
         paths += [f"/apis/{version['groupVersion']}" for version in entry["versions"]]
     for head in ("healthz", "livez", "readyz"):
         paths.append(f"/{head}")
-        paths += [f"/{head}/{check}" for check in _CHECKS]
-    paths += ["/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"]
+        paths += [f"/{head}/{check}" for check in _CHECKS[head]]
+    paths += ["/flagz", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/openapi/v3/",
+              "/openid/v1/jwks", "/statusz", "/version"]  # fmt: skip
     return sorted(paths)

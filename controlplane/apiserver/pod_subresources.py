@@ -13,7 +13,7 @@ from controlplane.api.times import format_time
 from controlplane.apiserver import status
 from controlplane.apiserver.conversion import read_typed
 from controlplane.apiserver.field_errors import FieldError, forbidden, invalid
-from controlplane.apiserver.options import check_write_options, delete_options
+from controlplane.apiserver.options import check_write_options, delete_options, parse_int64
 from controlplane.apiserver.registry import Registry
 from controlplane.apiserver.strategies.pods import bound
 from controlplane.apiserver.strategy import Context
@@ -276,13 +276,11 @@ _LOG_NUMBERS = {"tailLines": (0, "must be greater than or equal to 0"),
 def _check_log_options(ctx: Context) -> None:
     query = ctx.request.query
     errors: list[FieldError] = []
-    for key in _LOG_NUMBERS:
-        text = query.get(key, "")
-        if text and not text.removeprefix("-").isdecimal():
-            raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    for key, (least, rule) in _LOG_NUMBERS.items():
-        if query.get(key) and int(query[key]) < least:
-            errors.append(invalid(key, int(query[key]), rule))
+    numbers = {key: parse_int64(query[key]) for key in _LOG_NUMBERS if query.get(key)}
+    for key, value in numbers.items():
+        least, rule = _LOG_NUMBERS[key]
+        if value < least:
+            errors.append(invalid(key, value, rule))
     if query.get("sinceSeconds") and query.get("sinceTime"):
         text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
         errors.append(forbidden("[]", text))
@@ -332,4 +330,7 @@ def connect(ctx: Context) -> Response:
         _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
         raise status.bad_request(f"pod {pod.name} does not have a host assigned")
+    node = pod.tree["spec"]["nodeName"]
+    if server.registry_of("", "nodes").find("", node) is None:
+        raise status.not_found(ctx.info, node)
     raise status.bad_request("Upgrade request required")

@@ -16,6 +16,7 @@ from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.apiserver import status
 from controlplane.apiserver.authorization import escalation
 from controlplane.apiserver.field_errors import FieldError
+from controlplane.apiserver.field_order import in_order, sorted_keys
 from controlplane.apiserver.metadata import (
     finalizer_errors,
     validate_meta,
@@ -170,12 +171,22 @@ class Registry:
             return Object(tree)
         store = self.server.store
         tree = self.strategy.finish(tree)
-        obj = Object(with_version(tree, str(store.revision + 1)), old)
+        tree = with_version(tree, str(store.revision + 1))
+        if self.server.track_fields:
+            tree = self._in_order(tree, None if old is None else old.tree)
+        obj = Object(tree, old)
         if self.strategy.ttl_seconds:
             deadline = ctx.now + self.strategy.ttl_seconds * SECOND
             store.expire_at(self.space, key, store.revision + 1, deadline)
         self.space.put(key, obj)
         return obj
+
+    def _in_order(self, tree: Tree, old: Tree | None) -> Tree:
+        """The object with its fields where upstream's encoding has them: clients print raw answers."""
+        if self.info.custom is not None:
+            ordered: Tree = sorted_keys(tree, old)
+            return ordered
+        return in_order(self.info.type_name, tree, old)
 
     # -- update ----------------------------------------------------------------------------------
 
@@ -294,9 +305,16 @@ class Registry:
             if not ctx.dry_run:
                 self._remove(ctx, key, found)
             return Object(new)
-        if new == old:
+        if new == old and not self._settles(ctx, key):
             return found
         return self._write(ctx, key, new, found)
+
+    def _settles(self, ctx: Context, key: str) -> bool:
+        """Whether this is the unchanged first update of an object whose stored form only then settles."""
+        if not self.strategy.settles_on_update or ctx.request.verb != "update":
+            return False
+        entry = self.space.entries.get(key)
+        return entry is not None and entry.create_revision == entry.mod_revision
 
     def _finished(self, tree: Tree) -> bool:
         """Whether a deleting object without metadata finalizers may go."""

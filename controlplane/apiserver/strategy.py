@@ -89,6 +89,12 @@ class Strategy:
     status_keeps_labels = False
     meta_checked_twice = True
     deletes_in_steps = False
+    settles_on_update = False
+    """Whether the first PUT after creation is a write even if it changes nothing.
+
+    Seen in recordings of claims and jobs: the form that creation stores is not the one that an
+    update of the same object stores.
+    """
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """Fill in what upstream's defaulting functions fill in; `old` parts need no second look."""

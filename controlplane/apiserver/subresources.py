@@ -5,6 +5,10 @@ Upstream: the REST storages under pkg/registry (core/pod/storage, apps/*/storage
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +16,15 @@ from controlplane.api import labels as label_rules
 from controlplane.api.object import Object
 from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
-from controlplane.apiserver import pod_subresources, status
+from controlplane.apiserver import pod_subresources, status, tokens
+from controlplane.apiserver.authorization import reviews
 from controlplane.apiserver.codec import DecodeError, decode, kind_error
 from controlplane.apiserver.conversion import read_typed
 from controlplane.apiserver.field_errors import invalid
 from controlplane.apiserver.managed.applying import track
 from controlplane.apiserver.options import check_write_options
 from controlplane.apiserver.strategy import Context, with_status
+from controlplane.apiserver.tokens import ISSUER
 from controlplane.apiserver.validation.workloads import selector_of
 
 __all__ = ["VIRTUAL", "handle"]
@@ -136,10 +142,9 @@ def _scale(ctx: Context) -> Response:
         if request.verb == "update":
             new = _decoded_scale(request.body)
         else:
-            from controlplane.apiserver.patching.apply_patch import patched_tree
+            from controlplane.apiserver.patching.apply_patch import patched_document
 
-            result = patched_tree(ctx, scale, _SCALE)
-            new = _decoded_scale(result, patch=True)
+            new = _patched_scale(patched_document(ctx, scale, _SCALE))
         name = (new.get("metadata") or {}).get("name", "")
         if name and name != request.name:
             raise status.bad_request(
@@ -168,18 +173,20 @@ def _scale(ctx: Context) -> Response:
     return Response(200, _scale_of(ctx, obj.tree), warnings=ctx.warnings or [])
 
 
-def _decoded_scale(body: Any, *, patch: bool = False) -> Tree:
-    if not patch:
-        return read_typed(_SCALE, body)
+def _decoded_scale(body: Any) -> Tree:
+    return read_typed(_SCALE, body)
+
+
+def _patched_scale(document: Any) -> Tree:
     from controlplane.apiserver.patching.apply_patch import undecodable
 
-    problem = kind_error(body)
+    problem = kind_error(document)
     try:
         if not problem:
-            return decode(_SCALE, body)
+            return decode(_SCALE, document)
     except DecodeError as error:
         problem = str(error)
-    raise undecodable(body, problem)
+    raise undecodable(document, problem)
 
 
 # -- namespaces, tokens, approval, reviews -------------------------------------------------------
@@ -208,7 +215,7 @@ def _finalize(ctx: Context) -> Response:
 
 
 def _token(ctx: Context) -> Response:
-    """A token for a service account; it names the account but is signed by nobody."""
+    """A token for a service account: a JSON web token whose signature only this server's store can make."""
     server, request = ctx.server, ctx.request
     account = server.registry(ctx.info).get(request.namespace, request.name)
     body = read_typed("io.k8s.api.authentication.v1.TokenRequest", request.body)
@@ -220,20 +227,44 @@ def _token(ctx: Context) -> Response:
                     "may not specify a duration less than 10 minutes")
         ])  # fmt: skip
     spec["expirationSeconds"] = seconds
-    spec.setdefault("audiences", ["https://kubernetes.default.svc"])
+    spec.setdefault("audiences", [ISSUER])
     spec.setdefault("boundObjectRef", None)
     ends = format_time(ctx.now + seconds * SECOND)
-    subject = f"system:serviceaccount:{request.namespace}:{request.name}"
+    begun = ctx.now // SECOND
+    claims: Tree = {
+        "aud": spec["audiences"], "exp": parse_time(ends) // SECOND, "iat": begun, "iss": ISSUER,
+        "jti": server.uid(),
+        "kubernetes.io": {
+            "namespace": request.namespace,
+            "serviceaccount": {"name": account.name, "uid": account.uid},
+        },
+        "nbf": begun, "sub": f"system:serviceaccount:{request.namespace}:{request.name}",
+    }  # fmt: skip
     tree = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "metadata": {"name": account.name, "namespace": account.namespace,
                      "creationTimestamp": format_time(ctx.now)},
         "spec": spec,
-        "status": {"token": f"{subject}:{account.uid}:{parse_time(ends) // SECOND}",
-                   "expirationTimestamp": ends},
+        "status": {"token": _web_token(claims, ctx), "expirationTimestamp": ends},
     }  # fmt: skip
     return Response(201, tree)
+
+
+def _web_token(claims: Tree, ctx: Context) -> str:
+    """Header, claims and signature. The key is the uid of kube-system, as good as a cluster's name."""
+    key = tokens.signing_key(ctx.server.store)
+    head = {"alg": "HS256", "kid": hashlib.sha256(key).hexdigest()[:16]}
+    text = ".".join(_part(each) for each in (head, claims))
+    return f"{text}.{_base64(hmac.digest(key, text.encode(), 'sha256'))}"
+
+
+def _part(tree: Tree) -> str:
+    return _base64(json.dumps(tree, separators=(",", ":")).encode())
+
+
+def _base64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def _approval(ctx: Context) -> Response:
@@ -249,7 +280,7 @@ def _approval(ctx: Context) -> Response:
 
 
 def _review(ctx: Context) -> Response:
-    """Reviews are answered on the spot: who asks may do everything."""
+    """Reviews are answered on the spot."""
     request, info = ctx.request, ctx.info
     body = read_typed(info.type_name, request.body)
     tree: Tree = {"apiVersion": info.api_version, "kind": info.kind,
@@ -263,24 +294,36 @@ def _review(ctx: Context) -> Response:
             shown["uid"] = user.uid
         tree["status"] = {"userInfo": shown}
     elif info.resource == "tokenreviews":
-        tree["status"] = {"user": {}, "error": "unknown token"}
-    elif info.resource == "selfsubjectrulesreviews":
-        tree["status"] = {
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": False,
-        }
+        tree["status"] = tokens.review(ctx, tree["spec"])
     else:
-        tree["status"] = {"allowed": True}
+        tree["status"] = reviews.answer(ctx, tree["metadata"], tree["spec"])
     return Response(201, tree)
 
 
-def _no_statuses(ctx: Context) -> Response:
-    """Component statuses are long deprecated; there are none."""
+_STATUS_DEPRECATED = "v1 ComponentStatus is deprecated in v1.19+"
+
+
+def _component_statuses(ctx: Context) -> Response:
+    """How the control plane's other parts answer their health checks. Upstream: componentstatus."""
+    components = ctx.server.components
+    name = ctx.request.name
     if ctx.request.verb == "get":
-        raise status.not_found(ctx.info, ctx.request.name)
-    tree: Tree = {"apiVersion": "v1", "kind": "ComponentStatusList", "metadata": {}, "items": []}
-    return Response(200, tree, items=[])
+        if name not in components:
+            raise status.not_found(ctx.info, name)
+        obj = Object(_component_status(name, components[name]))
+        return Response(200, obj.tree, obj, warnings=[_STATUS_DEPRECATED])
+    items = [Object(_component_status(each, problem)) for each, problem in components.items()]
+    tree: Tree = {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {},
+                  "items": [item.tree for item in items]}  # fmt: skip
+    return Response(200, tree, items=items, warnings=[_STATUS_DEPRECATED])
+
+
+def _component_status(name: str, problem: str) -> Tree:
+    condition = {"type": "Healthy", "status": "False" if problem else "True",
+                 "message": problem or "ok"}  # fmt: skip
+    return {"kind": "ComponentStatus", "apiVersion": "v1",
+            "metadata": {"name": name, "creationTimestamp": None},
+            "conditions": [condition]}  # fmt: skip
 
 
 _HANDLERS: dict[tuple[str, str], Handler] = {
@@ -298,7 +341,7 @@ _HANDLERS: dict[tuple[str, str], Handler] = {
     ("namespaces", "finalize"): _finalize,
     ("serviceaccounts", "token"): _token,
     ("certificatesigningrequests", "approval"): _approval,
-    ("componentstatuses", ""): _no_statuses,
+    ("componentstatuses", ""): _component_statuses,
     ("tokenreviews", ""): _review,
     ("subjectaccessreviews", ""): _review,
     ("localsubjectaccessreviews", ""): _review,

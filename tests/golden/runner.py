@@ -46,10 +46,11 @@ class Case(NamedTuple):
 
 
 class Adapter(NamedTuple):
-    """How the cases of one file are answered and compared."""
+    """How the cases of one file are answered and compared, and how much that comparison says."""
 
     answer: Answer
     compare: Compare
+    note: Callable[[], str] = str
 
 
 @attrs.define
@@ -61,10 +62,13 @@ class Tally:
     failed: int = 0
     unanswered: int = 0
     failures: list[tuple[str, str]] = attrs.field(factory=list)
+    note: str = ""
 
     def __str__(self) -> str:
+        note = f" ({self.note})" if self.note else ""
         return (
-            f"{self.name}: passed {self.passed}, failed {self.failed}, unanswered {self.unanswered}"
+            f"{self.name}: passed {self.passed}, failed {self.failed}, "
+            f"unanswered {self.unanswered}{note}"
         )
 
 
@@ -105,7 +109,9 @@ def adapter_for(path: Path) -> Adapter | None:
     if find_spec(name) is None:
         return None
     module = import_module(name)
-    return Adapter(module.answer, getattr(module, "compare", difference))
+    return Adapter(
+        module.answer, getattr(module, "compare", difference), getattr(module, "note", str)
+    )
 
 
 def run_case(adapter: Adapter, case: Case) -> str | _Unanswered | None:
@@ -125,6 +131,8 @@ def run_file(path: Path, shard: int = 0, shards: int = 1) -> Tally:
     """Runs every `shards`-th case of a file, beginning with case number `shard`."""
     tally = Tally(label(path))
     adapter = adapter_for(path)
+    if adapter is not None:
+        tally.note = adapter.note()
     for number, case in enumerate(read_cases(path)):
         if number % shards != shard:
             continue

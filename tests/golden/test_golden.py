@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.golden.__main__ import main
+from tests.golden.answer_kubectl_requests import RELEASE
+from tests.golden.kubectl_world import kubectl_of
 from tests.golden.runner import (
     DATA,
     UNANSWERED,
@@ -16,13 +18,22 @@ from tests.golden.runner import (
     difference,
     golden_files,
     label,
+    read_cases,
     run_case,
     run_file,
     stem,
 )
 
+KUBECTL_REQUESTS = DATA / "api" / "kubectl_requests.jsonl.xz"
+OPEN_WITH_KUBECTL = {"kubectl/explain"}  # it prints descriptions, which our documents do not have
 BYTES_PER_SHARD = 30_000
 OPEN_CASES = Path(__file__).parent / "open_cases.txt"
+
+
+@pytest.fixture(autouse=True)
+def recorded_requests_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kubectl itself takes its time: it runs in a test of its own."""
+    monkeypatch.setenv("GOLDEN_KUBECTL", "replay")
 
 
 def shards() -> list[pytest.param]:
@@ -49,6 +60,29 @@ def test_agrees_with_real_kubernetes(path: Path, shard: int, count: int) -> None
     new = [(case, text) for case, text in tally.failures if f"{label(path)} {case}" not in known]
     shown = "\n".join(f"{case}: {text[:300]}" for case, text in new[:10])
     assert not new, f"passed {tally.passed}, failed {tally.failed}; new failures:\n{shown}"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(kubectl_of(RELEASE) is None, reason=f"there is no kubectl {RELEASE}")
+def test_kubectl_itself_cannot_tell_the_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOLDEN_KUBECTL")
+    tally = run_file(KUBECTL_REQUESTS)
+    assert tally.note == f"kubectl {RELEASE} itself"
+    assert {case for case, _ in tally.failures} <= OPEN_WITH_KUBECTL, tally.failures
+
+
+def test_a_report_says_when_only_statuses_were_compared() -> None:
+    assert "statuses of the recorded requests only" in str(run_file(KUBECTL_REQUESTS, 0, 19))
+
+
+def test_a_replayed_request_with_another_status_is_a_difference() -> None:
+    adapter = adapter_for(KUBECTL_REQUESTS)
+    assert adapter is not None
+    case = next(case for case in read_cases(KUBECTL_REQUESTS) if case.id == "kubectl/get_pods")
+    case.want["commands"][0]["requests"][0]["status"] = 418
+    found = run_case(adapter, case)
+    assert isinstance(found, str)
+    assert "want status 418, got 200" in found
 
 
 def test_cases_known_as_open_are_still_open() -> None:

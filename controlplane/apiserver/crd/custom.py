@@ -15,7 +15,13 @@ from attrs import field, frozen
 
 from controlplane.api.times import parse_time
 from controlplane.apiserver import status
-from controlplane.apiserver.codec import DecodeError, decode, kind_error, strict_issues
+from controlplane.apiserver.codec import (
+    DecodeError,
+    WrittenFloat,
+    decode,
+    kind_error,
+    strict_issues,
+)
 from controlplane.apiserver.conversion import unreadable_kind
 from controlplane.apiserver.crd.rules import apply_rules, has_rules
 from controlplane.apiserver.crd.schemas import (
@@ -308,7 +314,7 @@ class CustomResource:
             if value is None:
                 continue
             if not isinstance(value, int) or isinstance(value, bool):
-                kind = {float: "float64", str: "string", bool: "bool"}.get(
+                kind = {float: "float64", WrittenFloat: "float64", str: "string", bool: "bool"}.get(
                     type(value), "map[string]interface {}"
                 )
                 shown = str(value).lower() if isinstance(value, bool) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.object import Object
@@ -214,7 +215,32 @@ def _applied(server: ApiServer, ctx: Context, live: Tree, config: Tree, sub: str
     new_meta = {k: v for k, v in external["metadata"].items() if k != "managedFields"}
     if fields:
         new_meta["managedFields"] = fields
-    return {**external, "metadata": new_meta}
+    return {**external, "metadata": _with_last_applied(ctx, new_meta, config)}
+
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_MAX_ANNOTATIONS = 256 * 1024
+
+
+def _with_last_applied(ctx: Context, meta: Tree, config: Tree) -> Tree:
+    """Kubectl's note of what it applied follows its server-side apply, where an object has one.
+
+    Upstream: managedfields/internal/lastappliedupdater.go. It goes when all annotations grow too long.
+    """
+    had = meta.get("annotations") or {}
+    if ctx.request.manager != "kubectl" or _LAST_APPLIED not in had:
+        return meta
+    given = dict(config.get("metadata") or {})
+    notes = {key: value for key, value in (given.pop("annotations", None) or {}).items()
+             if key != _LAST_APPLIED}  # fmt: skip
+    if notes:
+        given["annotations"] = notes
+    shown = {**config, "metadata": given}
+    text = json.dumps(shown, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+    annotations = {**had, _LAST_APPLIED: text}
+    if sum(len(key) + len(value) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
+        del annotations[_LAST_APPLIED]
+    return {**meta, "annotations": annotations}
 
 
 def _conflicts(

@@ -24,7 +24,8 @@ from controlplane.apiserver.strategy import Context
 if TYPE_CHECKING:
     from controlplane.apiserver.server import ApiServer
 
-__all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "patched", "patched_tree", "undecodable"]
+__all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "patched", "patched_document",
+           "patched_tree", "undecodable"]  # fmt: skip
 
 Tree = dict[str, Any]
 
@@ -48,16 +49,21 @@ def patched(server: ApiServer, ctx: Context, current: Tree, stored: Tree) -> Tre
         marker = f"cannot be handled as a {ctx.info.kind}: "
         if error.code == 400 and marker in error.message:
             if ctx.request.content_type.startswith(STRATEGIC_PATCH):
-                problem = unfit(result, struct_type(ctx.info.type_name))
+                problem = error.message.partition(marker)[2]
+                if not problem.startswith("strict decoding error: "):
+                    problem = unfit(result, struct_type(ctx.info.type_name))
                 if problem:
                     shown = go_value(_patch_of(ctx.request, ""))
                     raise status.invalid_kind("", "", "", [
                         invalid("patch", shown, problem)
                     ]) from None  # fmt: skip
-            raise undecodable(result, error.message.partition(marker)[2]) from None
+            raise undecodable(
+                patched_document(ctx, current, ctx.info.type_name),
+                error.message.partition(marker)[2],
+            ) from None
         problem = kind_error(result)
         if error.code == 400 and problem:
-            raise undecodable(result, problem) from None
+            raise undecodable(patched_document(ctx, current, ctx.info.type_name), problem) from None
         raise
 
 
@@ -100,40 +106,41 @@ def _unfit(value: Any, known: Field) -> str:
     return ""
 
 
-def undecodable(result: Tree, text: str) -> status.ApiError:
-    """422 for a patch whose result is not of the type."""
-    shown = json.dumps(_in_order(result), separators=(",", ":"), ensure_ascii=False)
+def undecodable(document: Tree, text: str) -> status.ApiError:
+    """422 for a patched document that is not of the type. The text quotes it."""
+    shown = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     return status.invalid_kind("", "", "", [invalid("patch", shown, text)])
 
 
-_META_ORDER = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion",
-               "generation", "creationTimestamp", "deletionTimestamp",
-               "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences",
-               "finalizers", "managedFields")  # fmt: skip
+def patched_document(ctx: Context, current: Tree, type_name: str) -> Tree:
+    """The patched object as it is encoded before it is read as its type."""
+    written: Tree = _written(_patched_document(ctx, current, type_name), current)
+    return written
 
 
-_ENTRY_ORDER = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1",
-                "subresource")  # fmt: skip
+def _written(result: Any, current: Any) -> Any:
+    """A patched document as it is encoded: maps that the patch went through have their keys sorted.
 
-
-def _in_order(tree: Tree) -> Tree:
-    """The object with its parts in the order of upstream's encoding, as far as it is told."""
-    out = {key: tree[key] for key in sorted(tree)}
-    meta = tree.get("metadata")
-    if isinstance(meta, dict):
-        out["metadata"] = {key: meta[key] for key in _META_ORDER if key in meta}
-        if isinstance(meta.get("managedFields"), list):
-            out["metadata"]["managedFields"] = [
-                {key: entry[key] for key in _ENTRY_ORDER if key in entry}
-                if isinstance(entry, dict)
-                else entry
-                for entry in meta["managedFields"]
-            ]
-    return out
+    Maps that it did not touch, or brought along, are texts that were never taken apart.
+    """
+    if result is current or current is None:
+        return result
+    if isinstance(result, dict):
+        was = current if isinstance(current, dict) else {}
+        return {key: _written(result[key], was.get(key)) for key in sorted(result)}
+    if isinstance(result, list) and isinstance(current, list):
+        olds = [*current, *([None] * len(result))]
+        return [_written(item, old) for item, old in zip(result, olds, strict=False)]
+    return result
 
 
 def patched_tree(ctx: Context, current: Tree, type_name: str) -> Tree:
     """The current object with the request's patch, not decoded yet."""
+    result = _patched_document(ctx, current, type_name)
+    return _sorted(result) if ctx.request.path else result
+
+
+def _patched_document(ctx: Context, current: Tree, type_name: str) -> Tree:
     request, info = ctx.request, ctx.info
     kind = request.content_type.partition(";")[0].strip()
     prefix = "" if kind == STRATEGIC_PATCH else "error decoding patch: "
@@ -141,9 +148,11 @@ def patched_tree(ctx: Context, current: Tree, type_name: str) -> Tree:
     if request.path and kind in (MERGE_PATCH, STRATEGIC_PATCH):
         _check_repeated(ctx, patch)
     if kind == MERGE_PATCH:
+        if patch is None and request.path:
+            raise status.bad_request("Invalid JSON Patch")
         result: Tree = merge_patch(current, _object(patch, prefix))
     elif kind == STRATEGIC_PATCH and info.custom is None:
-        patch = _object(patch, prefix)
+        patch = _plain_numbers(_object(patch, prefix))
         try:
             result = strategic_patch(current, patch, struct_type(type_name))
         except PatchError as error:
@@ -154,7 +163,18 @@ def patched_tree(ctx: Context, current: Tree, type_name: str) -> Tree:
         result = _json_patched(ctx, current, patch)
     else:
         raise _unsupported(info.custom is not None)
-    return _sorted(result) if request.path else result
+    return result
+
+
+def _plain_numbers(value: Any) -> Any:
+    """The patch with numbers as values: a strategic patch is never written out as text again."""
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, list):
+        return [_plain_numbers(item) for item in value]
+    if type(value) is dict:
+        return {key: _plain_numbers(item) for key, item in value.items()}
+    return value
 
 
 def _repeated(value: Any, path: str) -> list[str]:

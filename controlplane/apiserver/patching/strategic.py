@@ -87,7 +87,11 @@ def _merge_map(original: Tree, patch: Tree, struct: StructType | None) -> Tree:
             continue
         if key not in out or not _same_type(out[key], value):
             if not delete_list:
-                out[key] = _drop_directives(_without_nulls(value))
+                kept, keep = _drop_directives(_without_nulls(value))
+                if keep:
+                    out[key] = kept
+                else:
+                    out.pop(key, None)
             continue
         field = _field(struct, key)
         if isinstance(value, dict):
@@ -148,7 +152,7 @@ def _set_orders(out: Tree, patch: Tree, struct: StructType | None) -> None:
             else:
                 merged = theirs
         elif theirs is not None:
-            merged = _drop_directives(_without_nulls(theirs))
+            merged = _drop_directives(_without_nulls(theirs))[0]
         else:
             merged = ours if isinstance(ours, list) else []
         patch.pop(name, None)
@@ -239,7 +243,7 @@ def _merge_list(
                 merged[index] = _merge_map(ours, item, struct)
                 break
         else:
-            merged.append(_merge_map({}, item, struct))
+            merged.append(item)  # as it stands: directives inside are unknown fields
     return _ordered(merged, plain, remaining, merge_key)
 
 
@@ -290,27 +294,23 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def _drop_directives(value: Any) -> Any:
-    """A value taken over from the patch as it stands, without the directives in it."""
+def _drop_directives(value: Any) -> tuple[Any, bool]:
+    """A value that the object did not have, without directives; False if it is one itself and goes.
+
+    Upstream: strategicpatch, removeDirectives.
+    """
     if isinstance(value, dict):
         if _DIRECTIVE in value:
-            if value[_DIRECTIVE] == "delete":
-                return {}
-            if value[_DIRECTIVE] not in ("replace", "merge"):
-                raise _bad_type(value[_DIRECTIVE], value)
-        return {
-            key: _drop_directives(item)
-            for key, item in value.items()
-            if key not in (_DIRECTIVE, _RETAIN) and not key.startswith((_DELETE_FROM, _SET_ORDER))
-        }
+            return None, False
+        out = {}
+        for key, item in value.items():
+            if key == _RETAIN or key.startswith((_DELETE_FROM, _SET_ORDER)):
+                continue
+            kept, keep = _drop_directives(item)
+            if keep:
+                out[key] = kept
+        return out, True
     if isinstance(value, list):
-        out = []
-        for item in value:
-            if isinstance(item, dict) and _DIRECTIVE in item:
-                if item[_DIRECTIVE] == "delete":
-                    continue
-                if item[_DIRECTIVE] == "replace" and len(item) == 1:
-                    continue
-            out.append(_drop_directives(item))
-        return out
-    return value
+        made = [_drop_directives(item) for item in value]
+        return [item for item, keep in made if keep], True
+    return value, True

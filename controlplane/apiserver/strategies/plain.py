@@ -144,6 +144,7 @@ class ClaimStrategy(Strategy):
     """Persistent volume claims."""
 
     returns_deleted = True
+    settles_on_update = True
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """The defaults of this kind."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.apiserver.defaulting import workloads as defaults
 from controlplane.apiserver.field_errors import FieldError
+from controlplane.apiserver.metadata import validate_annotations
 from controlplane.apiserver.strategy import Context, Strategy, same, with_status
 from controlplane.apiserver.validation import workloads as rules
 from controlplane.apiserver.warnings import template_warnings
@@ -64,7 +65,12 @@ class DeploymentStrategy(_Workload):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return rules.validate_deployment_update(new, old)
+        given = new["metadata"].get("annotations") or {}
+        errors = []
+        if given is not old["metadata"].get("annotations"):
+            # Seen in recordings: a deployment's annotations are looked at once more than others'.
+            errors = validate_annotations(given, "metadata.annotations")
+        return errors + rules.validate_deployment_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""
@@ -202,6 +208,7 @@ class JobStrategy(_Workload):
 
     _default = staticmethod(defaults.default_job)
     orphan_by_default = True
+    settles_on_update = True
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""

@@ -19,7 +19,19 @@ Tree = dict[str, Any]
 
 @cache
 def _columns() -> Tree:
-    return load_data("columns")
+    return {**load_data("columns"), "/componentstatuses": _COMPONENT_COLUMNS}
+
+
+def _text_column(name: str) -> Tree:
+    text = f"{name} of the component's health check."
+    return {"name": name, "type": "string", "format": "", "description": text, "priority": 0}
+
+
+_COMPONENT_COLUMNS: list[Tree] = [
+    {"name": "Name", "type": "string", "format": "name", "description": "Name of the component.",
+     "priority": 0},
+    *(_text_column(name) for name in ("Status", "Message", "Error")),
+]  # fmt: skip
 
 
 def _columns_of(info: ResourceInfo) -> tuple[str, list[Tree]]:

@@ -130,7 +130,7 @@ def _cron_job(tree: Tree, now: int) -> list[Any]:
     job = _part(spec, "jobTemplate")
     return [
         _name(tree), spec.get("schedule", ""), spec.get("timeZone") or "<none>",
-        bool(spec.get("suspend")), len(state.get("active") or ()), last, _age(tree, now),
+        "True" if spec.get("suspend") else "False", len(state.get("active") or ()), last, _age(tree, now),
         *_template(job), _selector(_part(job, "spec").get("selector")),
     ]  # fmt: skip
 
@@ -421,7 +421,17 @@ def _plain(*paths: str) -> Row:
     return row
 
 
+def _component_status(tree: Tree, _now: int) -> list[Any]:
+    healthy, message, error = "Unknown", "", ""
+    for condition in tree.get("conditions") or ():
+        if condition.get("type") == "Healthy":
+            healthy = "Healthy" if condition.get("status") == "True" else "Unhealthy"
+            message, error = condition.get("message", ""), condition.get("error", "")
+    return [_name(tree), healthy, message, error]
+
+
 ROWS: dict[str, Row] = {
+    "/componentstatuses": _component_status,
     "apps/deployments": _deployment,
     "apps/replicasets": _replica_set,
     "apps/statefulsets": _stateful_set,
