@@ -579,7 +579,7 @@ class Kernel:
         if not actor.alive:
             return
         actor.alive = False
-        for task in actor.tasks.values():
+        for task in list(actor.tasks.values()):
             if task.state == DONE:
                 continue
             task.dead = True

@@ -5,17 +5,23 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from actors import EventLog, World
 from controlplane.api import identity
 from controlplane.api.times import SECOND
 from controlplane.apiserver import actor as apiserver
+from controlplane.apiserver import supervisor_actor
+from controlplane.apiserver.etcd_actor import ETCD, CompactionRecord
+from controlplane.apiserver.memory import Account, Memory
 from controlplane.apiserver.server import ApiServer
 from controlplane.apiserver.store import Store
+from controlplane.apiserver.supervisor_actor import SUPERVISOR
 from controlplane.client.clientset import NODES, Client
+from controlplane.client.features import PLAIN, plain
+from controlplane.client.rest_config import RestConfig
 from controlplane.controllers import actor as controllers
-from controlplane.gates import LATEST, FixGates
+from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.scheduler import actor as scheduler
 from controlplane.scheduler.config import SchedulerConfig
 
@@ -24,6 +30,9 @@ if TYPE_CHECKING:
 
     from actors import Context, Strategy
     from controlplane.api.object import Object
+    from controlplane.apiserver.replica_actor import ReplicaOptions
+    from controlplane.client.features import ClientFeatures
+    from controlplane.kubelet.actor import Machine
     from controlplane.scheduler.framework.registry import Registry
 
 Tree = dict[str, Any]
@@ -43,6 +52,14 @@ class ClusterConfig:
     `nodes` are node trees, one kubelet each. A component that is switched off is simply not there:
     races often need less than a whole cluster. `queueing_hints` is the scheduler's feature gate of
     that name.
+
+    `apiservers` is their number. One has the store to itself and hears of every write in a later
+    step; several share it (`replica` sets what they may do, `apiserver.replica_actor`), and so does
+    one when `replica` is given. A process is connected to one server at a time, which is a choice
+    unless `connected` names the server for the process. `client` is the client library of all
+    of them; without it the plain one, with the queue that `release` had. Of several `schedulers`
+    or `controller_managers` one leads, elected over a Lease.
+    `apiserver_memory` limits what answers under way may hold of an API server's memory.
     """
 
     nodes: Sequence[Tree] = ()
@@ -61,7 +78,19 @@ class ClusterConfig:
     scheduler_watches: Sequence[str] | None = None
     explain_scheduling: bool = False
     disabled_admission: Sequence[str] = ()
+    apiservers: int = 1
+    replica: ReplicaOptions | None = None
+    connected: Mapping[str, str] = field(factory=dict)
+    client: ClientFeatures | None = None
+    schedulers: int = 1
+    controller_managers: int = 1
+    apiserver_memory: Memory | None = None
     epoch_ns: int = EPOCH_NS
+
+
+def _numbered(name: str, count: int) -> tuple[str, ...]:
+    """Names of equal processes: "scheduler", "scheduler-2", ..."""
+    return tuple(name if number == 1 else f"{name}-{number}" for number in range(1, count + 1))
 
 
 def node_tree(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 110) -> Tree:
@@ -116,19 +145,25 @@ class Cluster:
             )
         self.scheduler = scheduler.Probe()
         self.activity = apiserver.Activity()
-        self.world.actor(APISERVER, apiserver.run, self._core, config.epoch_ns, self.activity)
+        self.machines: dict[str, Machine] = {}
+        self.apiservers = _numbered(APISERVER, config.apiservers)
+        self.accounts: list[Account] = []
+        """The memory accounts of all lives of API servers, where their memory is limited."""
+        self._add_apiservers(config)
+        if config.apiserver_memory is not None:
+            self.world.actor(SUPERVISOR, supervisor_actor.run)
         if config.controllers:
-            self.world.actor(
+            self._add_replicas(
                 CONTROLLER_MANAGER,
+                config.controller_managers,
                 controllers.run,
-                config.epoch_ns,
                 monitor_nodes=config.heartbeats,
                 joined_informers=config.joined_informers,
             )
-        self.world.actor(
+        self._add_replicas(
             SCHEDULER,
+            config.schedulers,
             scheduler.run,
-            config.epoch_ns,
             config.scheduler or SchedulerConfig(),
             config.gates,
             self.scheduler,
@@ -144,25 +179,82 @@ class Cluster:
         if config.kubelets:
             self._add_kubelets(config)
         else:
-            self.world.actor("registrar", _register, config.nodes)
+            self.world.actor("registrar", _register, config.nodes, self.address("registrar"))
+
+    def _add_apiservers(self, config: ClusterConfig) -> None:
+        if config.apiservers == 1 and config.replica is None:
+            self.world.actor(APISERVER, apiserver.run, self._core, config.epoch_ns, self.activity)
+            return
+        from controlplane.apiserver import etcd_actor, replica_actor
+
+        options = config.replica or replica_actor.ReplicaOptions(
+            consistent_list_from_cache=minor_of(config.release) >= (1, 31)
+        )
+        record = CompactionRecord()
+        self.world.actor(ETCD, etcd_actor.run, self.store, config.epoch_ns)
+        for name in self.apiservers:
+            self.world.actor(
+                name,
+                replica_actor.run,
+                self._core,
+                config.epoch_ns,
+                self.activity,
+                options,
+                record,
+            )
+
+    def _add_replicas(
+        self,
+        name: str,
+        count: int,
+        main: Callable[..., Coroutine[Any, Any, Any]],
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        """One process of a component, or several of which one leads."""
+        epoch = self.config.epoch_ns
+        if count == 1:
+            self.world.actor(name, main, epoch, *args, server=self.address(name), **kwargs)
+            return
+        from controlplane.client.election import ElectionConfig
+        from controlplane.client.leader_election import run_elected
+
+        election = ElectionConfig(f"kube-{name}")
+        for replica in _numbered(name, count):
+            self.world.actor(
+                replica, run_elected, epoch, election, self.address(replica), main, *args, **kwargs
+            )
+
+    def address(self, process: str) -> str:
+        """Where a process finds the API servers: a name, or what chooses among several."""
+        config = self.config
+        client = plain(config.release) if config.client is None else config.client
+        if config.apiservers == 1 and client == PLAIN:
+            return APISERVER
+        fixes = FixGates({**client.fixes.chosen, **config.gates.chosen})
+        features = evolve(client, fixes=fixes)
+        pinned = config.connected.get(process, "")
+        return RestConfig(*self.apiservers, features=features, pinned=pinned)
 
     def _add_kubelets(self, config: ClusterConfig) -> None:
         from controlplane.kubelet import actor as kubelet
 
         for number, tree in enumerate(config.nodes, 1):
+            machine = self.machines[tree["metadata"]["name"]] = kubelet.Machine(number)
             self.world.actor(
                 tree["metadata"]["name"],
                 kubelet.run,
                 config.epoch_ns,
                 tree,
-                kubelet.Machine(number),
+                machine,
                 heartbeats=config.heartbeats,
                 events=config.kubelet_events,
+                server=self.address(tree["metadata"]["name"]),
             )
 
     def _core(self, ctx: Context) -> ApiServer:
         first = self._first_serial
-        return ApiServer(
+        core = ApiServer(
             self.store,
             uid=lambda: identity.uid(first + ctx.serial()),
             suffix=lambda: identity.suffix(first + ctx.serial()),
@@ -172,6 +264,12 @@ class Cluster:
                 *self.config.disabled_admission,
             ),
         )
+        core.exact_windows = self.config.gates.fixed("49992")
+        core.streams_lists = self.config.gates.fixed("129334")
+        if self.config.apiserver_memory is not None:
+            core.memory = Account(self.config.apiserver_memory, whole=not core.streams_lists)
+            self.accounts.append(core.memory)
+        return core
 
     def user(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Add an actor that uses the cluster from outside: `main(ctx, *args)`."""
@@ -222,8 +320,8 @@ def _bootstrap_uid(first: int = 0) -> Callable[[], str]:
     return next_uid
 
 
-async def _register(ctx: Context, nodes: Iterable[Tree]) -> None:
+async def _register(ctx: Context, nodes: Iterable[Tree], server: str) -> None:
     """Without kubelets somebody has to create the nodes."""
-    client = Client(ctx)
+    client = Client(ctx, server)
     for tree in nodes:
         await client.create(NODES, tree)

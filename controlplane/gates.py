@@ -46,11 +46,52 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.34",
             unfixed_from="1.32",
         ),
+        FixGate(
+            number="49992",
+            title="a watch cache that has just listed accepts watches from before its list",
+            issue="49956",
+            component="apiserver",
+            variants=("list-version",),
+            fixed_in="1.8",
+        ),
+        FixGate(
+            number="83911",
+            title="a relisted object behind a queued deletion is dropped",
+            issue="83810",
+            component="client",
+            variants=("merged",),
+            fixed_in="1.17",
+        ),
+        FixGate(
+            number="86015",
+            title="handlers are not told what a relist found changed",
+            issue="86015",
+            component="client",
+            variants=("replaced-delta",),
+            fixed_in="1.18",
+        ),
+        FixGate(
+            number="115620",
+            title="an object deleted while its addition was queued stays in the informer's cache",
+            issue="115658",
+            component="client",
+            variants=("merged",),
+            fixed_in="1.27",
+        ),
+        FixGate(
+            number="129334",
+            title="every list stands in the server's memory as a whole while it is sent",
+            issue="129304",
+            component="apiserver",
+            variants=("item-by-item",),
+            fixed_in="1.33",
+        ),
     )
 }
 
 
-def _minor(release: str) -> tuple[int, int]:
+def minor_of(release: str) -> tuple[int, int]:
+    """A release as numbers. Raises UsageError."""
     parts = release.split(".")
     try:
         return int(parts[0]), int(parts[1])
@@ -94,10 +135,10 @@ def fix_gates(
     Raises:
         UsageError: an unknown gate, variant or release.
     """
-    at = _minor(release)
+    at = minor_of(release)
     chosen: dict[str, str | None] = {}
     for number, gate in CATALOGUE.items():
-        if at < _minor(gate.fixed_in):
+        if at < minor_of(gate.fixed_in):
             chosen[number] = None
     for number in without:
         _known(number)

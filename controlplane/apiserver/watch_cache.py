@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from controlplane.api.object import Object
+from controlplane.api.object import KEPT_JSON, Object
 from controlplane.apiserver.store import CompactedError, Event, Keyspace
 
 __all__ = ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED", "Interest", "WatchCache",
@@ -40,21 +40,25 @@ class Matcher(Protocol):
 class WatchEvent:
     """One event of a watch stream, shared by all watchers that get it."""
 
-    __slots__ = ("_line", "object", "revision", "type")
+    __slots__ = ("_line", "held", "object", "revision", "type")
 
     def __init__(self, kind: str, obj: Object, revision: int) -> None:
         self.type = kind
         self.object = obj
         self.revision = revision
         self._line: bytes | None = None
+        self.held: Any = None
+        """What the rim keeps with it while it sends it."""
 
     @property
     def line(self) -> bytes:
         """The event as one JSON line, encoded at first use."""
         found = self._line
         if found is None:
-            found = b'{"type":"%s","object":%s}\n' % (self.type.encode(), self.object.json)
-            self._line = found
+            data = self.object.json
+            found = b'{"type":"%s","object":%s}\n' % (self.type.encode(), data)
+            if len(data) <= KEPT_JSON:
+                self._line = found
         return found
 
     @property
@@ -83,12 +87,13 @@ class Interest:
 class Watcher:
     """One watch: a buffer that the cache fills and the owner drains.
 
-    `on_ready` is called when the buffer turns from empty to filled. When `capacity` is reached the
-    watcher is terminated, as a server ends a stream whose reader is too slow.
+    `on_ready` is called when the buffer turns from empty to filled, `on_stop` when the watch ends.
+    When `capacity` is reached the watcher is terminated, as a server ends a stream whose reader is
+    too slow.
     """
 
     __slots__ = ("_cache", "_convert", "buffer", "capacity", "closed", "interest", "on_ready",
-                 "revision", "user_data")  # fmt: skip
+                 "on_stop", "revision", "user_data")  # fmt: skip
 
     def __init__(
         self,
@@ -105,6 +110,7 @@ class Watcher:
         self.capacity: int | None = None
         self.closed = False
         self.on_ready: Callable[[], None] | None = None
+        self.on_stop: Callable[[], None] | None = None
         self.user_data: Any = None
 
     def push(self, event: WatchEvent) -> None:
@@ -134,6 +140,8 @@ class Watcher:
         if not self.closed:
             self.closed = True
             self._cache.remove(self)
+            if self.on_stop is not None:
+                self.on_stop()
 
 
 Scope = tuple[str, str, str]
@@ -142,26 +150,37 @@ Scope = tuple[str, str, str]
 class WatchCache:
     """The state of one resource at `revision`, recent events, and the watchers.
 
-    `window` is how many events are kept for watches that start in the past.
+    `window` is how many events are kept for watches that start in the past. With `at` the cache
+    begins as of that revision instead of the store's current one: its server has heard no more yet.
+    Without `exact_window` (gate 49992) a cache that has seen no event yet takes any start for one
+    that it can serve.
     """
 
     def __init__(self, keyspace: Keyspace, *, window: int = 10_000, by_node: bool = False,
-                 since: int | None = None) -> None:  # fmt: skip
+                 since: int | None = None, at: int | None = None,
+                 exact_window: bool = True) -> None:  # fmt: skip
         self.keyspace = keyspace
+        self._exact_window = exact_window
         self.by_node = by_node
         self._window = window
         self._watchers: dict[Scope, dict[Watcher, None]] = {}
         self._scoped = False
-        self.relist()
+        self.relist(at)
         if since is not None:
             self._remember(since)
 
-    def relist(self) -> None:
-        """Start over from the store's current state; earlier versions become too old."""
-        self.revision = self.keyspace.store.revision
-        self.objects: dict[str, Object] = {
-            key: entry.object for key, entry in self.keyspace.entries.items()
-        }
+    def relist(self, at: int | None = None) -> None:
+        """Start over from the store's current state (or that of revision `at`, if it is kept).
+
+        Earlier versions become too old.
+        """
+        store = self.keyspace.store
+        if at is not None and store.compacted <= at < store.revision:
+            self.revision = at
+            self.objects: dict[str, Object] = dict(self.keyspace.at(at))
+        else:
+            self.revision = store.revision
+            self.objects = {key: entry.object for key, entry in self.keyspace.entries.items()}
         self._sorted: list[str] | None = None
         self._events: deque[Event] = deque()
         self._revisions: deque[int] = deque()
@@ -171,6 +190,8 @@ class WatchCache:
         """Take the store's history since a revision as events seen, as if watching since then."""
         since = max(since, self.keyspace.store.compacted)
         events = self.keyspace.events_after(since)
+        while events and events[-1].revision > self.revision:
+            events.pop()
         if len(events) > self._window:
             since = events[-self._window - 1].revision
         for event in events[-self._window :]:
@@ -317,7 +338,7 @@ class WatchCache:
                 if interest.matches is None or interest.matches(obj):
                     watcher.push(WatchEvent(ADDED, obj, obj.resource_version))
         else:
-            if start < self._oldest:
+            if start < self._oldest and (self._exact_window or self._events):
                 raise CompactedError(self._oldest)
             self._replay(watcher, start)
         watcher.revision = max(watcher.revision, start)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from actors import LinkBroken
 from controlplane.api.request import JSON, Request, Response
 from controlplane.client.errors import ApiError
+from controlplane.client.rest_config import RestConfig
 
 if TYPE_CHECKING:
     from actors import Context, Mailbox
@@ -48,25 +49,40 @@ REPLICA_SETS = Resource("apps", "v1", "replicasets")
 
 
 class ObjectList(NamedTuple):
-    """Items of a list answer and the resource version of the list."""
+    """Items of a list answer, the resource version of the list, and how to go on if it is a page."""
 
     items: list[Object]
     resource_version: str
+    continue_token: str = ""
 
 
 class Client:
-    """Speaks to one API server for one task. Make one per task: a request needs the task's context."""
+    """Speaks to the API server for one task. Make one per task: a request needs the task's context.
 
-    __slots__ = ("_ctx", "_server", "_user_agent")
+    `server` is the name of the server's actor, or a `RestConfig`. With `timeout_ns` a request that
+    takes longer raises actors.Timeout.
+    """
 
-    def __init__(self, ctx: Context, server: str = "apiserver") -> None:
+    __slots__ = ("_config", "_ctx", "_server", "_timeout", "_user_agent")
+
+    def __init__(
+        self, ctx: Context, server: str = "apiserver", *, timeout_ns: int | None = None
+    ) -> None:
         self._ctx = ctx
         self._server = server
+        self._config = server if isinstance(server, RestConfig) else None
+        self._timeout = timeout_ns
         self._user_agent = ctx.actor
 
     async def call(self, request: Request) -> Response:
         """Send any request. Raises ApiError for an answer of 400 and above."""
-        response: Response = await self._ctx.ask(self._server, request, point=request.label)
+        response: Response
+        if self._config is None:
+            response = await self._ctx.ask(
+                self._server, request, self._timeout, point=request.label
+            )
+        else:
+            response = await self._config.ask(self._ctx, request, self._timeout)
         if response.code >= 400:
             raise ApiError(response.code, response.tree)
         return response
@@ -97,8 +113,10 @@ class Client:
     async def list(self, resource: Resource, namespace: str = "", **query: str) -> ObjectList:
         """List objects; `query` holds the server's own parameter names (labelSelector, resourceVersion, ...)."""
         response = await self.call(self._request("list", resource, namespace, query=query))
-        version: str = response.tree.get("metadata", {}).get("resourceVersion", "")
-        return ObjectList(response.items or [], version)
+        metadata = response.tree.get("metadata", {})
+        return ObjectList(
+            response.items or [], metadata.get("resourceVersion", ""), metadata.get("continue", "")
+        )
 
     async def create(
         self, resource: Resource, tree: Tree, namespace: str = "", subresource: str = ""
@@ -184,7 +202,10 @@ class Client:
         """
         query.setdefault("allowWatchBookmarks", "true")
         request = self._request("watch", resource, namespace, query=query, content_type=JSON)
-        stream = self._ctx.open(self._server, request, name=f"watch {resource.name}")
+        name = f"watch {resource.name}"
+        if self._config is not None:
+            return self._config.open(self._ctx, request, name)
+        stream = self._ctx.open(self._server, request, name=name)
         if stream.peer is not None and not stream.peer.alive:
             self._ctx.close(stream)
             raise LinkBroken(f"{self._server} is down")

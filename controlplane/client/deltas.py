@@ -3,7 +3,7 @@
 This is upstream's newest form (AtomicFIFO, default since 1.36): nothing is merged; a relist is one
 `REPLACED_ALL`, which is reconciled against the store when it is popped. Consecutive deltas with
 different keys are popped as one batch, and are one transaction of the store. Upstream: client-go
-tools/cache/the_real_fifo.go.
+tools/cache/the_real_fifo.go. The forms before it stand in `older_queues`; `apply` serves them all.
 """
 
 from __future__ import annotations
@@ -18,13 +18,23 @@ if TYPE_CHECKING:
 ADDED = "Added"
 UPDATED = "Updated"
 DELETED = "Deleted"
+TOMBSTONE = "DeletedFinalStateUnknown"
+REPLACED = "Replaced"
+SYNC = "Sync"
+QUIET = "Sync of a list"
+"""What a list brings where it passes for a resync (gate 86015): news of it reaches no handler."""
 REPLACED_ALL = "ReplacedAll"
+SYNC_ALL = "SyncAll"
 BOOKMARK = "Bookmark"
 BATCH_MAX = 1000
 
 
 class Delta(NamedTuple):
-    """One change as the reflector heard it. `objects` and `resource_version` are for REPLACED_ALL and BOOKMARK."""
+    """One change as the reflector heard it, or found it out.
+
+    `objects` is for REPLACED_ALL. TOMBSTONE is a deletion that was missed: `obj` is the last that
+    was heard of it.
+    """
 
     type: str
     obj: Object | None
@@ -61,8 +71,21 @@ class DeltaQueue:
         """Queue one delta."""
         self._deltas.append(delta)
 
+    def replace(self, objects: tuple[Object, ...], resource_version: str) -> None:
+        """Queue that this is all there is."""
+        self._deltas.append(Delta(REPLACED_ALL, None, objects, resource_version))
+
+    def bookmark(self, resource_version: str) -> None:
+        """Queue how far the reflector has heard."""
+        self._deltas.append(Delta(BOOKMARK, None, (), resource_version))
+
+    def resync(self) -> None:
+        """Queue that handlers are to be told of everything again."""
+        self._deltas.append(Delta(SYNC_ALL, None))
+
     def pop_batch(self) -> list[Delta]:
         """The next batch: up to 1000 deltas with different keys, or one that is not batchable."""
+        self.synced = True
         batch: list[Delta] = []
         keys: dict[str, None] = {}
         deltas = self._deltas
@@ -92,16 +115,25 @@ def apply(batch: list[Delta], store: Indexer, *, initial: bool) -> list[Notifica
             notifications += _replace(delta, store, initial=initial)
         elif delta.type == BOOKMARK:
             store.resource_version = delta.resource_version
+        elif delta.type == SYNC_ALL:
+            notifications += [Notification(obj, obj) for obj in store]
         else:
             assert delta.obj is not None
-            store.resource_version = delta.resource_version
+            if delta.resource_version:
+                store.resource_version = delta.resource_version
             if delta.type == DELETED:
                 store.remove(delta.obj.key)
                 notifications.append(Notification(delta.obj, None))
+            elif delta.type == TOMBSTONE:
+                store.remove(delta.obj.key)
+                notifications.append(Notification(delta.obj, None, final_state_unknown=True))
             else:
                 old = store.put(delta.obj)
                 if _is_news(old, delta.obj):
-                    notifications.append(Notification(old, delta.obj))
+                    if old is None or delta.type != QUIET:
+                        notifications.append(Notification(old, delta.obj, False, initial))
+                elif delta.type == SYNC:
+                    notifications.append(Notification(old, delta.obj, False, initial))
     return notifications
 
 

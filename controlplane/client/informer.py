@@ -1,79 +1,38 @@
 """Reflector, processor and listeners: the three kinds of task that keep a component's cache of one resource.
 
-The reflector lists and watches and queues deltas; the processor brings the store up to them and
+The reflector lists and watches (in `reflector`) and queues deltas; the processor brings the store up to them and
 hands notifications to the listeners; each listener calls one handler, in order, at its own pace. So
 a handler may read a store that is ahead of what it is told, and two handlers may be at different
 places: as in client-go (tools/cache, section 5 of the facts).
 
+Which queue, and how the reflector begins, is a matter of the client library's release
+(`features.ClientFeatures`, which come with the server's address).
+
 Points: `reflector.backoff`, `watch <resource>` (an event batch arrives), `informer.process`,
-`informer.notify`, and one for the list request.
+`informer.notify`, `informer.resync`, and one for the list request.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from actors import LinkBroken
-from actors.log import DEBUG, WARNING
-from controlplane.client.clientset import Client, Resource
-from controlplane.client.deltas import (
-    ADDED,
-    BOOKMARK,
-    DELETED,
-    REPLACED_ALL,
-    UPDATED,
-    Delta,
-    DeltaQueue,
-    Notification,
-    apply,
-)
-from controlplane.client.errors import ApiError, is_expired, is_too_large
+from actors.log import DEBUG
+from controlplane.client.clientset import Resource
+from controlplane.client.deltas import Notification, apply
+from controlplane.client.features import PLAIN
 from controlplane.client.indexer import Indexer
+from controlplane.client.older_queues import queue_of
+from controlplane.client.reflector import Reflector, WatchBatch, WatchEvent
+from controlplane.client.rest_config import RestConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from actors import Condition, Context, Mailbox
+    from actors import Condition, Context
     from controlplane.api.object import Object
 
-SECOND = 1_000_000_000
-BACKOFF_START_NS = 800_000_000
-BACKOFF_MAX_NS = 30 * SECOND
-BACKOFF_RESET_NS = 120 * SECOND
-JITTER_OPTIONS = 8
-TOO_MANY_REQUESTS = 429
-_DELTA_TYPES = {"ADDED": ADDED, "MODIFIED": UPDATED, "DELETED": DELETED}
-
-
-class WatchEvent(Protocol):
-    """One event of a watch: ADDED, MODIFIED, DELETED with the object, BOOKMARK with one that has a version only.
-
-    ERROR comes with a Status, and nothing comes after it.
-    """
-
-    type: str
-    object: Object
-    revision: int
-
-
-class WatchBatch(NamedTuple):
-    """What the server sends in one message of a watch stream: events in order, and how the stream ends, if it does.
-
-    `error` is a Status tree; `end` without an error is a clean end (the server's time limit).
-    """
-
-    events: Sequence[WatchEvent]
-    end: bool = False
-    error: dict[str, Any] | None = None
-
-    @property
-    def label(self) -> str:
-        """What the event log calls it."""
-        if len(self.events) == 1:
-            event = self.events[0]
-            return f"{event.type} {event.object.key}"
-        return f"{len(self.events)} events"
+__all__ = ["Handler", "Informer", "Listener", "WatchBatch", "WatchEvent", "handler", "together"]
 
 
 class Handler(Protocol):
@@ -81,25 +40,6 @@ class Handler(Protocol):
 
     def __call__(self, notification: Notification) -> None:
         """Take one notification."""
-
-
-class Backoff:
-    """Waits that double, and begin anew when two minutes passed since the last one."""
-
-    __slots__ = ("_last", "_next")
-
-    def __init__(self) -> None:
-        self._next = BACKOFF_START_NS
-        self._last = 0
-
-    def next(self, now: int) -> int:
-        """The next wait, without jitter."""
-        if now - self._last > BACKOFF_RESET_NS:
-            self._next = BACKOFF_START_NS
-        self._last = now
-        wait = self._next
-        self._next = min(2 * wait, BACKOFF_MAX_NS)
-        return wait
 
 
 class Listener:
@@ -144,15 +84,14 @@ class Informer:
         self._immediate = immediate
         self.store = store if store is not None else Indexer()
         self._ctx = ctx
-        self._server = server
-        self._query = query
-        self._queue = DeltaQueue()
+        self._features = server.features if isinstance(server, RestConfig) else PLAIN
+        self._queue = queue_of(self._features, self.store)
+        self._reflector = Reflector(
+            resource, server, query, self._features, self._queue, self._queued
+        )
         self._work = ctx.condition()
         self._listeners: list[Listener] = []
         self._synced = ctx.event()
-        self._last_version = ""
-        self._unavailable = False
-        self._backoff = Backoff()
 
     def add_handler(
         self, handler: Handler, name: str = "handler", *, deletes_only: bool = False
@@ -163,7 +102,9 @@ class Informer:
 
     def start(self) -> None:
         """Start the tasks."""
-        self._ctx.spawn(self._reflect, name=f"{self.resource.name}.reflector")
+        self._ctx.spawn(self._reflector.run, name=f"{self.resource.name}.reflector")
+        if self._features.resync_ns:
+            self._ctx.spawn(self._resync, name=f"{self.resource.name}.resync")
         if self._immediate:
             return
         self._ctx.spawn(self._process, name=f"{self.resource.name}.processor")
@@ -179,104 +120,14 @@ class Informer:
         """Wait until the first list is in the store and every handler has been told of it."""
         await self._synced.wait(idle=True, point="informer.sync")
 
-    # ------------------------------------------------------------------ reflector
-
-    async def _reflect(self, ctx: Context) -> None:
-        """List and watch for ever; between two attempts, even clean ones, there is a backoff."""
-        client = Client(ctx, self._server)
-        while True:
-            try:
-                await self._list(client)
-                await self._watch(ctx, client)
-            except (ApiError, LinkBroken) as error:
-                ctx.log("reflector.error", level=WARNING, data={"message": str(error)})
-            await self._back_off(ctx)
-
-    async def _back_off(self, ctx: Context) -> None:
-        share = ctx.choose("jitter", JITTER_OPTIONS, "reflector backoff")
-        wait = self._backoff.next(ctx.now)
-        await ctx.sleep(wait + wait * share // JITTER_OPTIONS, point="reflector.backoff")
-
-    async def _list(self, client: Client) -> None:
-        """Fill the store anew: not older than what it has seen, or the newest there is if that cannot be had."""
-        query = dict(self._query)
-        if not self._unavailable:
-            query["resourceVersion"] = self._last_version or "0"
-        try:
-            answer = await client.list(self.resource, **query)
-        except ApiError as error:
-            if not (is_expired(error) or is_too_large(error)):
-                raise
-            self._unavailable = True
-            query.pop("resourceVersion", None)
-            answer = await client.list(self.resource, **query)
-        self._unavailable = False
-        self._last_version = answer.resource_version
-        self._queue.add(Delta(REPLACED_ALL, None, tuple(answer.items), answer.resource_version))
-        self._queued()
-
-    async def _watch(self, ctx: Context, client: Client) -> None:
-        """Watch until something happens that needs a new list.
-
-        A stream that ends, or whose connection breaks, is opened again at the version reached; so
-        is one that the server cannot be asked for at all, or only later (429), after a backoff.
-        """
-        while True:
-            try:
-                stream = client.watch(
-                    self.resource, resourceVersion=self._last_version, **self._query
-                )
-            except LinkBroken as error:
-                ctx.log("reflector.error", level=WARNING, data={"message": str(error)})
-                await self._back_off(ctx)
-                continue
-            opened = ctx.now
-            events = 0
-            try:
-                while (batch := await self._read(stream)) is not None:
-                    events += len(batch.events)
-                    if batch.error is not None:
-                        raise ApiError(batch.error.get("code", 500), batch.error)
-                    if batch.end:
-                        break
-            except ApiError as error:
-                if error.code != TOO_MANY_REQUESTS:
-                    raise
-                await self._back_off(ctx)
-                continue
-            finally:
-                ctx.close(stream)
-            if not events and ctx.now - opened < SECOND:
-                data = {"message": f"very short watch of {self.resource.name}: no events received"}
-                ctx.log("reflector.error", level=WARNING, data=data)
-                return
-
-    async def _read(self, stream: Mailbox) -> WatchBatch | None:
-        """Queue what the next message brings; None when the connection broke."""
-        try:
-            message = await stream.recv(idle=True)
-        except LinkBroken:
-            return None
-        batch: WatchBatch = message.payload
-        for event in batch.events:
-            if event.type == "ERROR":
-                batch = batch._replace(error=event.object.tree)
-                break
-            self._last_version = version = str(event.revision)
-            if event.type == "BOOKMARK":
-                self._queue.add(Delta(BOOKMARK, None, (), version))
-            else:
-                self._queue.add(Delta(_DELTA_TYPES[event.type], event.object, (), version))
-        if batch.events:
-            self._queued()
-        return batch
-
     # ------------------------------------------------------------------ processor and listeners
 
     def _queued(self) -> None:
         """Deltas were queued: wake the processor, or do its work at once."""
         if not self._immediate:
             self._work.notify_all()
+            if not self._queue and not self._synced.is_set():
+                self._populated()  # the older queues need not pop anything for an empty list
             return
         while self._queue:
             self._process_batch()
@@ -289,9 +140,9 @@ class Informer:
     def _process_batch(self) -> None:
         """Bring the store up to the next batch and tell the listeners."""
         queue = self._queue
-        notifications = apply(queue.pop_batch(), self.store, initial=not queue.synced)
-        first = not queue.synced
-        queue.synced = True
+        before = queue.synced
+        notifications = apply(queue.pop_batch(), self.store, initial=not before)
+        first = not before and queue.synced
         for listener in self._listeners:
             told = notifications
             if listener.deletes_only:
@@ -301,6 +152,20 @@ class Informer:
                 listener.condition.notify_all()
         if first and not self._listeners:
             self._listeners_synced()
+
+    def _populated(self) -> None:
+        """The first list is in the store: let the listeners see."""
+        for listener in self._listeners:
+            listener.condition.notify_all()
+        if not self._listeners:
+            self._listeners_synced()
+
+    async def _resync(self, ctx: Context) -> None:
+        """Let handlers be told of everything again, from time to time."""
+        while True:
+            await ctx.sleep(self._features.resync_ns, idle=True, point="informer.resync")
+            self._queue.resync()
+            self._queued()
 
     async def _process(self, ctx: Context) -> None:
         queue = self._queue

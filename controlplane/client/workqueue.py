@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from typing import TYPE_CHECKING
 
 from attrs import define
 
-MS = 1_000_000
-SECOND = 1_000 * MS
+from controlplane.client.rate_limits import MS, SECOND, Bucket, MaxOf, PerItemBackoff
+
+if TYPE_CHECKING:
+    from controlplane.client.queue_metrics import QueueMetrics
+
+__all__ = ["MS", "SECOND", "RateLimiter", "WorkQueue"]
 
 
 @define
@@ -24,11 +29,18 @@ class _Delay:
 
 
 class WorkQueue:
-    """Queue, dirty and processing sets, and a heap of delayed keys."""
+    """Queue, dirty and processing sets, and a heap of delayed keys.
 
-    __slots__ = ("_busy_delays", "_delayed", "_dirty", "_processing", "_queue", "_seq", "_waiting")
+    `metrics` hears of what happens. Once shut down the queue takes nothing more, and hands out what
+    it has.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_busy_delays", "_delayed", "_dirty", "_metrics", "_processing", "_queue", "_seq",
+                 "_waiting", "shutting_down")  # fmt: skip
+
+    def __init__(self, metrics: QueueMetrics | None = None) -> None:
+        self._metrics = metrics
+        self.shutting_down = False
         self._queue: deque[str] = deque()
         self._dirty: dict[str, None] = {}
         self._processing: dict[str, None] = {}
@@ -42,8 +54,10 @@ class WorkQueue:
 
     def add(self, key: str) -> bool:
         """Ask for `key` to be processed; whether that put it into the queue now."""
-        if key in self._dirty:
+        if key in self._dirty or self.shutting_down:
             return False
+        if self._metrics is not None:
+            self._metrics.add(key)
         self._dirty[key] = None
         if key in self._processing:
             return False
@@ -56,6 +70,10 @@ class WorkQueue:
         An `idle` delay is one that need not be awaited; a key asked for in both ways is not idle.
         Answers whether `key` went straight into the queue, because its time has come.
         """
+        if self.shutting_down:
+            return False
+        if self._metrics is not None:
+            self._metrics.retry()
         if ready_at <= now:
             return self.add(key)
         known = self._waiting.get(key)
@@ -72,6 +90,13 @@ class WorkQueue:
         self._seq += 1
         heapq.heappush(self._delayed, (ready_at, self._seq, key))
         return False
+
+    def shut_down(self) -> None:
+        """Take nothing more. What waits for its time is forgotten."""
+        self.shutting_down = True
+        self._delayed.clear()
+        self._waiting.clear()
+        self._busy_delays = 0
 
     @property
     def only_idle_delays(self) -> bool:
@@ -105,51 +130,31 @@ class WorkQueue:
         key = self._queue.popleft()
         self._processing[key] = None
         del self._dirty[key]
+        if self._metrics is not None:
+            self._metrics.get(key)
         return key
 
     def done(self, key: str) -> bool:
         """Processing of `key` ended; if it was added meanwhile it is queued again, and this is True."""
         self._processing.pop(key, None)
+        if self._metrics is not None:
+            self._metrics.done(key)
         if key not in self._dirty:
             return False
         self._queue.append(key)
         return True
 
 
-class RateLimiter:
+class RateLimiter(MaxOf):
     """When a failed key may run again: per-key exponential, and a token bucket shared by all.
 
     Defaults of controllers: 5 ms doubled per failure up to 1000 s; 10 tokens per second, bursts of
     100.
     """
 
-    __slots__ = ("_base", "_burst", "_failures", "_interval", "_max", "_spent_until")
+    __slots__ = ()
 
     def __init__(
         self, *, base_ns: int = 5 * MS, max_ns: int = 1000 * SECOND, qps: int = 10, burst: int = 100
     ) -> None:
-        self._base = base_ns
-        self._max = max_ns
-        self._interval = SECOND // qps
-        self._burst = burst
-        self._failures: dict[str, int] = {}
-        self._spent_until = -burst * self._interval
-
-    def when(self, key: str, now: int) -> int:
-        """Count one more failure of `key`; the time from which it may run again."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        backoff = self._max if failures > 40 else min(self._base << failures, self._max)
-        # The bucket is full when `_spent_until` lies a whole burst in the past; each call takes one token.
-        self._spent_until = (
-            max(self._spent_until, now - self._burst * self._interval) + self._interval
-        )
-        return max(now + backoff, self._spent_until)
-
-    def failures(self, key: str) -> int:
-        """How often `key` failed since it was last forgotten."""
-        return self._failures.get(key, 0)
-
-    def forget(self, key: str) -> None:
-        """The key succeeded: start its failures from none."""
-        self._failures.pop(key, None)
+        super().__init__(PerItemBackoff(base_ns, max_ns), Bucket(qps, burst))

@@ -10,7 +10,10 @@ from controlplane.errors import UsageError
 if TYPE_CHECKING:
     from controlplane.races.race import Race
 
-MODULES = {"138324": "controlplane.races.r138324"}
+MODULES = {
+    "138324": "controlplane.races.r138324",
+    "49992": "controlplane.races.r49992",
+}
 
 
 def find(number: str) -> Race:

@@ -257,6 +257,29 @@ def test_a_crash_has_no_last_words_and_a_restart_finds_the_disk(driver):
 
 
 @both
+def test_a_task_that_has_not_begun_dies_with_its_actor(driver):
+    begun: list[int] = []
+
+    async def parent(ctx: Context) -> None:
+        await ctx.recv(idle=True)
+        ctx.spawn(child)
+        ctx.spawn(child)
+        await ctx.recv(idle=True)
+
+    async def child(ctx: Context) -> None:
+        begun.append(ctx.step)
+
+    async def chaos(ctx: Context) -> None:
+        ctx.send("parent", "go")
+        await ctx.point("chaos")
+        ctx.crash("parent")
+
+    _, result = run(driver, ("parent", parent), ("chaos", chaos))
+    assert result.verdict == "quiescent", result.reason
+    assert begun == []
+
+
+@both
 def test_unsynced_writes_may_be_lost_but_only_a_suffix(driver):
     outcomes = set()
     for seed in range(30):

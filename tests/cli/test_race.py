@@ -11,7 +11,7 @@ from tests.cli.test_run import controlplane
 
 def test_the_catalogue_is_listed_and_an_entry_shown():
     listed = json.loads(controlplane("race", "list", "--format", "json").stdout)
-    assert [race["number"] for race in listed] == ["138324"]
+    assert [race["number"] for race in listed] == ["138324", "49992"]
     assert "138324" in controlplane("race", "list").stdout
     shown = controlplane("race", "show", "138324").stdout
     assert "138316" in shown

@@ -12,7 +12,8 @@ from controlplane.api.request import Request, Response
 from controlplane.apiserver.watch_cache import WatchEvent
 from controlplane.client.clientset import Resource
 from controlplane.client.indexer import Indexer
-from controlplane.client.informer import Backoff, Informer, WatchBatch
+from controlplane.client.informer import Informer, WatchBatch
+from controlplane.client.reflector import Backoff
 from tests.client.objects import obj
 
 SECOND = 1_000_000_000

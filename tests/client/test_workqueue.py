@@ -4,6 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from controlplane.client.queue_metrics import QueueMetrics
+from controlplane.client.rate_limits import (
+    AtMost,
+    Bucket,
+    FastSlow,
+    MaxOf,
+    PerItemBackoff,
+    default_controller_limiter,
+    default_item_limiter,
+)
 from controlplane.client.workqueue import MS, SECOND, RateLimiter, WorkQueue
 
 KEYS = st.sampled_from("abc")
@@ -136,3 +146,89 @@ def test_no_more_runs_than_burst_and_rate_allow(gaps):
     for at, start in enumerate(starts):
         within = sum(1 for other in starts[: at + 1] if other > start - SECOND)
         assert within <= 110
+
+
+def test_the_default_of_controllers_is_the_later_of_backoff_and_bucket():
+    for limiter in (RateLimiter(), default_controller_limiter()):
+        waits = [limiter.when("a", 0) for _ in range(3)]
+        assert waits == [5 * MS, 10 * MS, 20 * MS]
+        for number in range(97):
+            limiter.when(str(number), 0)
+        assert limiter.when("b", 0) == 100 * MS
+        assert limiter.failures("a") == 3
+        limiter.forget("a")
+        assert limiter.failures("a") == 0
+
+
+def test_items_alone_begin_with_a_millisecond():
+    limiter = default_item_limiter()
+    assert [limiter.when("a", 7) - 7 for _ in range(3)] == [MS, 2 * MS, 4 * MS]
+
+
+def test_a_few_fast_retries_then_slow_ones():
+    limiter = FastSlow(5 * MS, 10 * SECOND, 2)
+    assert [limiter.when("a", 0) for _ in range(4)] == [5 * MS, 5 * MS, 10 * SECOND, 10 * SECOND]
+    limiter.forget("a")
+    assert limiter.when("a", 0) == 5 * MS
+    assert limiter.failures("a") == 1
+
+
+def test_a_bucket_does_not_get_its_tokens_back():
+    bucket = Bucket(qps=1, burst=1)
+    assert bucket.when("a", 0) == 0
+    bucket.forget("a")
+    assert bucket.when("a", 0) == SECOND
+    assert bucket.failures("a") == 0
+
+
+def test_the_latest_of_several_and_never_later_than_allowed():
+    limiter = MaxOf(PerItemBackoff(MS), PerItemBackoff(3 * MS))
+    assert limiter.when("a", 0) == 3 * MS
+    capped = AtMost(PerItemBackoff(MS), 3 * MS)
+    assert [capped.when("a", 0) for _ in range(4)] == [MS, 2 * MS, 3 * MS, 3 * MS]
+    assert capped.failures("a") == 4
+    capped.forget("a")
+    assert capped.failures("a") == 0
+
+
+@given(st.integers(0, 200))
+def test_backoff_never_overflows_its_limit(failures):
+    limiter = PerItemBackoff()
+    for _ in range(failures):
+        limiter.when("a", 0)
+    assert limiter.when("a", 0) == min(5 * MS * 2**failures, 1000 * SECOND)
+
+
+def test_a_queue_that_shuts_down_hands_out_what_it_has_and_takes_nothing():
+    queue = WorkQueue()
+    queue.add("a")
+    queue.add_after("later", 5, 0)
+    queue.shut_down()
+    assert not queue.add("b")
+    assert not queue.add_after("c", 0, 0)
+    assert queue.next_due() is None
+    assert queue.get() == "a"
+    assert queue.get() is None
+
+
+def test_metrics_tell_of_depth_waiting_and_work():
+    now = 0
+    metrics = QueueMetrics(lambda: now)
+    queue = WorkQueue(metrics)
+    queue.add("a")
+    queue.add("a")
+    queue.add("b")
+    now = 2 * SECOND
+    assert queue.get() == "a"
+    queue.add("a")
+    now = 5 * SECOND
+    assert (metrics.depth, metrics.adds) == (2, 3)
+    assert (metrics.unfinished_ns(), metrics.longest_running_ns()) == (3 * SECOND, 3 * SECOND)
+    queue.done("a")
+    queue.add_after("c", 9 * SECOND, now)
+    read = metrics.read()
+    assert read["workqueue_retries_total"] == 1
+    assert read["workqueue_queue_duration_seconds_sum"] == 2.0
+    assert read["workqueue_work_duration_seconds_sum"] == 3.0
+    assert read["workqueue_unfinished_work_seconds"] == 0
+    assert sum(metrics.waits.buckets) == metrics.waits.count == 1

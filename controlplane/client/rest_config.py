@@ -1,0 +1,160 @@
+"""Where the API servers are, and how this process's client library behaves. Upstream: client-go rest.Config.
+
+It stands wherever the name of the API server's actor is expected: a plain name is one server and the
+plain library, a `RestConfig` may be several servers behind one address and any release's library.
+
+A process has one connection, shared by all its requests and watches (HTTP/2). Which server it leads
+to when it is made is a choice ("endpoint"; option 0: the first one, after a loss the one after the
+lost one). When nothing came over it for a while, a ping finds out whether it is dead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import LinkBroken, Timeout
+from controlplane.client.features import PLAIN, ClientFeatures
+
+if TYPE_CHECKING:
+    from actors import Context, Mailbox, Message
+    from controlplane.api.request import Request, Response
+
+SECOND = 1_000_000_000
+READ_IDLE_NS = 30 * SECOND
+PING_NS = 15 * SECOND
+REQUEST_NS = READ_IDLE_NS + PING_NS
+"""After so long without an answer a request's connection has been found dead."""
+
+
+class Ping:
+    """Asks a server whether it is there."""
+
+    label = "ping"
+
+
+PING = Ping()
+
+
+class RestConfig(str):
+    """The servers that a process may be connected to, and its client library's features.
+
+    One object per process: it knows where the connection of the running incarnation leads.
+    `pinned` names the server that the first connection of every incarnation leads to; without it
+    that is a choice.
+    """
+
+    servers: tuple[str, ...]
+    features: ClientFeatures
+    pinned: str
+    _current: str
+    _lost: str
+    _heard_at: int
+    _incarnation: int
+
+    def __new__(
+        cls, *servers: str, features: ClientFeatures = PLAIN, pinned: str = ""
+    ) -> RestConfig:
+        """An address for these servers. Its text, for logs, is their names."""
+        made = super().__new__(cls, ",".join(servers))
+        made.servers = servers
+        made.features = features
+        made.pinned = pinned
+        made._current = made._lost = ""
+        made._heard_at = made._incarnation = 0
+        return made
+
+    def connected(self, ctx: Context) -> str:
+        """The server that the connection leads to; a new one is made if there is none."""
+        if ctx.incarnation != self._incarnation:
+            self._incarnation = ctx.incarnation
+            self._current = self._lost = ""
+        if not self._current:
+            order = self._order()
+            index = ctx.choose("endpoint", len(order), f"{ctx.actor} connects")
+            self._current = order[index]
+            if len(self.servers) > 1:
+                ctx.log("client.connected", data={"server": self._current})
+        return self._current
+
+    def _order(self) -> tuple[str, ...]:
+        if not self._lost:
+            return (self.pinned,) if self.pinned else self.servers
+        after = self.servers.index(self._lost) + 1
+        return self.servers[after:] + self.servers[:after]
+
+    def lost(self, server: str) -> None:
+        """The connection to a server broke: the next request makes another."""
+        if self._current == server:
+            self._current, self._lost = "", server
+
+    async def ask(self, ctx: Context, request: Request, timeout_ns: int | None = None) -> Response:
+        """One request over the connection. Raises LinkBroken, or Timeout after the caller's limit.
+
+        Either way the outcome is unknown.
+        """
+        server = self.connected(ctx)
+        limit = REQUEST_NS if timeout_ns is None else min(timeout_ns, REQUEST_NS)
+        try:
+            answer: Response = await ctx.ask(server, request, limit, point=request.label)
+        except LinkBroken:
+            self.lost(server)
+            raise
+        except Timeout:
+            if limit < REQUEST_NS:
+                raise
+            raise self._dead(ctx, server) from None
+        self._heard_at = ctx.now
+        return answer
+
+    def open(self, ctx: Context, request: Request, name: str) -> Mailbox:
+        """Open a stream over the connection. Raises LinkBroken when the server is down."""
+        server = self.connected(ctx)
+        try:
+            stream = ctx.open(server, request, name=name)
+        except LinkBroken:
+            self.lost(server)
+            raise
+        if stream.peer is not None and not stream.peer.alive:
+            ctx.close(stream)
+            self.lost(server)
+            raise LinkBroken(f"{server} is down")
+        return stream
+
+    async def read(self, ctx: Context, stream: Mailbox) -> Message:
+        """The next message of a stream. When nothing comes, a ping tells whether anything can.
+
+        Who has nowhere else to go does not ask.
+        """
+        assert stream.peer is not None
+        server = stream.peer.name
+        limit = READ_IDLE_NS if len(self.servers) > 1 else None
+        while True:
+            try:
+                message = await stream.recv(limit, idle=True)
+            except LinkBroken:
+                self.lost(server)
+                raise
+            except Timeout:
+                if ctx.now - self._heard_at >= READ_IDLE_NS:
+                    await self._ping(ctx, server)
+            else:
+                self._heard_at = ctx.now
+                return message
+
+    async def _ping(self, ctx: Context, server: str) -> None:
+        """Ask whether the server is there. Whoever finds the connection silent meanwhile leaves it to this."""
+        self._heard_at = ctx.now
+        try:
+            await ctx.ask(server, PING, PING_NS, point="client.ping")
+        except LinkBroken:
+            self.lost(server)
+            raise
+        except Timeout:
+            raise self._dead(ctx, server) from None
+        self._heard_at = ctx.now
+
+    def _dead(self, ctx: Context, server: str) -> LinkBroken:
+        """Nothing comes back from the server: everything on the connection ends with it."""
+        self.lost(server)
+        ctx.break_link(ctx.actor, server)
+        return LinkBroken(f"connection to {server} timed out")
