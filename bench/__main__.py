@@ -11,6 +11,7 @@ from pathlib import Path
 from bench import (
     bench_apiserver,
     bench_cli,
+    bench_list_memory,
     bench_race,
     bench_run,
     bench_runtime,
@@ -30,6 +31,7 @@ SUITES = {
     "scheduler": bench_scheduler.rows,
     "cli": bench_cli.rows,
     "serve": bench_serve.rows,
+    "memory": bench_list_memory.rows,
     "store": bench_store.rows,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"

@@ -13,14 +13,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bench.harness import Row
+from bench.harness import Row, resident
 
 CREATES = 2000
 CONNECTIONS = 4
-WATCHERS = (1, 100)
+WATCHERS = (1, 100, 1000)
 WRITES = 50
+PODS = 10_000
+BUSY_SECONDS = 5.0
 
 
 class Client:
@@ -55,9 +58,18 @@ class Client:
         self.buffer += data
 
 
+class Served(NamedTuple):
+    """A served cluster: where it listens, when its process was started, and its process id."""
+
+    host: str
+    port: int
+    started: float
+    pid: int
+
+
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple[str, int, float]]:
-    """A served cluster without nodes; host, port, and when its process was started."""
+def serving(*arguments: str) -> Iterator[Served]:
+    """A served cluster in a process of its own."""
     with TemporaryDirectory() as folder:
         kubeconfig = Path(folder, "kubeconfig")
         command = "from controlplane.cli.main import main; main()"
@@ -72,7 +84,7 @@ def serving(*arguments: str) -> Iterator[tuple[str, int, float]]:
             assert process.stdout is not None
             line = process.stdout.readline()
             url = urlsplit(line.rpartition("# ")[2].partition(",")[0])
-            yield url.hostname or "", url.port or 0, started
+            yield Served(url.hostname or "", url.port or 0, started, process.pid)
         finally:
             process.terminate()
             process.communicate()
@@ -91,7 +103,7 @@ def pod(name: str) -> bytes:
 def start_up(repeat: int) -> Row:
     values = []
     for _ in range(max(repeat, 3)):
-        with serving("--no-tls") as (host, port, started):
+        with serving("--no-tls") as (host, port, started, _):
             client = Client(host, port)
             client.send("GET", "/api/v1/namespaces")
             assert client.answer() == 200
@@ -102,7 +114,7 @@ def start_up(repeat: int) -> Row:
 def creates(repeat: int, connections: int) -> Row:
     values = []
     for _ in range(repeat):
-        with serving("--no-tls", "--nodes", "0") as (host, port, _):
+        with serving("--no-tls", "--nodes", "0") as (host, port, *_):
 
             def work(number: int, host: str = host, port: int = port) -> None:
                 client = Client(host, port)
@@ -123,16 +135,12 @@ def creates(repeat: int, connections: int) -> Row:
 def fan_out(repeat: int, watchers: int) -> Row:
     """From sending one write to its event having reached every watcher."""
     values = []
-    with serving("--no-tls", "--nodes", "0") as (host, port, _):
+    with serving("--no-tls", "--nodes", "0") as (host, port, *_):
         writer = Client(host, port)
         selector = selectors.DefaultSelector()
         for _ in range(watchers):
-            client = Client(host, port)
-            client.send("GET", "/api/v1/namespaces/default/configmaps?watch=true")
-            head = b""
-            while b"\r\n\r\n" not in head:
-                head += client.socket.recv(1 << 16)
-            selector.register(client.socket, selectors.EVENT_READ)
+            path = "/api/v1/namespaces/default/configmaps?watch=true"
+            selector.register(watch(host, port, path), selectors.EVENT_READ)
         for number in range(WRITES * repeat):
             name = f"config-{number:06}"
             tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
@@ -148,9 +156,123 @@ def fan_out(repeat: int, watchers: int) -> Row:
     return Row(f"serve: one write to {watchers} watchers", "ms", tuple(values))
 
 
+def watch(host: str, port: int, path: str) -> socket.socket:
+    """A connection with a watch that has begun."""
+    client = Client(host, port)
+    client.send("GET", path)
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += client.socket.recv(1 << 16)
+    return client.socket
+
+
+def latency_when_busy() -> Iterator[Row]:
+    """GETs, one after the other, while a thousand watches idle and one connection writes all the time."""
+    with serving("--no-tls", "--nodes", "0") as (host, port, *_):
+        idle = [
+            watch(host, port, "/api/v1/namespaces/kube-system/secrets?watch=true")
+            for _ in range(max(WATCHERS))
+        ]
+        stop = threading.Event()
+        written = 0
+
+        def write() -> None:
+            nonlocal written
+            client = Client(host, port)
+            while not stop.is_set():
+                tree = {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"name": f"config-{written:06}"},
+                }
+                body = json.dumps(tree).encode()
+                client.send("POST", "/api/v1/namespaces/default/configmaps", body)
+                assert client.answer() == 201
+                written += 1
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        reader = Client(host, port)
+        taken: list[float] = []
+        begin = time.perf_counter()
+        while time.perf_counter() - begin < BUSY_SECONDS:
+            start = time.perf_counter()
+            reader.send("GET", "/api/v1/namespaces/default")
+            assert reader.answer() == 200
+            taken.append((time.perf_counter() - start) * 1000)
+        stop.set()
+        writer.join()
+        for each in idle:
+            each.close()
+    taken.sort()
+    where = f"{max(WATCHERS)} idle watchers, busy writer"
+    yield Row(f"serve: GET, {where}, median", "ms", (taken[len(taken) // 2],))
+    yield Row(f"serve: GET, {where}, p99", "ms", (taken[len(taken) * 99 // 100],))
+    yield Row(f"serve: writes meanwhile, {where}", "creates/s", (written / BUSY_SECONDS,))
+
+
+def manifest(folder: Path) -> Path:
+    """A file with `PODS` pods that no scheduler asks for."""
+    path = folder / "pods.json"
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"pod-{number:05}", "namespace": "default"},
+            "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "app:1"}]},
+        }
+        for number in range(PODS)
+    ]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return path
+
+
+def long_list(repeat: int) -> Iterator[Row]:
+    """A list of many pods: the first one, which encodes each pod, those after it, and the memory."""
+    with TemporaryDirectory() as folder:
+        file = manifest(Path(folder))
+        with serving("--no-tls", "--nodes", "0", "--speed", "max", str(file)) as served:
+            host, port, pid = served.host, served.port, served.pid
+            path = "/api/v1/namespaces/default/pods"
+            while _count(host, port) < PODS:
+                time.sleep(0.5)
+            rest = resident(pid)
+            first, size = _listed(host, port, path)
+            values = [_listed(host, port, path)[0] for _ in range(max(repeat, 3))]
+            more = resident(pid) - rest
+    yield Row(f"serve: list of {PODS} pods, first time", "ms", (first,))
+    yield Row(f"serve: list of {PODS} pods", "ms", tuple(values))
+    yield Row(f"serve: list of {PODS} pods, size", "MB", (size / 1e6,))
+    yield Row(f"serve: list of {PODS} pods, memory after", "MB more", (more / 1e6,))
+
+
+def _listed(host: str, port: int, path: str) -> tuple[float, int]:
+    """Milliseconds and bytes of one list."""
+    with socket.create_connection((host, port)) as stream:
+        start = time.perf_counter()
+        stream.sendall(f"GET {path} HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n".encode())
+        size = 0
+        while data := stream.recv(1 << 20):
+            size += len(data)
+        return (time.perf_counter() - start) * 1000, size
+
+
+def _count(host: str, port: int) -> int:
+    """How many pods there are."""
+    with socket.create_connection((host, port)) as stream:
+        path = "/api/v1/namespaces/default/pods?limit=1"
+        stream.sendall(f"GET {path} HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n".encode())
+        data = b""
+        while piece := stream.recv(1 << 16):
+            data += piece
+    return int(data.partition(b'"remainingItemCount":')[2].partition(b"}")[0] or 0) + 1
+
+
 def rows(repeat: int) -> Iterator[Row]:
     yield start_up(repeat)
     yield creates(repeat, 1)
     yield creates(repeat, CONNECTIONS)
     for watchers in WATCHERS:
         yield fan_out(repeat, watchers)
+    yield from latency_when_busy()
+    yield from long_list(repeat)

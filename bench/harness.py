@@ -6,6 +6,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from attrs import asdict, frozen
@@ -51,3 +52,9 @@ def rate(name: str, unit: str, repeat: int, work: Callable[[], int]) -> Row:
         taken, count = seconds(work)
         values.append(count / taken)
     return Row(name, unit, tuple(values))
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process holds. Needs /proc."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0]) * 1024

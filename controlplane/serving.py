@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,11 +14,13 @@ from actors.jsonl import seconds
 from actors.recording import load as load_recording
 from controlplane import __version__
 from controlplane.api.request import Response
+from controlplane.apiserver.authorization import policy
 from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.connection import Limits
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.http.listener import Listener
 from controlplane.apiserver.status import bad_request
+from controlplane.apiserver.tokens import signing_key
 from controlplane.cluster import APISERVER, Cluster, ClusterConfig
 from controlplane.emulation import Emulation, Settings
 from controlplane.errors import UsageError
@@ -47,12 +50,14 @@ class Rim:
 class ServedCluster(Cluster):
     """A cluster whose API server keeps what clients outside expect."""
 
-    address = "127.0.0.1:6443"
+    served_at = "127.0.0.1:6443"
 
     def _core(self, ctx: Context) -> ApiServer:
         core = super()._core(ctx)
+        core.authorize = True
+        policy.install(core, self.config.epoch_ns + ctx.now)
         core.track_fields = True
-        core.address = self.address
+        core.address = self.served_at
         core.container_log = _container_log  # type: ignore[method-assign, assignment]
         return core
 
@@ -101,15 +106,19 @@ class Serving(Emulation):
 
             made = certificates.make(rim.host)
             tls, authority = made.context, made.authority
-        access = Access.of_token(rim.token)
-        listener = Listener(inlet, APISERVER, access, pace=pace, tls=tls, limits=rim.limits)
+        store, epoch = self.cluster.store, self.cluster.config.epoch_ns
+        access = Access.of_token(rim.token, lambda: signing_key(store), lambda: epoch + pace.now())
+        write = os.write if os.name == "posix" else None  # other systems' sockets are no files
+        listener = Listener(
+            inlet, APISERVER, access, pace=pace, tls=tls, limits=rim.limits, write=write
+        )
         try:
             port = await listener.open(rim.host, rim.port)
         except OSError as error:
             raise UsageError(f"{rim.host}:{rim.port}: cannot listen: {error.strerror}") from error
         host = f"[{rim.host}]" if ":" in rim.host else rim.host
         assert isinstance(self.cluster, ServedCluster)
-        self.cluster.address = f"{host}:{port}"
+        self.cluster.served_at = f"{host}:{port}"
         scheme = "https" if rim.tls else "http"
         address = Address(f"{scheme}://{_reachable(host)}:{port}", rim.token, authority)
         async with trio.open_nursery() as nursery:

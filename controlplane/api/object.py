@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from controlplane.api.kinds import view
 from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.api.view import View
+
+KEPT_JSON: Final = 16_384
+"""Objects keep their JSON up to so many bytes; what is longer would stand in memory twice for good."""
 
 
 class Object:
@@ -35,11 +39,13 @@ class Object:
 
     @property
     def json(self) -> bytes:
-        """The compact JSON bytes, encoded at first use."""
+        """The compact JSON bytes, encoded at first use (of long ones: at every use)."""
         found = self._json
         if found is None:
             text = json.dumps(self.tree, ensure_ascii=False, separators=(",", ":"))
-            found = self._json = text.encode("utf-8", "surrogatepass")
+            found = text.encode("utf-8", "surrogatepass")
+            if len(found) <= KEPT_JSON:
+                self._json = found
         return found
 
     @property

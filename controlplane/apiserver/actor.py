@@ -8,7 +8,8 @@ schedule's choice.
 What arrives from outside the world is an HTTP request, see `http.actor`.
 
 Points: `recv` (a request arrives), `apiserver.cache` (the watch cache moves on and watchers are
-told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is due).
+told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is due),
+`apiserver.answer` (where memory is limited: a client has taken a list).
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING
 
 from actors import Mailbox
 from actors.inlet import ExternalMessage
-from actors.log import INFO
+from actors.log import INFO, WARNING
 from controlplane.api.request import Response
+from controlplane.api.times import SECOND
 from controlplane.apiserver.server import ApiServer
+from controlplane.apiserver.supervisor_actor import SUPERVISOR, Killed
 from controlplane.client.informer import WatchBatch
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from actors import Context, Message
     from controlplane.api.request import Request
     from controlplane.apiserver.http.actor import HttpFront
+    from controlplane.apiserver.memory import Account
     from controlplane.apiserver.watch_cache import Watcher
 
 EXPIRY_ROUND_NS = 300_000_000_000
@@ -104,10 +108,47 @@ class _Server:
             return
         response = core.handle(request, now)
         if request.verb not in READ_VERBS:
-            self._log(request, response)
+            revision = core.store.revision
+            self._log(request, response, revision if revision != self._revision else None)
             self._activity.note(request, response, now)
         self._wrote()
-        message.reply(response)
+        self._respond(message, response)
+
+    def _respond(self, message: Message, response: Response) -> None:
+        """Let an answer leave; where memory is limited, a list holds some until its client has it."""
+        account = self._core.memory
+        if account is None or response.items is None:
+            message.reply(response)
+            return
+        held, lasts = account.cost(response.items)
+        if self._take(account, held):
+            self._ctx.spawn(self._send, account, held, lasts, message, response, name="answer")
+
+    async def _send(
+        self,
+        ctx: Context,
+        account: Account,
+        held: int,
+        lasts: int,
+        message: Message | None,
+        response: Response | None,
+    ) -> None:
+        """An answer on its way: hold its memory for as long as that lasts."""
+        await ctx.sleep(lasts, point="apiserver.answer")
+        account.give(held)
+        if message is not None:
+            message.reply(response)
+
+    def _take(self, account: Account, held: int) -> bool:
+        """Whether there was memory; if not, the process is killed, as the kernel does it."""
+        if account.take(held):
+            return True
+        ctx = self._ctx
+        data = {"held": account.held, "limit": account.memory.limit_bytes}
+        ctx.log("apiserver.oom", level=WARNING, data=data)
+        ctx.send(SUPERVISOR, Killed(ctx.actor, account.memory.restart_ns))
+        ctx.crash(ctx.actor)
+        return False
 
     def _wrote(self) -> None:
         revision = self._core.store.revision
@@ -131,8 +172,7 @@ class _Server:
         if self._front is not None:
             self._front.hang_up()
 
-    def _log(self, request: Request, response: Response) -> None:
-        core = self._core
+    def _log(self, request: Request, response: Response, revision: int | None) -> None:
         obj = response.object
         if obj is not None:
             place, uid = f"{obj.kind}/{obj.key}", obj.uid
@@ -144,18 +184,37 @@ class _Server:
             data["by"] = request.user_agent
         if response.reason:
             data["reason"] = response.reason
-        revision = core.store.revision if core.store.revision != self._revision else None
         self._ctx.log(
             "apiserver.write", level=INFO, obj=place, uid=uid or None, rv=revision, data=data
         )
 
-    def _open(self, request: Request, stream: Mailbox, now: int) -> None:
+    def _open(self, request: Request, stream: Mailbox, now: int) -> Watcher | None:
         watcher = self._core.watch(request, now)
         if isinstance(watcher, Response):
             self._ctx.send(stream, WatchBatch((), end=True, error=watcher.tree))
-            return
+            return None
         watcher.user_data = stream
+        account = self._core.memory
+        if account is not None and watcher.buffer:
+            first = [event.object for event in watcher.buffer]
+            held, lasts = account.cost(first, streamed=True)
+            if not self._take(account, held):
+                return None
+            self._ctx.spawn(self._send, account, held, lasts, None, None, name="stream")
         self._follow(watcher)
+        seconds = request.query.get("timeoutSeconds")
+        if seconds and not watcher.closed:
+            self._ctx.spawn(self._end, watcher, int(seconds), name="watch")
+        return watcher
+
+    async def _end(self, ctx: Context, watcher: Watcher, seconds: int) -> None:
+        """End a watch at the time limit that its client asked for."""
+        await ctx.sleep(seconds * SECOND, idle=True, point="apiserver.watch")
+        if not watcher.closed:
+            watcher.stop()
+            if watcher.on_stop is None:
+                self._filled.append(watcher)
+            self._flush()
 
     def _follow(self, watcher: Watcher) -> None:
         watcher.on_ready = lambda: self._filled.append(watcher)

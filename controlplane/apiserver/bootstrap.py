@@ -26,8 +26,8 @@ _PRIORITIES = (
 
 _RBAC = "rbac.authorization.k8s.io"
 _INFO = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
-_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*",
-              "/readyz", "/version", "/version/"]  # fmt: skip
+_DISCOVERY = ["/.well-known", "/.well-known/*", "/api", "/api/*", "/apis", "/apis/*", "/healthz",
+              "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"]  # fmt: skip
 _AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
 # Who may do what from the start: (role, rules, groups it is bound to).
 _ROLES: tuple[tuple[str, list[Tree], tuple[str, ...]], ...] = (

@@ -8,29 +8,73 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
+from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
 from controlplane.apiserver import negotiation, nonresource, rendering, status
 from controlplane.apiserver.authorization import rbac
-from controlplane.apiserver.options import parse_flag
+from controlplane.apiserver.options import parse_flag, parse_int64
 from controlplane.apiserver.routing import HttpRequest, parse_path, to_request
 from controlplane.apiserver.server import ApiServer, failure
 from controlplane.apiserver.watch_cache import Watcher, WatchEvent
 
-__all__ = ["HttpAnswer", "WatchAnswer", "answer"]
+__all__ = ["HttpAnswer", "Listing", "WatchAnswer", "answer", "untyped"]
 
 Tree = dict[str, Any]
+_TYPE = ("apiVersion", "kind")
+WARNING_RUNES = 4096
+WARNING_ITEM_RUNES = 256
+
+
+@frozen(eq=False)
+class Listing:
+    """A list answer as references to what is stored: `head` without the items, and the items.
+
+    `typed`: items say their kind themselves, as those of custom resources do.
+    """
+
+    head: Tree
+    items: list[Object]
+    typed: bool = False
+
+    @property
+    def tree(self) -> Tree:
+        """The whole as one tree."""
+        trees: list[Tree] = [obj.tree for obj in self.items]
+        if not self.typed:
+            trees = [untyped(tree) for tree in trees]
+        return {**self.head, "items": trees}
+
+
+def untyped(tree: Tree) -> Tree:
+    """An object as it stands in a list of its kind."""
+    return {key: value for key, value in tree.items() if key not in _TYPE}
 
 
 @define(eq=False)
 class HttpAnswer:
-    """A finished answer. `tree` is a JSON body; `text` any other body."""
+    """A finished answer. `tree` is a JSON body, `text` any other body; `listing` a list.
+
+    `object` is the stored object that the body shows, if it shows one as it is.
+
+    `whole`: the body is put together before the first byte leaves, as servers before 1.33 did.
+    """
 
     code: int
     headers: dict[str, str | list[str]] = field(factory=dict)
-    tree: Any = None
+    _tree: Any = field(default=None, alias="tree")
     text: str | None = None
+    listing: Listing | None = None
+    object: Object | None = None
+    whole: bool = False
+
+    @property
+    def tree(self) -> Any:
+        """The body as a tree, None when it is none."""
+        if self._tree is None and self.listing is not None:
+            self._tree = self.listing.tree
+        return self._tree
 
 
 @define(eq=False)
@@ -73,7 +117,7 @@ def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | Watch
         request = to_request(server.table, http)
         chosen = negotiation.negotiate(request)
         if request.verb in ("list", "watch"):
-            _check_timeout(request)
+            parse_int64(request.query.get("timeoutSeconds", ""))
         if request.verb == "watch":
             return _watch(server, request, chosen, now)
         response = server.handle(request, now)
@@ -93,15 +137,9 @@ def _watch(
     opened = server.watch(request, now)
     if isinstance(opened, Response):
         return _plain(opened)
-    seconds = int(request.query.get("timeoutSeconds") or 0)
+    seconds = parse_int64(request.query.get("timeoutSeconds", ""))
     bookmarks = parse_flag(request.query.get("allowWatchBookmarks", ""))
     return WatchAnswer(request, opened, seconds, bookmarks, chosen)
-
-
-def _check_timeout(request: Request) -> None:
-    text = request.query.get("timeoutSeconds", "")
-    if text and not text.removeprefix("-").removeprefix("+").isdecimal():
-        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
 
 
 def _custom(server: ApiServer, request: Request) -> bool:
@@ -112,9 +150,29 @@ def _custom(server: ApiServer, request: Request) -> bool:
 def _headers(response: Response, content_type: str) -> dict[str, str | list[str]]:
     headers: dict[str, str | list[str]] = {"Content-Type": content_type}
     if response.warnings:
-        headers["Warning"] = [f'299 - "{_escaped(text)}"' for text in response.warnings]
+        texts = _short_enough(response.warnings)
+        headers["Warning"] = [f'299 - "{_escaped(text)}"' for text in texts]
     headers.update(response.headers)
     return headers
+
+
+def _short_enough(warnings: list[str]) -> list[str]:
+    """Warnings, each once; cut, and the last ones left out, if they are too long together.
+
+    Upstream: apiserver pkg/endpoints/filters/warning.go.
+    """
+    texts = list(dict.fromkeys(warnings))
+    if sum(map(len, texts)) <= WARNING_RUNES:
+        return texts
+    kept: list[str] = []
+    left = WARNING_RUNES
+    for text in texts:
+        cut = text[:WARNING_ITEM_RUNES]
+        if len(cut) > left:
+            break
+        left -= len(cut)
+        kept.append(cut)
+    return kept
 
 
 def _escaped(text: str) -> str:
@@ -134,12 +192,15 @@ def _rendered(
             del headers["Content-Type"]
             return HttpAnswer(204, headers, None, "")
         return HttpAnswer(response.code, headers, None, response.content.decode())
+    whole = not server.streams_lists
+    headers = _headers(response, chosen.media_type)
+    if response.items is not None and "items" in response.tree and not chosen.kind:
+        head = {key: value for key, value in response.tree.items() if key != "items"}
+        listing = Listing(head, response.items, typed=_custom(server, request))
+        return HttpAnswer(response.code, headers, listing=listing, whole=whole)
     tree = response.tree
-    if response.items is not None and "items" in tree and not _custom(server, request):
-        hidden = ("apiVersion", "kind")
-        items = [{k: v for k, v in item.items() if k not in hidden} for item in tree["items"]]
-        tree = response.tree = {**tree, "items": items}
-    if response.ok and not chosen.plain and tree.get("kind") != "Status":
+    if response.ok and chosen.kind and tree.get("kind") != "Status":
         info = server.resource(request.group, request.version, request.resource)
         tree = rendering.rendered(info, request, response, chosen, now)
-    return HttpAnswer(response.code, _headers(response, chosen.media_type), tree)
+    obj = response.object if response.object is not None and response.object.tree is tree else None
+    return HttpAnswer(response.code, headers, tree, object=obj, whole=whole)

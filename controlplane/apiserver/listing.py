@@ -16,6 +16,7 @@ from controlplane.api.object import Object
 from controlplane.apiserver import go_json, status
 from controlplane.apiserver.codec import json_type
 from controlplane.apiserver.field_errors import FieldError, forbidden, not_supported
+from controlplane.apiserver.options import parse_int64
 from controlplane.apiserver.registry import Registry
 from controlplane.apiserver.store import CompactedError, FutureRevisionError
 from controlplane.apiserver.watch_cache import Interest, WatchCache
@@ -27,6 +28,7 @@ __all__ = ["Page", "list_objects", "parse_version", "validate_list_options"]
 
 Tree = dict[str, Any]
 
+UINT64_DIGITS = 20
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
     "a new list without the continue parameter, or use the continue token in this response to "
@@ -57,9 +59,11 @@ def parse_version(text: str) -> int:
     """A resource version as a number; "" is 0. ValueError with Go's text otherwise."""
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit()) or int(text) >= 2**64:
+    digits = text.isascii() and text.isdigit()
+    significant = text.lstrip("0") or "0"
+    if not digits or len(significant) > UINT64_DIGITS or int(significant) >= 2**64:
         raise ValueError(_go_parse_error(text))
-    return int(text)
+    return int(significant)
 
 
 def validate_list_options(query: dict[str, str], *, watch: bool) -> list[FieldError]:
@@ -186,7 +190,7 @@ def list_objects(
     errors = validate_list_options(query, watch=False)
     if errors:
         raise status.invalid_kind("meta.k8s.io", "ListOptions", "", errors)
-    limit = max(_integer(query.get("limit", "")), 0)
+    limit = max(parse_int64(query.get("limit", "")), 0)
     version, match, token = (query.get("resourceVersion", ""),
                              query.get("resourceVersionMatch", ""),
                              query.get("continue", ""))  # fmt: skip
@@ -260,15 +264,6 @@ def _not_older(
     if store.revision >= wanted:
         return registry.space.items(prefix), store.revision
     raise status.too_large_resource_version(wanted, cache.revision, 1)
-
-
-def _integer(text: str) -> int:
-    if not text:
-        return 0
-    try:
-        return int(text)
-    except ValueError:
-        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def _page(

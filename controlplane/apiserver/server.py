@@ -25,8 +25,9 @@ from controlplane.apiserver.listing import (
     validate_list_options,
 )
 from controlplane.apiserver.managed.applying import apply_object, track
+from controlplane.apiserver.memory import Account
 from controlplane.apiserver.metadata import wiped
-from controlplane.apiserver.nonresource import Answer
+from controlplane.apiserver.nonresource import BUILD, Answer
 from controlplane.apiserver.options import check_write_options, delete_options, parse_flag
 from controlplane.apiserver.patching.apply_patch import patched
 from controlplane.apiserver.registry import Registry
@@ -90,7 +91,18 @@ class ApiServer:
         self.namespaces = self.registry_of("", "namespaces")
         self.pods = self.registry_of("", "pods")
         self.cursors: dict[str, int] = {}
+        self.exact_windows = True
+        """Whether no watch begins before what a cache can serve (fix 49992)."""
+        self.heard: Callable[[], int] | None = None
+        """How far a server that shares its store has heard of it; None: this server hears at once."""
         self.address = "127.0.0.1:6443"
+        self.build = BUILD
+        self.components = dict.fromkeys(("scheduler", "controller-manager", "etcd-0"), "")
+        """The parts that /componentstatuses tells of, with what is wrong with each."""
+        self.streams_lists = True
+        """Whether lists leave item by item, never assembled as a whole (fix 129334)."""
+        self.memory: Account | None = None
+        """What answers under way hold, where a run limits it."""
         self._definitions = Definitions(self)
 
     # -- finding things --------------------------------------------------------------------------
@@ -141,6 +153,8 @@ class ApiServer:
                 window=self._watch_window,
                 by_node=info.resource == "pods" and not info.group,
                 since=self._started,
+                at=self.heard() if self.heard is not None else None,
+                exact_window=self.exact_windows,
             )
             self._caches[info.storage_prefix] = found
         return found
@@ -360,7 +374,7 @@ class ApiServer:
         if (info.group, info.version) != info.hub:
             convert = lambda obj: self.external(info, obj)  # noqa: E731
         if initial:
-            if version == "" and cache.lag():
+            if version == "" and cache.lag() and self.heard is None:
                 cache.advance()
             if wanted > cache.revision:
                 failed = status.too_large_resource_version(wanted, cache.revision, 1)
@@ -579,22 +593,8 @@ class ApiServer:
         return self._check_identity(ctx, tree)
 
     def openapi(self, path: str, http: HttpRequest) -> Answer:
-        """OpenAPI documents, as far as clients need them."""
-        parts = [part for part in path.split("/") if part]
-        headers: dict[str, str | list[str]] = {"Content-Type": "application/json"}
-        if path == "/openapi/v2":
-            kind = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-            if kind in http.headers.get("accept", ""):
-                return 200, {"Content-Type": kind}, None, "\n\x032.0"
-            return 200, headers, {"swagger": "2.0", "paths": {}, "definitions": {}}, None
-        if parts == ["openapi", "v3"]:
-            return 200, headers, openapi.index(self), None
-        target = parts[2:]
-        if len(target) == 2 and target[0] == "api":
-            return 200, headers, openapi.document(self, "", target[1]), None
-        if len(target) == 3 and target[0] == "apis":
-            return 200, headers, openapi.document(self, target[1], target[2]), None
-        return 404, {"Content-Type": "text/plain; charset=utf-8"}, None, "404 page not found\n"
+        """OpenAPI documents."""
+        return openapi.answer(self, path, http)
 
     def container_log(self, ctx: Context, pod: Object, container: str) -> Response:
         """The log of a running container; whoever has kubelets to ask replaces this."""

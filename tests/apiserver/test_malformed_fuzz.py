@@ -214,7 +214,7 @@ def requests(draw):
 PLAIN = (
     "target.name: ", "target.kind: ", "failed to create typed patch object", "resourceVersion: ",
     "unknown patch type", "map: ", "list element types are not identical",
-    "resource name may not be empty",
+    "resource name may not be empty", "Too large resource version",
 )  # fmt: skip
 
 

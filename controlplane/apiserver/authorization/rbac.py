@@ -33,6 +33,7 @@ GROUP: Final = "rbac.authorization.k8s.io"
 MASTERS: Final = "system:masters"
 """Whoever is in this group may do everything; no rule is asked."""
 SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+SERVICE_ACCOUNT_KIND: Final = "ServiceAccount"
 _VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
                  "DELETE": "delete"}  # fmt: skip
 
@@ -72,7 +73,7 @@ class Policy:
 
 @frozen
 class Verdict:
-    """Whether it is allowed; `reason` says what was wrong with the rules themselves, "" mostly."""
+    """Whether it is allowed; `reason` names the binding that allows it, or what is wrong with the rules."""
 
     allowed: bool
     reason: str = ""
@@ -140,9 +141,9 @@ def decide(policy: Policy, user: User, asked: Attributes) -> Verdict:
     if MASTERS in user.groups:
         return Verdict(True)
     problems: list[str] = []
-    for rule in rules_of_user(policy, user, asked.namespace, problems):
+    for rule, grant in _granted(policy, user, asked.namespace, problems):
         if rule_covers(rule, asked):
-            return Verdict(True)
+            return Verdict(True, f"RBAC: allowed by {grant.text}")
     return Verdict(False, f"RBAC: {aggregate(problems)}" if problems else "")
 
 
@@ -150,13 +151,48 @@ def rules_of_user(
     policy: Policy, user: User, namespace: str, problems: list[str]
 ) -> Iterator[Tree]:
     """The rules that bindings give the user, cluster-wide and then in the namespace."""
-    for binding in policy.cluster_bindings():
-        if _binds(binding, user, ""):
-            yield from rules_of_role(policy, binding["roleRef"], "", problems)
-    if namespace:
-        for binding in policy.bindings(namespace):
-            if _binds(binding, user, namespace):
-                yield from rules_of_role(policy, binding["roleRef"], namespace, problems)
+    for rule, _ in _granted(policy, user, namespace, problems):
+        yield rule
+
+
+@frozen
+class _Grant:
+    """A binding, and which of its subjects the user is."""
+
+    binding: Tree
+    subject: Tree
+    namespace: str
+
+    @property
+    def text(self) -> str:
+        """As upstream names the source of a verdict. Upstream: registry/rbac/validation/rule.go."""
+        role, subject, name = (
+            self.binding["roleRef"],
+            self.subject,
+            self.binding["metadata"]["name"],
+        )
+        kind = "RoleBinding" if self.namespace else "ClusterRoleBinding"
+        who = subject.get("name", "")
+        if subject.get("kind") == SERVICE_ACCOUNT_KIND:
+            who = f"{who}/{subject.get('namespace') or self.namespace}"
+        if self.namespace:
+            name = f"{name}/{self.namespace}"
+        return (
+            f"{kind} {quote(name)} of {role.get('kind', '')} {quote(role.get('name', ''))}"
+            f" to {subject.get('kind', '')} {quote(who)}"
+        )
+
+
+def _granted(
+    policy: Policy, user: User, namespace: str, problems: list[str]
+) -> Iterator[tuple[Tree, _Grant]]:
+    for scope in ("", namespace) if namespace else ("",):
+        for binding in policy.bindings(scope) if scope else policy.cluster_bindings():
+            subject = _subject_of(binding, user, scope)
+            if subject is not None:
+                grant = _Grant(binding, subject, scope)
+                for rule in rules_of_role(policy, binding["roleRef"], scope, problems):
+                    yield rule, grant
 
 
 def rules_of_role(
@@ -174,8 +210,12 @@ def rules_of_role(
     return found.get("rules") or ()
 
 
-def _binds(binding: Tree, user: User, namespace: str) -> bool:
-    return any(subject_is(subject, user, namespace) for subject in binding.get("subjects") or ())
+def _subject_of(binding: Tree, user: User, namespace: str) -> Tree | None:
+    for subject in binding.get("subjects") or ():
+        if subject_is(subject, user, namespace):
+            found: Tree = subject
+            return found
+    return None
 
 
 def subject_is(subject: Tree, user: User, namespace: str) -> bool:
@@ -185,7 +225,7 @@ def subject_is(subject: Tree, user: User, namespace: str) -> bool:
         return bool(name == user.name)
     if kind == "Group":
         return name in user.groups
-    if kind == "ServiceAccount":
+    if kind == SERVICE_ACCOUNT_KIND:
         where = subject.get("namespace") or namespace
         return bool(where) and user.name == f"{SERVICE_ACCOUNT}{where}:{name}"
     return False

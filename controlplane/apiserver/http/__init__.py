@@ -2,7 +2,7 @@
 
 `message` what travels between rim and world, `actor` the half inside the world, `connection` one
 client, `listener` all of them, `bodies` answers as bytes, `protobuf` bodies that are not JSON, `access`
-who asks, `authorization` whether they may, `control` time control, `certificates` TLS, `kubeconfig`
+who asks, `authorization` in whose name, `control` time control, `certificates` TLS, `kubeconfig`
 what clients are handed.
 
 The rim moves bytes and decides nothing that a recording would have to know.

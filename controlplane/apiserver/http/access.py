@@ -5,12 +5,14 @@ Upstream: apiserver pkg/authentication.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from attrs import field, frozen
 
 from controlplane.api.request import ADMIN, User
 from controlplane.apiserver import status
+from controlplane.apiserver.tokens import claims_of, user_of
 
 __all__ = ["ANONYMOUS", "Access"]
 
@@ -19,23 +21,35 @@ ANONYMOUS: Final = User("system:anonymous", "", ("system:unauthenticated",))
 
 @frozen
 class Access:
-    """The known tokens. Without any, everybody is the administrator."""
+    """The known tokens. Without any, everybody is the administrator.
+
+    `key` is what tokens of service accounts are signed with, `now` the time (ns) until which they
+    must hold; that the account still exists is looked up inside the world.
+    """
 
     tokens: dict[str, User] = field(factory=dict, repr=False)
+    key: Callable[[], bytes] = field(default=bytes, repr=False)
+    now: Callable[[], int] = field(default=int, repr=False)
 
     @classmethod
-    def of_token(cls, token: str) -> Access:
-        """One token, the administrator's; "" lets everybody in."""
-        return cls({token: ADMIN} if token else {})
+    def of_token(
+        cls, token: str, key: Callable[[], bytes] = bytes, now: Callable[[], int] = int
+    ) -> Access:
+        """One token, the administrator's; "" lets everybody in who brings none."""
+        return cls({token: ADMIN} if token else {}, key, now)
 
     def user(self, authorization: str) -> User:
         """Who asks, by the Authorization header. ApiError 401 for a token that nobody has."""
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        known = self.tokens.get(token)
+        if known is None and token:
+            claims = claims_of(token, self.key())
+            known = user_of(claims, self.now()) if claims is not None else None
+        if known is not None:
+            return known
         if not self.tokens:
             return ADMIN
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer":
+        if not token:
             return ANONYMOUS
-        known = self.tokens.get(token.strip())
-        if known is None:
-            raise status.ApiError(401, "Unauthorized", "Unauthorized")
-        return known
+        raise status.ApiError(401, "Unauthorized", "Unauthorized")

@@ -15,23 +15,21 @@ from typing import TYPE_CHECKING, Any
 from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
 from controlplane.apiserver import status
+from controlplane.apiserver.authorization.rbac import SERVICE_ACCOUNT
 from controlplane.apiserver.frontend import HttpAnswer, answer
 from controlplane.apiserver.http import protobuf
-from controlplane.apiserver.http.authorization import (
-    attributes_of,
-    authorize,
-    impersonated,
-    reviewed,
-)
+from controlplane.apiserver.http.authorization import impersonated
 from controlplane.apiserver.http.bodies import watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
 from controlplane.apiserver.routing import HttpRequest, parse_path
+from controlplane.apiserver.tokens import account_exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors import Context, Task
     from actors.inlet import ExternalMessage
+    from controlplane.api.request import User
     from controlplane.apiserver.frontend import WatchAnswer
     from controlplane.apiserver.server import ApiServer
     from controlplane.apiserver.watch_cache import Watcher, WatchEvent
@@ -40,18 +38,25 @@ BOOKMARK_NS = 60 * SECOND
 """How often a watch that asked for bookmarks gets one. Upstream: storage/cacher, bookmarkFrequency."""
 LAST_BOOKMARK_NS = 2 * SECOND
 """The last one comes so long before the time limit."""
-CREATED = 201
+MIN_SECONDS = 1800
+"""A watch without a time limit ends after so long, or up to as long again. Upstream: --min-request-timeout."""
+STEP_SECONDS = 30
+"""Such time limits are multiples of this; which one is a choice, the shortest is option 0."""
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class HttpFront:
-    """Answers what enters from outside. `wrote` is called after every request that may have written."""
+    """Answers what enters from outside, in the name of whoever the rim has found it to be.
+
+    `wrote` is called after every request that may have written.
+    """
 
     def __init__(
         self, ctx: Context, core: ApiServer, epoch_ns: int, wrote: Callable[[], None]
     ) -> None:
         self._ctx = ctx
         self._core = core
+        core.authorize = True  # whoever comes from outside is held to the stored roles
         self._epoch = epoch_ns
         self._wrote = wrote
         self._open: dict[int, HttpWatch] = {}
@@ -68,11 +73,9 @@ class HttpFront:
         now = self._epoch + self._ctx.now
         answered: HttpAnswer | WatchAnswer
         try:
+            self._check_account(http.user)
             http.user = impersonated(self._core, http)
-            authorize(self._core, http.user, attributes_of(http))
-            answered = answer(self._core, _as_json(http), now)
-            if isinstance(answered, HttpAnswer) and answered.code == CREATED:
-                answered.tree = reviewed(self._core, http, answered.tree)
+            answered = answer(self._core, json_request(http), now)
         except status.ApiError as error:
             answered = HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)
         except Exception as error:
@@ -84,6 +87,11 @@ class HttpFront:
             message.reply(answered)
             return None
         return self._stream(value["n"], answered, message)
+
+    def _check_account(self, user: User) -> None:
+        """ApiError 401 for a service account that is gone since it got its token."""
+        if user.name.startswith(SERVICE_ACCOUNT) and not account_exists(self._core, user):
+            raise status.ApiError(401, "Unauthorized", "Unauthorized")
 
     def sweep(self) -> None:
         """Tell the clients of watches that the cache has ended, when it lists anew."""
@@ -147,24 +155,26 @@ class HttpFront:
             StreamStart(media if media == "application/json" else f"{media};stream=watch")
         )
         answered.watcher.user_data = watch
-        if answered.seconds > 0 or answered.bookmarks:
-            watch.clock = self._ctx.spawn(self._attend, watch, name="watch")
+        if answered.seconds <= 0:
+            answered.seconds = MIN_SECONDS + self._ctx.choose(
+                "watch time", MIN_SECONDS // STEP_SECONDS, "no timeoutSeconds"
+            ) * STEP_SECONDS  # fmt: skip
+        watch.clock = self._ctx.spawn(self._attend, watch, name="watch")
         return watch
 
     async def _attend(self, ctx: Context, watch: HttpWatch) -> None:
         """Bookmarks and the time limit of one watch."""
         answered = watch.answered
-        limit = ctx.now + answered.seconds * SECOND if answered.seconds > 0 else None
-        last_mark = None if limit is None else limit - LAST_BOOKMARK_NS
+        limit = ctx.now + answered.seconds * SECOND
+        last_mark = limit - LAST_BOOKMARK_NS
         while True:
-            wake = ctx.now + BOOKMARK_NS if answered.bookmarks else limit
-            if limit is not None and wake is not None:
-                wake = min(wake, limit)
-                if answered.bookmarks and last_mark is not None and ctx.now < last_mark < wake:
+            wake = limit
+            if answered.bookmarks:
+                wake = min(ctx.now + BOOKMARK_NS, limit)
+                if ctx.now < last_mark < wake:
                     wake = last_mark
-            assert wake is not None
             await ctx.sleep_until(wake, idle=True, point="apiserver.watch")
-            if limit is not None and ctx.now >= limit:
+            if ctx.now >= limit:
                 watch.clock = None
                 answered.watcher.stop()
                 watch.deliver()
@@ -192,7 +202,7 @@ class HttpFront:
             watch.clock = None
 
 
-def _as_json(http: HttpRequest) -> HttpRequest:
+def json_request(http: HttpRequest) -> HttpRequest:
     """The same request with a JSON body, if it has one in protobuf that we can read."""
     if http.headers.get("content-type") != protobuf.MEDIA_TYPE:
         return http

@@ -1,34 +1,51 @@
 """Answers as bytes: JSON, YAML, pretty for people, compressed when long.
 
-Large lists are encoded item by item, so that an answer never stands in memory as a whole.
-Upstream: apiserver pkg/endpoints/handlers/responsewriters, pkg/runtime/serializer/json.
+Lists are encoded item by item while they are sent, so that an answer never stands in memory as a
+whole; what several clients are being sent at the same time is encoded once. Upstream: apiserver
+pkg/endpoints/handlers/responsewriters, apimachinery pkg/runtime/serializer/json (collections.go).
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
+
+from controlplane.api.object import KEPT_JSON
+from controlplane.apiserver.frontend import untyped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from controlplane.api.object import Object
+    from controlplane.apiserver.frontend import HttpAnswer, Listing
+    from controlplane.apiserver.watch_cache import WatchEvent
 
-    from controlplane.apiserver.frontend import HttpAnswer
+__all__ = [
+    "GZIP_FROM", "PIECE", "Chunk", "compressed", "encoded", "event_parts", "pieces", "pretty_wanted",
+    "regrouped", "short_line", "watch_line",
+]  # fmt: skip
 
-__all__ = ["GZIP_FROM", "compressed", "encoded", "pieces", "pretty_wanted", "watch_line"]
+Chunk = bytes | bytearray | memoryview
 
-GZIP_FROM = 128 * 1024
+GZIP_FROM: Final = 128 * 1024
 """Bodies of at least so many bytes are compressed. Upstream: responsewriters, defaultGzipThresholdBytes."""
-GZIP_LEVEL = 1
-PIECE = 256 * 1024
-"""Lists are sent in pieces of about so many bytes."""
-LONG_LIST = 100
-"""Lists with more items than this are encoded item by item."""
+GZIP_LEVEL: Final = 1
+PIECE: Final = 256 * 1024
+"""Long bodies leave in pieces of so many bytes."""
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
+_MANY = ("items", "rows")
 
 
 def _dumped(tree: Any) -> bytes:
     text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _indented(tree: Any, level: int = 0) -> bytes:
+    text = json.dumps(tree, ensure_ascii=False, indent=2)
+    if level:
+        text = text.replace("\n", "\n" + "  " * level)  # strings have no line ends of their own
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -48,44 +65,191 @@ def pretty_wanted(query: dict[str, list[str]], user_agent: str) -> bool:
     return user_agent.startswith(_PEOPLE)
 
 
-def encoded(answered: HttpAnswer, *, pretty: bool) -> bytes | Iterator[bytes]:
-    """The body; an iterator over its pieces when it is a long list."""
+def encoded(answered: HttpAnswer, *, pretty: bool) -> Iterator[Chunk]:
+    """The body: lists in pieces of `PIECE` bytes, anything else (and what is to be `whole`) in one."""
+    parts = _collected(answered, pretty=pretty)
+    if parts is None:
+        return iter((_single(answered, pretty=pretty),))
+    if not answered.whole:
+        return regrouped(parts)
+    body = bytearray()
+    for part in parts:
+        body += part
+    return iter((body,))
+
+
+def _single(answered: HttpAnswer, *, pretty: bool) -> bytes:
     if answered.text is not None:
         return answered.text.encode("utf-8", "surrogatepass")
     tree = answered.tree
     if tree is None:
         return b""
-    media = answered.headers.get("Content-Type", "")
-    if isinstance(media, str) and media.startswith("application/yaml"):
+    if isinstance(tree, bytes):  # made already: the OpenAPI document in protobuf
+        return tree
+    if _media(answered).startswith("application/yaml"):
         return _yaml(tree)
     if pretty:
-        text = json.dumps(tree, ensure_ascii=False, indent=2)
-        return text.encode("utf-8", "surrogatepass")
-    for key in ("items", "rows"):
+        return _indented(tree)
+    return (_dumped(tree) if answered.object is None else answered.object.json) + b"\n"
+
+
+def _media(answered: HttpAnswer) -> str:
+    media = answered.headers.get("Content-Type", "")
+    return media if isinstance(media, str) else ""
+
+
+def _collected(answered: HttpAnswer, *, pretty: bool) -> Iterator[Chunk] | None:
+    """The parts of a list in JSON; None for any other answer."""
+    if answered.text is not None or _media(answered).startswith("application/yaml"):
+        return None
+    if answered.listing is not None and not pretty:
+        return _listed(answered.listing)
+    tree = answered.tree
+    for key in _MANY:
         if isinstance(tree, dict) and isinstance(tree.get(key), list):
-            if len(tree[key]) > LONG_LIST:
-                return pieces(tree, key)
-    return _dumped(tree) + b"\n"
+            return pieces(tree, key, pretty=pretty)
+    return None
 
 
-def pieces(tree: dict[str, Any], key: str) -> Iterator[bytes]:
-    """A list object, encoded item by item in pieces of about `PIECE` bytes."""
-    head = _dumped({name: value for name, value in tree.items() if name != key})
-    buffer = bytearray(head[:-1])
-    buffer += (b"," if len(head) > 2 else b"") + b'"%s":[' % key.encode()
+def pieces(tree: dict[str, Any], key: str, *, pretty: bool = False) -> Iterator[Chunk]:
+    """A tree with a long list under `key`, encoded item by item."""
+    rest = {name: value for name, value in tree.items() if name != key}
+    if not pretty:
+        return _collection(rest, key, (_dumped(item) for item in tree[key]))
+    return _indented_collection(rest, key, tree[key])
+
+
+def _collection(head: dict[str, Any], key: str, items: Iterable[Chunk]) -> Iterator[Chunk]:
+    start = _dumped(head)[:-1]
+    yield start + (b"," if len(start) > 1 else b"") + b'"%s":[' % key.encode()
     first = True
-    for item in tree[key]:
+    for item in items:
         if not first:
-            buffer += b","
+            yield b","
         first = False
-        buffer += _dumped(item)
-        if len(buffer) >= PIECE:
-            yield bytes(buffer)
-            buffer.clear()
-    yield bytes(buffer) + b"]}\n"
+        yield item
+    yield b"]}\n"
 
 
-def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _indented_collection(head: dict[str, Any], key: str, items: list[Any]) -> Iterator[Chunk]:
+    start = _indented(head).removesuffix(b"}").rstrip(b"\n")
+    yield start + (b",\n" if len(start) > 1 else b"\n") + b'  "%s": [' % key.encode()
+    first = True
+    for item in items:
+        yield b"\n    " if first else b",\n    "
+        first = False
+        yield _indented(item, 2)
+    yield b"]\n}" if first else b"\n  ]\n}"
+
+
+# -- stored objects ------------------------------------------------------------------------------
+
+
+class _Shared:
+    """The bytes of a large object while somebody is being sent them."""
+
+    __slots__ = ("__weakref__", "data", "obj")
+
+    def __init__(self, obj: Object, data: bytes) -> None:
+        self.obj = obj  # so that its id stays its own
+        self.data = data
+
+
+_under_way: WeakValueDictionary[int, _Shared] = WeakValueDictionary()
+
+
+def _shared(obj: Object) -> _Shared | bytes:
+    """An object as JSON: small ones keep their bytes, those of large ones live as long as they are sent."""
+    found = _under_way.get(id(obj))
+    if found is not None:
+        return found
+    data = obj.json
+    if len(data) <= KEPT_JSON:
+        return data
+    found = _under_way[id(obj)] = _Shared(obj, data)
+    return found
+
+
+def _listed(listing: Listing) -> Iterator[Chunk]:
+    """A list answer. The stored bytes of each item are used, without what lists leave out."""
+    head = listing.head
+    start = _dumped(head)[:-1]
+    yield start + (b"," if len(start) > 1 else b"") + b'"items":['
+    first = True
+    for obj in listing.items:
+        if not first:
+            yield b","
+        first = False
+        shared = _shared(obj)
+        data = shared if isinstance(shared, bytes) else shared.data
+        skip = 0 if listing.typed else _type_length(obj, data)
+        if skip < 0:
+            yield _dumped(untyped(obj.tree))
+        elif skip:
+            yield b"{"
+            yield data[skip:] if len(data) <= KEPT_JSON else memoryview(data)[skip:]
+        else:
+            yield data
+    yield b"]}\n"
+
+
+def _type_length(obj: Object, data: bytes) -> int:
+    """How many bytes at the start of an object's JSON name its type; -1 when they stand elsewhere."""
+    version, kind = obj.api_version.encode(), obj.kind.encode()
+    for start in (
+        b'{"kind":"%s","apiVersion":"%s",' % (kind, version),
+        b'{"apiVersion":"%s","kind":"%s",' % (version, kind),
+    ):
+        if data.startswith(start):
+            return len(start)
+    return -1
+
+
+def short_line(event: WatchEvent) -> bytes:
+    """The line of an event, b"" if it is a long one."""
+    if event.held is None:
+        event.held = _shared(event.object)
+    return event.line if isinstance(event.held, bytes) else b""
+
+
+def event_parts(event: WatchEvent) -> Iterator[Chunk]:
+    """One event of a watch as a line of JSON; the bytes of large objects are shared by all watchers."""
+    line = short_line(event)
+    if line:
+        yield line
+        return
+    shared: _Shared = event.held
+    yield b'{"type":"%s","object":' % event.type.encode()
+    yield shared.data
+    yield b"}\n"
+
+
+# -- framing -------------------------------------------------------------------------------------
+
+
+def regrouped(parts: Iterable[Chunk]) -> Iterator[Chunk]:
+    """The same bytes in pieces of exactly `PIECE`, the last one shorter. Long parts are not copied."""
+    buffer = bytearray()
+    for part in parts:
+        size = len(part)
+        if len(buffer) + size < PIECE:
+            buffer += part
+            continue
+        view = memoryview(part)
+        at = PIECE - len(buffer)
+        buffer += view[:at]
+        yield buffer
+        buffer = bytearray()
+        while size - at >= PIECE:
+            yield view[at : at + PIECE]
+            at += PIECE
+        buffer += view[at:]
+        del view, part
+    if buffer:
+        yield buffer
+
+
+def compressed(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     """The same bytes as a gzip stream."""
     packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     for chunk in chunks:

@@ -8,6 +8,7 @@ Upstream: the limits and texts are those of Go's net/http server and of apiserve
 from __future__ import annotations
 
 from collections import deque
+from email.utils import formatdate
 from http import HTTPStatus
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -17,16 +18,18 @@ import h11
 import trio
 from attrs import frozen
 
+from controlplane.apiserver.authorization.rbac import MASTERS
 from controlplane.apiserver.frontend import HttpAnswer
 from controlplane.apiserver.http import bodies, control
-from controlplane.apiserver.http.access import ANONYMOUS
 from controlplane.apiserver.http.message import END, StreamStart
-from controlplane.apiserver.routing import BODY_LIMIT
+from controlplane.apiserver.routing import BODY_LIMIT, parse_path
 from controlplane.apiserver.status import ApiError, internal_error, timeout, too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from controlplane.api.request import User
+    from controlplane.apiserver.http.bodies import Chunk
     from controlplane.apiserver.http.listener import Listener
     from controlplane.apiserver.watch_cache import WatchEvent
 
@@ -36,7 +39,11 @@ __all__ = ["Connection", "Limits"]
 
 JSON = "application/json"
 READ_SIZE: Final = 65_536
+COPIED: Final = 16_384
+"""What is shorter is joined to the frame around it and leaves in one write."""
 _NO_BODY = (204, 304)
+_READING = ("GET", "HEAD", "OPTIONS")
+_LONG = ("attach", "exec", "log", "portforward", "proxy")
 _CLOSED = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
@@ -47,6 +54,9 @@ class Limits:
     connections: int = 4096
     header_bytes: int = 1 << 20
     body_bytes: int = BODY_LIMIT
+    reads: int = 400
+    """Requests under way that only read, of users that may not do everything."""
+    writes: int = 200
     stream_events: int = 10_000
     """A watch whose client is so many events behind is ended."""
     idle_s: float = 300.0
@@ -70,11 +80,23 @@ class Sink:
         self._batches = 0
         self._behind = 0
         self._came = trio.Event()
+        self._waiting = False
         self.overflowed = False
+        self.at_once: Callable[[Iterable[Line]], bytes | None] | None = None
+        """Sends lines without waiting: answers what of them is still to be sent, None for nothing done."""
+        self.rest = b""
+        """What `at_once` could not send; it goes before everything else."""
 
     def push(self, piece: Any) -> None:
         """A piece came. Beyond the limit (what the first batch holds apart) the stream will be ended."""
         if isinstance(piece, tuple):
+            if self._waiting and self.at_once is not None and not self._pieces and not self.rest:
+                rest = self.at_once(piece)
+                if rest is not None:
+                    self.rest = rest
+                    if rest:
+                        self._came.set()
+                    return
             self._behind += len(piece) if self._batches else 0
             self._batches += 1
             if self._behind > self._limit:
@@ -89,10 +111,17 @@ class Sink:
         return self._pieces.popleft()
 
     async def lines(self) -> list[Line] | None:
-        """All events that are here, at least some; None when the stream has ended."""
+        """All events that are here, at least some; None when the stream has ended.
+
+        With a `rest` to be sent there may be none.
+        """
         while not self._pieces:
+            if self.rest:
+                return []
             self._came = trio.Event()
+            self._waiting = True
             await self._came.wait()
+            self._waiting = False
         found: list[Line] = []
         while self._pieces and isinstance(self._pieces[0], tuple):
             found += self._pieces.popleft()
@@ -108,10 +137,13 @@ class Asked:
     path: str
     query: dict[str, list[str]]
     headers: list[tuple[str, str]]
+    streamed: bool
+    """Whether the client understands chunks: HTTP/1.1."""
+    _first: dict[str, str]
 
     def header(self, name: str) -> str:
         """The first value of a header, by its lower-case name."""
-        return next((value for key, value in self.headers if key == name), "")
+        return self._first.get(name, "")
 
 
 class Refused(Exception):
@@ -223,7 +255,9 @@ class Connection:
             query = parse_qs(raw_query, keep_blank_values=True)
         except ValueError:
             raise Refused(400, "Bad Request") from None
-        return Asked(event.method.decode("latin-1"), path, query, headers)
+        first = dict(reversed(headers))
+        streamed = event.http_version == b"1.1"
+        return Asked(event.method.decode("latin-1"), path, query, headers, streamed, first)
 
     async def _body(self) -> bytes | None:
         """The body; None when it is too long."""
@@ -248,7 +282,7 @@ class Connection:
         try:
             user = listener.access.user(asked.header("authorization"))
             if asked.path == control.PATH and listener.pace is not None:
-                if user == ANONYMOUS:
+                if MASTERS not in user.groups:
                     raise ApiError(403, "Forbidden", "time is for whoever has the token")
                 tree = await control.control(listener.pace, asked.method, body)
                 await self._answer(asked, HttpAnswer(200, {"Content-Type": JSON}, tree))
@@ -256,6 +290,18 @@ class Connection:
         except ApiError as error:
             await self._answer(asked, _failure(error))
             return
+        lane = _lane(asked, user)
+        if not listener.enter(lane):
+            await self._answer(asked, _too_many())
+            return
+        try:
+            await self._serve(asked, body, user)
+        finally:
+            listener.leave(lane)
+
+    async def _serve(self, asked: Asked, body: bytes, user: User) -> None:
+        """Let the world answer."""
+        listener = self._listener
         sink = Sink(self._limits.stream_events)
         number = listener.ask(
             asked.method, asked.path, asked.query, asked.headers, body, user, sink.push
@@ -276,46 +322,60 @@ class Connection:
         return [
             ("Audit-Id", audit if audit and plain else self._listener.audit_id()),
             ("Cache-Control", "no-cache, private"),
+            ("Date", formatdate(usegmt=True)),
         ]
 
     async def _answer(self, asked: Asked, answered: HttpAnswer) -> None:
         headers = self._headers(asked)
+        if "Cache-Control" in answered.headers:
+            del headers[1]
         for name, value in answered.headers.items():
             for each in [value] if isinstance(value, str) else value:
                 headers.append((name, _header_value(each)))
         if self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
-        pretty = bodies.pretty_wanted(asked.query, asked.header("user-agent"))
-        made = bodies.encoded(answered, pretty=pretty)
         if asked.method == "HEAD" or answered.code in _NO_BODY:
             headers.append(("Content-Length", "0"))
             await self._send_answer(answered.code, headers, ())
             return
-        chunks: Iterable[bytes]
-        body, chunks = (made, (made,)) if isinstance(made, bytes) else _peeked(made)
-        if len(body) >= bodies.GZIP_FROM and "gzip" in asked.header("accept-encoding"):
+        pretty = bodies.pretty_wanted(asked.query, asked.header("user-agent"))
+        first, chunks = _peeked(bodies.encoded(answered, pretty=pretty))
+        if first >= bodies.GZIP_FROM and "gzip" in asked.header("accept-encoding"):
             if asked.method == "GET":
                 headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
                 chunks = bodies.compressed(chunks)
         if isinstance(chunks, tuple):
-            headers.append(("Content-Length", str(len(body))))
+            headers.append(("Content-Length", str(first)))
         await self._send_answer(answered.code, headers, chunks)
 
     async def _send_answer(
-        self, code: int, headers: list[tuple[str, str]], chunks: Iterable[bytes]
+        self, code: int, headers: list[tuple[str, str]], chunks: Iterable[Chunk]
     ) -> None:
-        """Small answers leave in one write."""
+        """Small answers leave in one write; a long one goes on when the client has taken what was sent."""
         http = self._http
         data = _bytes(http.send(_response(code, headers)))
         for chunk in chunks:
-            data += _bytes(http.send(h11.Data(data=chunk)))
-            if len(data) >= bodies.PIECE:
+            for part in self._framed(chunk):
+                if len(part) < COPIED:
+                    data += part
+                    continue
                 await self._send(data)
                 data = b""
+                await self._send(part)
         await self._send(data + _bytes(http.send(h11.EndOfMessage())))
 
-    async def _send(self, data: bytes | None) -> None:
+    def _framed(self, chunk: Chunk) -> list[bytes]:
+        """A piece of a body with what HTTP puts around it, not copied."""
+        data = h11.Data(data=chunk)  # type: ignore[arg-type]  # any bytes-like object will do
+        return self._http.send_with_data_passthrough(data) or []
+
+    async def _send(self, data: Chunk | None) -> None:
         if not data:
+            return
+        if len(data) > bodies.PIECE:
+            view = memoryview(data)
+            for at in range(0, len(view), bodies.PIECE):
+                await self._send(view[at : at + bodies.PIECE])
             return
         with trio.move_on_after(self._limits.write_s) as scope:
             await self._stream.send_all(data)
@@ -328,31 +388,48 @@ class Connection:
         ended = False
         try:
             await self._send(self._http.send(_response(200, headers)))
+            write = self._listener.write
+            if asked.streamed and write is not None and isinstance(self._stream, trio.SocketStream):
+                sink.at_once = _at_once(write, self._stream.socket.fileno())
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._until_hang_up, nursery.cancel_scope)
-                ended = await self._pump(sink)
+                ended = await self._pump(sink, chunked=asked.streamed)
                 nursery.cancel_scope.cancel()
         finally:
+            sink.at_once = None
             if not ended:
                 self._listener.hung_up(number)
         if not ended:
             raise trio.ClosedResourceError
 
-    async def _pump(self, sink: Sink) -> bool:
+    async def _pump(self, sink: Sink, *, chunked: bool) -> bool:
         """Send what comes to its end; False when the client does not keep up or is gone."""
         try:
             while True:
                 found = await sink.lines()
+                if sink.rest:
+                    rest, sink.rest = sink.rest, b""
+                    await self._send(rest)
                 if found is None:
                     break
-                found.reverse()
-                while found:
-                    await self._send(self._http.send(h11.Data(data=_chunk(found))))
+                for chunk in bodies.regrouped(_encoded(found)):
+                    await self._send_chunk(chunk, chunked=chunked)
             if not sink.overflowed:
                 await self._send(self._http.send(h11.EndOfMessage()))
         except _CLOSED:
             return False
         return not sink.overflowed
+
+    async def _send_chunk(self, chunk: Chunk, *, chunked: bool) -> None:
+        """One piece of a stream, at once, and framed here: h11 keeps no count of chunks."""
+        if not chunked:
+            await self._send(chunk)
+        elif len(chunk) < COPIED:
+            await self._send(b"%x\r\n%b\r\n" % (len(chunk), bytes(chunk)))
+        else:
+            await self._send(b"%x\r\n" % len(chunk))
+            await self._send(chunk)
+            await self._send(b"\r\n")
 
     async def _until_hang_up(self, scope: trio.CancelScope) -> None:
         """Read on while a stream goes out: the end of input is the client's goodbye, as in net/http."""
@@ -385,6 +462,30 @@ class Connection:
                 await self._stream.send_all(raw.encode("latin-1"))
             except _CLOSED:
                 return
+
+
+def _lane(asked: Asked, user: User) -> str:
+    """Which limit of requests under way holds for this one: "reads", "writes", or "" for none.
+
+    Upstream: pkg/server/filters/maxinflight.go; who may do everything and what runs long is exempt.
+    """
+    if MASTERS in user.groups:
+        return ""
+    if asked.method not in _READING:
+        return "writes"
+    target = parse_path(asked.path)
+    watch = (asked.query.get("watch") or ("false",))[0].lower() not in ("false", "0")
+    if target is not None and (watch or target.watch or target.subresource in _LONG):
+        return ""
+    return "reads"
+
+
+def _too_many() -> HttpAnswer:
+    headers: dict[str, str | list[str]] = {
+        "Content-Type": "text/plain; charset=utf-8",
+        "Retry-After": "1",
+    }
+    return HttpAnswer(429, headers, text="Too many requests, please try again later.\n")
 
 
 def _refusal(error: h11.RemoteProtocolError) -> Refused:
@@ -428,19 +529,43 @@ def _bytes(data: bytes | None) -> bytes:
     return data or b""
 
 
-def _chunk(lines: list[Line]) -> bytes:
-    """Takes lines off the end of a reversed list until they make a chunk worth sending."""
-    data = bytearray()
-    while lines and len(data) < bodies.PIECE:
+def _at_once(
+    system_write: Callable[[int, bytes], int], descriptor: int
+) -> Callable[[Iterable[Line]], bytes | None]:
+    """Sends lines on a socket as one chunk, as far as it takes them now: nobody needs to be woken for it."""
+
+    def write(lines: Iterable[Line]) -> bytes | None:
+        data = b""
+        for line in lines:
+            data += line if isinstance(line, bytes) else bodies.short_line(line)
+            if not COPIED > len(data) > 0:
+                return None
+        if not data:
+            return data
+        frame = b"%x\r\n%b\r\n" % (len(data), data)
+        try:
+            return frame[system_write(descriptor, frame) :]
+        except OSError:  # the one who waits will see for himself, or the client is slow
+            return None
+
+    return write
+
+
+def _encoded(lines: list[Line]) -> Iterator[Chunk]:
+    """The lines as bytes, each let go of when it is taken."""
+    lines.reverse()
+    while lines:
         line = lines.pop()
-        data += line if isinstance(line, bytes) else line.line
-    return bytes(data)
+        if isinstance(line, bytes):
+            yield line
+        else:
+            yield from bodies.event_parts(line)
 
 
-def _peeked(chunks: Iterator[bytes]) -> tuple[bytes, Iterable[bytes]]:
-    """The first chunk, and all of them; a tuple when there is but one."""
+def _peeked(chunks: Iterator[Chunk]) -> tuple[int, Iterable[Chunk]]:
+    """How long the first chunk is, and all of them; a tuple when there is but one."""
     head = next(chunks, b"")
     second = next(chunks, None)
     if second is None:
-        return head, (head,)
-    return head, chain((head, second), chunks)
+        return len(head), (head,)
+    return len(head), chain((head, second), chunks)

@@ -29,7 +29,7 @@ class Listener:
     """Serves HTTP for one API server of a world.
 
     `inlet` and `actor`: where requests enter. `pace` enables time control. `tls` is None for plain
-    HTTP.
+    HTTP. `write` is the system's way of writing to an open socket without waiting, where it has one.
     """
 
     def __init__(
@@ -41,11 +41,14 @@ class Listener:
         pace: Pacer | None = None,
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
+        write: Callable[[int, bytes], int] | None = None,
     ) -> None:
         self.access = access
+        self.write = write
         self.pace = pace
         self.limits = limits or Limits()
         self.connections = 0
+        self._under_way = {"reads": 0, "writes": 0}
         self._inlet = inlet
         self._actor = actor
         self._tls = tls
@@ -126,6 +129,24 @@ class Listener:
                 del self._idle[id(scope)]
         if scope.cancelled_caught:
             raise trio.ClosedResourceError
+
+    def enter(self, lane: str) -> bool:
+        """Whether one more request may be under way; `leave` follows if so.
+
+        `lane` is "reads", "writes", or "" where no limit holds.
+        """
+        if not lane:
+            return True
+        limit = self.limits.reads if lane == "reads" else self.limits.writes
+        if self._under_way[lane] >= limit:
+            return False
+        self._under_way[lane] += 1
+        return True
+
+    def leave(self, lane: str) -> None:
+        """A request that entered has its answer."""
+        if lane:
+            self._under_way[lane] -= 1
 
     def ask(
         self,

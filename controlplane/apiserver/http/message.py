@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from controlplane.api.request import User
+from controlplane.apiserver.http.authorization import EXTRA
 from controlplane.apiserver.routing import HttpRequest
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def packed(
     """A request as it enters the world. The first of repeated headers counts, as in Go; groups add up."""
     kept: dict[str, str] = {}
     for name, value in headers:
-        if name not in KEPT_HEADERS:
+        if name not in KEPT_HEADERS and not name.startswith(EXTRA):
             continue
         if name not in kept:
             kept[name] = value

@@ -150,9 +150,10 @@ async def served(
     keep: bool = False,
     strategy: str = "fifo",
     limits: Limits | None = None,
+    without: tuple[str, ...] = (),
 ) -> AsyncIterator[Session]:
     serving = Serving.prepare(
-        Settings(files, node_count=nodes, keep_log=keep, strategy=strategy, seed=3)
+        Settings(files, node_count=nodes, keep_log=keep, strategy=strategy, seed=3, without=without)
     )
     pace = pace or Pacer(MAX)
     stop = trio.Event()

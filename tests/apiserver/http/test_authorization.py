@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from controlplane.apiserver.http.authorization import Attributes, attributes_of
-from controlplane.apiserver.routing import HttpRequest
 from tests.apiserver.http.session import CONFIGMAPS, PODS, config, served
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -35,25 +31,6 @@ READ_PODS = {"apiGroups": [""], "resources": ["pods", "pods/log"], "verbs": ["ge
 async def made(session, path, tree):
     found = await session.ask("POST", f"{RBAC}/{path}", tree)
     assert found.code == 201, found.body
-
-
-@pytest.mark.parametrize(
-    ("method", "target", "query", "expected"),
-    [
-        ("GET", PODS, {}, Attributes("list", "", "pods", "", "default")),
-        ("GET", PODS, {"watch": ["1"]}, Attributes("watch", "", "pods", "", "default")),
-        ("GET", "/api/v1/watch/pods", {}, Attributes("watch", "", "pods")),
-        ("GET", f"{PODS}/a", {}, Attributes("get", "", "pods", "", "default", "a")),
-        ("DELETE", PODS, {}, Attributes("deletecollection", "", "pods", "", "default")),
-        ("PUT", f"{PODS}/a/status", {}, Attributes("update", "", "pods", "status", "default", "a")),
-        ("GET", "/api/v1/namespaces/x", {}, Attributes("get", "", "namespaces", "", "x", "x")),
-        ("GET", "/version", {}, Attributes("get", path="/version")),
-        ("POST", "/apis/apps/v1/namespaces/n/deployments", {},
-         Attributes("create", "apps", "deployments", "", "n")),
-    ],
-)  # fmt: skip
-def test_what_a_request_asks_for(method, target, query, expected):
-    assert attributes_of(HttpRequest(method, target, query)) == expected
 
 
 async def test_nobody_may_do_what_no_role_allows():
@@ -131,4 +108,35 @@ async def test_access_reviews_tell_the_truth():
         }  # fmt: skip
         assert (await session.ask("POST", path, tree)).tree["status"]["allowed"] is True
         found = await session.ask("POST", path, tree, Impersonate_User="bob")
-        assert (found.code, found.tree["status"]["allowed"]) == (201, False)
+        assert (found.code, found.tree["status"]) == (201, {"allowed": False})
+        await made(session, "namespaces/default/rolebindings",
+                   binding("RoleBinding", "bob", "ClusterRole", "view", user("bob")))  # fmt: skip
+        found = await session.ask("POST", path, tree, Impersonate_User="bob")
+        assert found.tree["status"] == {
+            "allowed": True,
+            "reason": 'RBAC: allowed by RoleBinding "bob/default" of ClusterRole "view"'
+            ' to User "bob"',
+        }
+
+
+async def test_more_about_a_user_must_be_allowed_too():
+    async with served(token="secret") as session:
+        scopes = {"apiGroups": ["authentication.k8s.io"], "resources": ["userextras/scopes"],
+                  "verbs": ["impersonate"], "resourceNames": ["dev"]}  # fmt: skip
+        anyone = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}
+        admin = {"Authorization": "Bearer secret"}
+        nobody = {"apiGroup": GROUP, "kind": "Group", "name": "system:unauthenticated"}
+        for path, tree in (
+            ("clusterroles", role("ClusterRole", "actor", scopes, anyone)),
+            ("clusterrolebindings",
+             binding("ClusterRoleBinding", "a", "ClusterRole", "actor", nobody)),
+        ):  # fmt: skip
+            assert (await session.ask("POST", f"{RBAC}/{path}", tree, **admin)).code == 201
+        as_bob = {"Impersonate_User": "bob"}
+        dev = await session.ask("GET", "/api", Impersonate_Extra_Scopes="dev", **as_bob)
+        assert dev.code == 200
+        ops = await session.ask("GET", "/api", Impersonate_Extra_Scopes="ops", **as_bob)
+        assert ops.code == 403
+        assert 'cannot impersonate resource "userextras/scopes"' in ops.tree["message"]
+        alone = await session.ask("GET", "/api", Impersonate_Extra_Scopes="dev", **admin)
+        assert alone.code == 500

@@ -22,6 +22,7 @@ from tests.apiserver.http.session import (
 )
 
 QUICK = Limits(linger_s=0.05)
+SECOND = 1_000_000_000
 
 
 @pytest.mark.parametrize(
@@ -230,11 +231,9 @@ async def test_long_lists_leave_in_pieces_and_are_the_same():
 
 async def test_people_get_it_pretty():
     async with served() as session:
-        assert b"\n  " in (await session.ask("GET", "/version", User_Agent="curl/8.0")).body
-        assert b"\n  " in (await session.ask("GET", "/version?pretty=true")).body
-        assert (
-            b"\n  " not in (await session.ask("GET", "/version?pretty=0", User_Agent="curl")).body
-        )
+        assert b"\n  " in (await session.ask("GET", "/api", User_Agent="curl/8.0")).body
+        assert b"\n  " in (await session.ask("GET", "/api?pretty=true")).body
+        assert b"\n  " not in (await session.ask("GET", "/api?pretty=0", User_Agent="curl")).body
 
 
 async def test_every_answer_has_an_audit_id_and_forbids_caching():
@@ -345,3 +344,90 @@ async def test_no_connection_ended_with_a_defect(monkeypatch):
         async with watching(session, f"{CONFIGMAPS}?watch=true"):
             pass
     assert made[0].defects == 0
+
+
+@pytest.mark.parametrize(("strategy", "within"), [("fifo", 1801), ("random-walk", 3600)])
+async def test_a_watch_without_a_time_limit_ends_after_half_an_hour_to_an_hour(strategy, within):
+    async with served(strategy=strategy) as session:
+        session.pace.pause()
+        async with watching(session, f"{CONFIGMAPS}?watch=true") as lines:
+            arrived = trio.Event()
+            session.pace.step(1799 * SECOND, arrived.set)
+            await arrived.wait()
+            await session.ask("POST", CONFIGMAPS, config("a"))
+            assert (await lines.next())["type"] == "ADDED"
+            session.pace.step((within - 1799) * SECOND)
+            with trio.fail_after(5):
+                assert await lines.next() is None
+
+
+async def test_too_many_requests_under_way_are_refused_but_not_the_administrators():
+    limits = evolve(QUICK, reads=1, writes=1)
+    admin = {"Authorization": "Bearer secret"}
+    async with served(token="secret", limits=limits) as session:
+        anyone = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io",
+                  "name": "system:unauthenticated"}  # fmt: skip
+        tree = {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "anyone"}, "subjects": [anyone],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                        "name": "view"},
+        }  # fmt: skip
+        path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+        assert (await session.ask("POST", path, tree, **admin)).code == 201
+        for number in range(20):
+            large = config(f"c{number}", x="y" * 900_000)
+            assert (await session.ask("POST", CONFIGMAPS, large, **admin)).code == 201
+        slow = await session.connect()
+        async with slow:
+            await slow.send_all(request("GET", CONFIGMAPS))
+            assert await slow.receive_some(100)
+            found = await session.ask("GET", f"{CONFIGMAPS}?limit=1")
+            assert (found.code, found.headers["retry-after"]) == (429, "1")
+            assert found.body == b"Too many requests, please try again later.\n"
+            assert (await session.ask("GET", f"{CONFIGMAPS}?limit=1", **admin)).code == 200
+            async with watching(session, f"{CONFIGMAPS}?watch=true&resourceVersion=0") as lines:
+                assert b" 200 " in lines.head
+        with trio.fail_after(2):
+            while (await session.ask("GET", f"{CONFIGMAPS}?limit=1")).code == 429:
+                await trio.sleep(0.01)
+
+
+async def test_objects_of_all_sizes_are_listed_the_same_plain_whole_and_packed():
+    async with served() as session:
+        for number, size in enumerate((1, 100, 16_000, 17_000, 300_000, 20, 262_144, 900_000)):
+            found = await session.ask(
+                "POST", CONFIGMAPS, config(f"c{number}", x="\u00e9" * (size // 2))
+            )
+            assert found.code == 201, found.body
+            assert found.headers["content-length"] == str(len(found.body))
+        trees = [(await session.ask("GET", f"{CONFIGMAPS}/c{number}")).tree for number in range(8)]
+        plain = await session.ask("GET", CONFIGMAPS)
+        for tree in trees:
+            assert tree.pop("kind") == "ConfigMap"
+            assert tree.pop("apiVersion") == "v1"
+        assert plain.tree["items"] == trees
+        packed = await session.ask("GET", CONFIGMAPS, Accept_Encoding="gzip")
+        assert gzip.decompress(packed.body) == plain.body
+        pretty = await session.ask("GET", f"{CONFIGMAPS}?pretty=true")
+        assert pretty.body == json.dumps(plain.tree, indent=2, ensure_ascii=False).encode()
+        cluster = session.serving.cluster
+        assert (await session.ask("GET", CONFIGMAPS)).body == plain.body
+        async with watching(session, f"{CONFIGMAPS}?watch=true") as lines:
+            for tree in trees:
+                event = await lines.next()
+                assert event["object"] == {"kind": "ConfigMap", "apiVersion": "v1", **tree}
+        assert cluster.config.gates.fixed("129334")
+
+
+async def test_a_list_as_a_whole_says_how_long_it_is():
+    async with served(without=("129334",)) as session:
+        for number in range(3):
+            await session.ask("POST", CONFIGMAPS, config(f"c{number}", x="y" * 300_000))
+        found = await session.ask("GET", CONFIGMAPS)
+        assert found.headers["content-length"] == str(len(found.body))
+        assert len(found.tree["items"]) == 3
+    async with served() as session:
+        for number in range(3):
+            await session.ask("POST", CONFIGMAPS, config(f"c{number}", x="y" * 300_000))
+        assert "content-length" not in (await session.ask("GET", CONFIGMAPS)).headers
