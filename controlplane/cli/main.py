@@ -27,6 +27,10 @@ COMMANDS = {
         "controlplane.cli.race",
         "List, run, explore and replay the catalogue of published races.",
     ),
+    "logs": (
+        "controlplane.cli.logs",
+        "Ask what a run recorded: what happened to an object, and why.",
+    ),
     "bench": (
         "controlplane.cli.bench",
         "How fast it is, by upstream's benchmark files.",

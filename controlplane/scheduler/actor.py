@@ -235,6 +235,8 @@ class _Running:
             "feasible": attempt.result.feasible_nodes,
             "attempt": info.attempts,
         }
+        if attempt.scores is not None:
+            data["scores"] = attempt.scores
         ctx.log("scheduler.assumed", obj=obj_of(info), uid=info.uid, data=data)
         self._binder.start(attempt)
 
@@ -256,7 +258,15 @@ class _Running:
         await ctx.point("scheduler.failure.requeue")
         problem = failure.requeue(core.queue, info, verdict, shared.now())
         shared.queue_moved()
-        data = {"reason": reason, "message": failed.message, "outcome": verdict.outcome.value}
+        data: dict[str, Any] = {
+            "reason": reason,
+            "message": failed.message,
+            "outcome": verdict.outcome.value,
+            "attempt": info.attempts,
+        }
+        if failed.fit_error is not None:
+            data["nodes"] = failed.fit_error.num_all_nodes
+            data["refused"] = explain.refusals(failed.fit_error)
         if problem or verdict.log:
             data["note"] = problem or verdict.log
         ctx.log("scheduler.failed", level=INFO, obj=obj_of(info), uid=pod.uid, data=data)

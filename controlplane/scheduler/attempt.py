@@ -81,6 +81,8 @@ class Attempt:
     has_pre_bind_work: bool = False
     explanation: Explanation | None = None
     """What every plugin said, when asked for (see `explain`)."""
+    scores: dict[str, dict[str, int]] | None = None
+    """Node -> plugin -> weighted score, where nodes were rated one by one (small clusters)."""
     totals: list[tuple[str, int]] | None = None
     """(node, total score) in the order in which nodes were found, when asked for."""
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 FAST_PATH_NODES = 64
 """Below so many nodes, asking each costs less than arrays."""
+EXPLAINED_NODES = 16
+"""With at most so many feasible nodes, their scores are kept for the log."""
 
 
 @attrs.define
@@ -270,7 +272,13 @@ def prioritize_nodes(attempt: Attempt, nodes: Sequence[NodeInfo]) -> list[int]:
     status = framework.run_pre_score(state, pod, nodes)
     if status is not None:
         raise StatusError(status)
-    return total_scores(framework.run_score(state, pod, nodes), len(nodes))
+    scores = framework.run_score(state, pod, nodes)
+    if len(nodes) <= EXPLAINED_NODES:
+        attempt.scores = {
+            node.name: {each.plugin: each.final[at] * each.weight for each in scores}
+            for at, node in enumerate(nodes)
+        }
+    return total_scores(scores, len(nodes))
 
 
 def single_node_failure(attempt: Attempt, status: Status) -> Failure:

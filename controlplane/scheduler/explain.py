@@ -18,6 +18,7 @@ from controlplane.scheduler.waiting import format_duration
 
 if TYPE_CHECKING:
     from controlplane.scheduler.attempt import Attempt
+    from controlplane.scheduler.framework.fit_error import FitError
     from controlplane.scheduler.framework.runtime import Framework
     from controlplane.scheduler.node_info import NodeInfo
     from controlplane.scheduler.scheduler import Scheduler
@@ -31,6 +32,9 @@ WAIT = "wait"
 VICTIM = "preemption victim"
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes that all annotations of an object may have together."""
+
+NAMED_NODES = 16
+"""Of the nodes refused for one reason the log names so many; the flag that explains names all."""
 
 _ORDER = (
     "prefilter-result-status",
@@ -81,6 +85,25 @@ class Explanation:
         if self.selected:
             data["node"] = self.selected
         return data
+
+
+def refusals(unfit: FitError) -> list[dict[str, Any]]:
+    """For the log: which plugin refused which nodes with which words, of many nodes only the first by name."""
+    diagnosis = unfit.diagnosis
+    found = [
+        {
+            "plugin": refusal.status.plugin,
+            "message": refusal.status.message,
+            "count": refusal.total,
+            "nodes": refusal.nodes,
+        }
+        for refusal in diagnosis.node_to_status.refusals(NAMED_NODES)
+    ]
+    if not found and diagnosis.pre_filter_msg:
+        plugins = ", ".join(diagnosis.unschedulable_plugins)
+        said = {"plugin": plugins, "message": diagnosis.pre_filter_msg}
+        return [{**said, "count": unfit.num_all_nodes, "nodes": []}]
+    return found
 
 
 def explain(core: Scheduler, attempt: Attempt, start: int) -> Explanation:

@@ -28,6 +28,7 @@ from controlplane.scheduler.framework.interface import (
     FilterPlugin,
     NodeToStatus,
     NormalizeScorePlugin,
+    Refusal,
     Status,
 )
 from controlplane.scheduler.framework.runtime import check_scores, normalize_failed
@@ -134,6 +135,17 @@ class RowStatuses(NodeToStatus):
             return super().count_code(code)
         wanted = np.array([s is not None and s.code == code for s in self._table.statuses])
         return int(np.count_nonzero(wanted[self._ids]))
+
+    def refusals(self, limit: int) -> list[Refusal]:
+        """Each status once, with how many nodes have it and the names of the first `limit` of them."""
+        if self._made is not None:
+            return super().refusals(limit)
+        out: list[Refusal] = []
+        for status in self.by_first_occurrence():
+            rows = self._rows[self._ids == self._table.id_of(status)]
+            names = [self._names[row].name for row in rows[:limit].tolist()]
+            out.append(Refusal(status, len(rows), names))
+        return out
 
     def by_first_occurrence(self) -> list[Status]:
         """Each distinct status once, in the order in which the search met them."""

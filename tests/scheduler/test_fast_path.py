@@ -246,9 +246,10 @@ def run(cluster, *, fast, percentage=0, service=False, churn=True, shared=False)
         if attempt.failure is not None:
             fit = attempt.failure.fit_error
             statuses = fit.diagnosis.node_to_status if fit else None
+            refused = sorted(map(repr, statuses.refusals(2))) if fit else []
             named = {f"n{k}": statuses.get(f"n{k}") for k in range(len(trees))} if fit else {}
             plugins = list(fit.diagnosis.unschedulable_plugins) if fit else []
-            seen.append((attempt.failure.message, plugins, named, start))
+            seen.append((attempt.failure.message, plugins, named, refused, start))
             failure.handle(scheduler.queue, attempt, pod, FixGates(), T0 + i)
             continue
         seen.append((attempt.result, attempt.totals, start))

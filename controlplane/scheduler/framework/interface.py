@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import attrs
 
@@ -362,3 +362,18 @@ class NodeToStatus:
             for reason in status.reasons:
                 counts[reason] = counts.get(reason, 0) + 1
         return counts
+
+    def refusals(self, limit: int) -> list[Refusal]:
+        """Each recorded status once, with how many nodes have it and the names of the first `limit` of them."""
+        nodes: dict[Status, list[str]] = {}
+        for node, status in self.statuses.items():
+            nodes.setdefault(status, []).append(node)
+        return [Refusal(status, len(names), names[:limit]) for status, names in nodes.items()]
+
+
+class Refusal(NamedTuple):
+    """A status that `total` nodes were refused with; `nodes` names the first of them."""
+
+    status: Status
+    total: int
+    nodes: list[str]

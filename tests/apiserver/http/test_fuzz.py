@@ -107,9 +107,9 @@ def send(server, case, chance):
 
 def test_requests_made_from_some_of_our_openapi(server):
     chance = random.Random(1)
-    chosen = list(operations(server))[::37]
+    chosen = list(operations(server))[::60]
     sent = sum(exercise(server, operation, 1, chance) for operation in chosen)
-    assert sent >= len(chosen) > 10
+    assert sent >= len(chosen) > 5
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Reading and explaining what a run recorded. Needs nothing of the control plane but its values."""

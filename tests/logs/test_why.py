@@ -1,0 +1,112 @@
+"""What the log says about an object, told in order."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.errors import UsageError
+from controlplane.logs.reading import Line, find, read
+from controlplane.logs.why import Subject, story, subject
+
+POD = Subject("pod", "default", "web")
+
+
+def line(step, event, obj="Pod/default/web", uid="u1", **data):
+    return Line(step, step / 2, "scheduler", event, obj, uid, None, data)
+
+
+def failed(step, attempt, *refused, uid="u1"):
+    words = [
+        {"plugin": plugin, "message": message, "count": count, "nodes": nodes}
+        for plugin, message, count, nodes in refused
+    ]
+    data = {"attempt": attempt, "message": "m", "reason": "Unschedulable", "outcome": "requeue"}
+    return line(step, "scheduler.failed", uid=uid, refused=words, **data)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("pod/default/web", POD),
+        ("pods/web", POD),
+        ("po/web", POD),
+        ("Pod/web", POD),
+        ("no/n1", Subject("node", "", "n1")),
+        ("node/n1", Subject("node", "", "n1")),
+        ("ingress/shop/front", Subject("ingress", "shop", "front")),
+    ],
+)
+def test_objects_are_named_as_kubectl_names_them(text, wanted):
+    assert subject(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["web", "pod/", "pod/a/b/c", ""])
+def test_a_malformed_name_is_refused_in_one_line(text):
+    with pytest.raises(UsageError, match="expected KIND/NAMESPACE/NAME"):
+        subject(text)
+
+
+def test_every_attempt_says_which_plugin_refused_which_nodes():
+    told = story(
+        [
+            line(1, "apiserver.write", verb="create pods", by="user", code=201),
+            failed(2, 1, ("TaintToleration", "tainted", 2, ["n1", "n2"])),
+            failed(
+                3, 2, ("NodeResourcesFit", "Insufficient cpu", 5000, [f"n{i}" for i in range(16)])
+            ),
+        ],
+        POD,
+    )
+    assert [entry.what for entry in told.entries] == [
+        "created by user",
+        "attempt 1 failed (Unschedulable), requeue",
+        "attempt 2 failed (Unschedulable), requeue",
+    ]
+    assert told.entries[1].more == ["TaintToleration refused 2 nodes (tainted): n1, n2"]
+    assert told.entries[2].more == [
+        "NodeResourcesFit refused 5,000 nodes (Insufficient cpu): n0, n1, n2, n3, n4, n5"
+        " and 4,994 more"
+    ]
+    assert told.ending == (
+        "pending after 2 attempts: NodeResourcesFit refused 5,000 nodes (Insufficient cpu)"
+    )
+
+
+def test_the_chosen_node_comes_with_its_scores():
+    scores = {"n1": {"Fit": 40, "Spread": 0}, "n2": {"Fit": 60, "Spread": 10}}
+    told = story(
+        [
+            line(
+                4, "scheduler.assumed", attempt=1, node="n2", evaluated=3, feasible=2, scores=scores
+            )
+        ],
+        POD,
+    )
+    assert told.ending == "on n2"
+    assert told.entries[0].more == ["n2 scored 70 (Fit 60, Spread 10)", "n1 scored 40 (Fit 40)"]
+
+
+def test_a_pod_recreated_under_the_same_name_is_told_apart():
+    told = story([failed(1, 1), failed(2, 1, uid="u2")], POD)
+    assert "a new incarnation, uid u2" in told.entries[1].more
+
+
+def test_other_objects_play_no_part():
+    lines = [
+        line(1, "kubelet.admitted", obj="Pod/default/web-2"),
+        line(2, "kubelet.admitted", obj="Pod/other/web"),
+        line(3, "apiserver.write", obj="pods/default/web", verb="create pods/binding", code=201),
+    ]
+    assert [entry.what for entry in story(lines, POD).entries] == ["bound"]
+
+
+def test_an_object_the_log_does_not_know_is_an_error():
+    with pytest.raises(UsageError, match="pod/default/web: the log says nothing about it"):
+        story([], POD)
+
+
+def test_a_line_that_is_no_event_is_named(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"step": 1}\n')
+    with pytest.raises(UsageError, match="line 1: expected an event"):
+        list(read(find(tmp_path)))
