@@ -187,6 +187,10 @@ class Framework:
                 return PreFilterOutcome(merged, _empty_intersection(restricting), restricting)
         return PreFilterOutcome(merged, rejected, restricting)
 
+    def keeps_track(self, state: CycleState) -> bool:
+        """Whether some PreFilter of this cycle follows pods that are added to or removed from nodes."""
+        return any(plugin.name not in state.skip_filter for plugin in self._extensions)
+
     def run_add_pod(
         self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo
     ) -> Status | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.recent import KEPT
 from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.args import DefaultPreemptionArgs
+from controlplane.scheduler.framework.columnar import NodeLocalFilter
 from controlplane.scheduler.framework.fit_error import Diagnosis, fit_error_message
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -30,6 +32,7 @@ from controlplane.scheduler.plugins.preemption import (
     NO_VICTIMS,
     Candidate,
     DryRun,
+    Known,
     LowestPriorities,
     SameStatuses,
     dry_run,
@@ -39,7 +42,7 @@ from controlplane.scheduler.plugins.preemption_task import PreemptionTask
 from controlplane.scheduler.queue.nominator import CLEAR_NOMINATION, NominatingInfo
 
 if TYPE_CHECKING:
-    from controlplane.api.pod import Pod
+    from controlplane.api.pod import Pod, PodSpec
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.node_info import NodeInfo
 
@@ -61,6 +64,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
         self._handle = handle
         self._async = handle.feature("SchedulerAsyncPreemption")
         self._lowest = LowestPriorities()
+        self._known: dict[int, tuple[PodSpec, Known]] = {}
         self.attempts = 0
         """preemption_attempts_total."""
         self.preempting: dict[str, None] = {}
@@ -181,7 +185,25 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
     ) -> DryRun:
         """Victims per node, from `offset` on, until enough candidates are found."""
         budgets = list(self._handle.listers.pod_disruption_budgets.list())
-        return dry_run(self.framework, state, pod, nodes, budgets, offset, wanted)
+        known = None if budgets else self._known_of(state, pod)
+        return dry_run(self.framework, state, pod, nodes, budgets, offset, wanted, known)
+
+    def _known_of(self, state: CycleState, pod: Pod) -> Known | None:
+        """What preemptors with this spec found before; None when it does not depend on spec and node alone."""
+        if self.framework.keeps_track(state):
+            return None
+        for plugin in self.framework.plugins.filter:
+            if plugin.name not in state.skip_filter and not (
+                isinstance(plugin, NodeLocalFilter) and plugin.keyed_by_spec
+            ):
+                return None
+        spec = pod.spec
+        found = self._known.get(id(spec))
+        if found is None:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            found = self._known[id(spec)] = (spec, {})
+        return found[1]
 
     def candidates_wanted(self, nodes: int) -> int:
         """How many candidates end the search."""

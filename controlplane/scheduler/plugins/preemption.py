@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cmp_to_key
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -107,11 +108,13 @@ def dry_run(
     budgets: Sequence[PodDisruptionBudget],
     offset: int,
     wanted: int,
+    known: Known | None = None,
 ) -> DryRun:
     """Try preemption on copies of the nodes, from `offset` on.
 
     Ends when a candidate without violated budgets exists and there are `wanted` candidates. Those
-    without violations come first in the result.
+    without violations come first in the result. `known` has what earlier preemptors with the same
+    spec found on nodes that have not changed since, and is added to.
     """
     out = DryRun()
     clean: list[Candidate] = []
@@ -123,11 +126,8 @@ def dry_run(
         if not any((each.pod.spec.priority or 0) < priority for each in info.pods):
             out.statuses.set(info.name, NO_VICTIMS)
             continue
-        node = info.clone()
-        try:
-            victims, violations = select_victims(framework, state.clone(), pod, node, selectors)
-        except StatusError as failed:
-            status = failed.status
+        status, victims, violations = _tried(framework, state, pod, info, selectors, known)
+        if status is not None:
             if status.code == Code.ERROR:
                 out.errors.append(status.message)
             out.statuses.set(info.name, status)
@@ -144,6 +144,44 @@ def dry_run(
             break
     out.candidates = clean + violating
     return out
+
+
+Tried = tuple["Status | None", "list[Pod]", int]
+"""What `select_victims` said of a node: a status, or victims and violations."""
+Known = dict[str, tuple[int, "list[Pod]", Tried]]
+"""By node: its generation, the pods nominated to it, and what was found then."""
+
+
+def _tried(
+    framework: Framework,
+    state: CycleState,
+    pod: Pod,
+    info: NodeInfo,
+    budgets: Sequence[Budget],
+    known: Known | None,
+) -> Tried:
+    nominated = [each.pod for each in framework.handle.nominated_pods(info.name)]
+    # A pod is not in its own way, so what holds for others does not hold with its own nomination.
+    if any(other.uid == pod.uid for other in nominated):
+        known = None
+    if known is not None:
+        before = known.get(info.name)
+        if (
+            before is not None
+            and before[0] == info.generation
+            and len(before[1]) == len(nominated)
+            and all(map(is_, before[1], nominated))
+        ):
+            return before[2]
+    found: Tried
+    try:
+        victims, violations = select_victims(framework, state.clone(), pod, info.clone(), budgets)
+        found = (None, victims, violations)
+    except StatusError as failed:
+        found = (failed.status, [], 0)
+    if known is not None:
+        known[info.name] = (info.generation, nominated, found)
+    return found
 
 
 Budget = tuple[Any, Selector]
