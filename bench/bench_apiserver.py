@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from actors import Context, EventLog, World
 from bench.harness import Row, rate
@@ -11,6 +12,7 @@ from controlplane.api.request import Request
 from controlplane.apiserver.server import ApiServer
 from controlplane.chaos.churn import pod
 from controlplane.client.clientset import PODS, Client
+from controlplane.client.informer import Informer
 from controlplane.cluster import APISERVER, DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig
 
 COUNT = 2000
@@ -39,10 +41,30 @@ async def _creator(ctx: Context) -> None:
         await client.create(PODS, pod(f"pod-{number}", "100m"))
 
 
-def _path_creates() -> int:
-    world: World = Cluster(
-        ClusterConfig(kubelets=False, controllers=False), log=EventLog(keep=False)
-    ).world
+async def _observer(ctx: Context, seen: list[str]) -> None:
+    informer = Informer(ctx, PODS)
+    informer.add_handler(lambda told: seen.append(told.new.uid if told.new else ""), "bench")
+    informer.start()
+    await informer.wait_synced()
+
+
+def _path_creates(informers: int) -> int:
+    """One client creates, each informer (with its three tasks) has a process of its own."""
+    config = ClusterConfig(kubelets=False, controllers=False, schedulers=0)
+    world: World = Cluster(config, log=EventLog(keep=False)).world
+    seen: list[str] = []
+    for number in range(informers):
+        world.actor(f"observer-{number}", _observer, seen)
+    world.actor("user", _creator)
+    assert world.run("bare", until_ns=1_000_000_000).ok
+    assert len(seen) == informers * COUNT
+    return COUNT
+
+
+def _refused_pods() -> int:
+    """With a scheduler that has no nodes: each pod costs two more writes, an event and a status."""
+    config = ClusterConfig(kubelets=False, controllers=False)
+    world: World = Cluster(config, log=EventLog(keep=False)).world
     world.actor("user", _creator)
     assert world.run("bare", until_ns=1_000_000_000).ok
     return COUNT
@@ -50,6 +72,7 @@ def _path_creates() -> int:
 
 def rows(repeat: int) -> Iterator[Row]:
     yield rate("pod create, API server core", "creates/s", repeat, _core_creates)
-    yield rate(
-        "pod create, through an actor, informers listening", "creates/s", repeat, _path_creates
-    )
+    for informers in (0, 1, 3):
+        name = f"pod create, through actors, {informers} informers listening"
+        yield rate(name, "creates/s", repeat, partial(_path_creates, informers))
+    yield rate("pod create and a scheduler that refuses it", "pods/s", repeat, _refused_pods)
