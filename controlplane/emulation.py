@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from actors import Recording, RunResult, Strategy
+    from controlplane.apiserver.replica_actor import ReplicaOptions
     from controlplane.apiserver.store import Store
     from controlplane.scheduler.config import SchedulerConfig
     from controlplane.scheduler.framework.registry import Registry
@@ -59,6 +60,10 @@ class Settings:
     scheduler_config: Path | None = None
     scheduler_plugins: Sequence[str] = ()
     explain_scheduling: bool = False
+    apiservers: int = 1
+    cache_lag: float = 0.0
+    schedulers: int = 1
+    controller_managers: int = 1
 
 
 @define
@@ -106,6 +111,13 @@ class Emulation:
             "gates": gates.to_header(),
         }
         scheduler, plugins = _scheduler(settings, header)
+        processes = {
+            "apiservers": settings.apiservers,
+            "cache_lag": settings.cache_lag,
+            "schedulers": settings.schedulers,
+            "controller_managers": settings.controller_managers,
+        }
+        header.update({name: count for name, count in processes.items() if count not in (0, 1)})
         if settings.epoch_ns != EPOCH_NS:
             header["epoch_ns"] = settings.epoch_ns
         recording = _recording(settings, header)
@@ -127,6 +139,10 @@ class Emulation:
             explain_scheduling=settings.explain_scheduling,
             store=cls.open_store(settings),
             epoch_ns=settings.epoch_ns,
+            apiservers=settings.apiservers,
+            replica=_replica(settings),
+            schedulers=settings.schedulers,
+            controller_managers=settings.controller_managers,
         )
         given_inputs = None if recording is None else recording.inputs
         cluster = cls.make_cluster(config, strategy=strategy, log=log, inputs=given_inputs)
@@ -235,6 +251,19 @@ def _scheduler(
     config = user_plugins.load_config(path, registry)
     header["scheduler_config"] = _digest([str(path)])
     return config, registry
+
+
+def _replica(settings: Settings) -> ReplicaOptions | None:
+    """What API servers that share their store may do. Raises UsageError."""
+    if settings.apiservers == 1:
+        if settings.cache_lag:
+            raise UsageError(
+                "--cache-lag needs --apiservers 2 or more: one server's caches lag by the schedule alone"
+            )
+        return None
+    from controlplane.apiserver.replica_actor import ReplicaOptions
+
+    return ReplicaOptions(lag_ns=round(settings.cache_lag * 1_000_000_000))
 
 
 def _digest(files: Sequence[str]) -> str:

@@ -68,6 +68,34 @@ SHOWN_NODES = 20
     help="Log what each scheduler plugin said, and write it to the pods' annotations.",
 )
 @click.option(
+    "--apiservers",
+    type=click.IntRange(1, 9),
+    default=1,
+    show_default=True,
+    help="API servers over one store; each process is connected to one of them at a time.",
+)
+@click.option(
+    "--cache-lag",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="By how much the caches of several API servers may lag behind the store; how much is a choice.",
+)
+@click.option(
+    "--schedulers",
+    type=click.IntRange(1, 9),
+    default=1,
+    show_default=True,
+    help="Schedulers; one of several leads.",
+)
+@click.option(
+    "--controller-managers",
+    type=click.IntRange(1, 9),
+    default=1,
+    show_default=True,
+    help="Controller managers; one of several leads.",
+)
+@click.option(
     "--until", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop at this virtual time."
 )
 @click.option(

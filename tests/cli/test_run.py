@@ -158,3 +158,21 @@ def test_bad_input_is_one_line_and_status_2_and_leaves_nothing(tmp_path, name):
     assert done.stdout == ""
     assert not out.exists()
     assert "Traceback" not in done.stderr
+
+
+def test_several_servers_schedulers_and_managers_run_and_replay(tmp_path):
+    several = ("--apiservers", 2, "--cache-lag", 1, "--schedulers", 2, "--controller-managers", 2)
+    asked = ("run", SHOP, *several, "--strategy", "random-walk", "--seed", 5, "--format", "json")
+    first = controlplane(*asked, "--out", tmp_path / "out")
+    assert first.returncode == 0, first.stderr
+    told = json.loads(first.stdout)
+    assert told["verdict"] == "quiescent"
+    assert {pod["phase"] for pod in told["pods"]} == {"Running"}
+    again = controlplane(*asked, "--replay", tmp_path / "out" / "run.rec")
+    assert json.loads(again.stdout)["trace_hash"] == told["trace_hash"]
+
+
+def test_a_lag_without_several_servers_is_refused():
+    done = controlplane("run", SHOP, "--cache-lag", 1)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--cache-lag needs --apiservers 2 or more" in done.stderr
