@@ -46,6 +46,18 @@ def set_up() -> None:
     STAMP.write_text(wanted)
 
 
+def set_up_clients() -> int:
+    """What only CI needs: other people's clients and the fuzzer."""
+    stamp = VENV / "clients-installed-from"
+    if stamp.exists() and stamp.read_text() == STAMP.read_text():
+        return 0
+    pip = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    status = call(*pip, "--group", "clients", "--group", "fuzz")
+    if not status:
+        stamp.write_text(STAMP.read_text())
+    return status
+
+
 def newest_other_python() -> Path | None:
     """The newest installed Python that we support and that is not the one running: determinism is checked on both."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
@@ -100,6 +112,8 @@ def check() -> int:
     else:
         print(f"== environment of {other}", flush=True)
         status = call(str(other), str(ROOT / "dev.py"), "set-up")
+    print("== clients and fuzzer", flush=True)
+    status = set_up_clients() or status
     old_kubectl()
     for name, command in {
         "format": [str(BIN / "ruff"), "format", "--check", "."],
