@@ -3,7 +3,7 @@
 
     python3 dev.py run FILE... [OPTIONS]   the main job: emulate a cluster (controlplane run)
     python3 dev.py test [PYTEST ARGS]      the tests
-    python3 dev.py check                   format, lint, types, import contract, tests: what CI runs
+    python3 dev.py check                   format, lint, types, import contract, all tests: what CI runs
     python3 dev.py bench [NAMES]           the benchmarks
     python3 dev.py controlplane ARGS...    any other command
     python3 dev.py golden [DIR...]         golden answers of real Kubernetes against ours
@@ -124,7 +124,9 @@ def check() -> int:
         print(f"== {name}", flush=True)
         status = call(*command) or status
     print("== tests", flush=True)
-    return call(python, "-m", "pytest") or status
+    status = call(python, "-m", "pytest") or status
+    print("== slow tests", flush=True)
+    return call(python, "-m", "pytest", "-m", "slow") or status
 
 
 def main() -> int:
