@@ -50,13 +50,6 @@ class Topology:
         self.has[row] = value is not None
         self.codes[row] = self.index.setdefault(value or "", len(self.index))
 
-    def sums(self, amounts: Ints, where: Bools | None = None) -> Ints:
-        """Sum of `amounts` per domain, over nodes that have the key (and are in `where`)."""
-        chosen = self.has if where is None else self.has & where
-        # Sums of integers far below 2**53 are exact in floating point.
-        totals = np.bincount(self.codes[chosen], amounts[chosen], len(self.index))
-        return totals.astype(np.int64)
-
 
 class SparseRows:
     """Numbers per node under some keys, computed from the node's pods, kept row by row."""

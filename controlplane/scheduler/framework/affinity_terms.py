@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from controlplane.api.labels import Selector, SelectorError, from_label_selector
+from controlplane.api.recent import KEPT
 from controlplane.api.validation import aggregate
 
 if TYPE_CHECKING:
-    from controlplane.api.constraints import PodAffinityTerm, WeightedPodAffinityTerm
+    from controlplane.api.constraints import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
     from controlplane.api.pod import Pod
 
 
@@ -96,6 +97,20 @@ def parse_terms(pod: Pod) -> PodTerms:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return _NONE
+    key = (id(affinity), pod.namespace)
+    known = _parsed.get(key)
+    if known is None:
+        if len(_parsed) >= KEPT:
+            _parsed.clear()
+        known = _parsed[key] = (affinity, _parse(pod, affinity))
+    return known[1]
+
+
+_parsed: dict[tuple[int, str], tuple[Affinity, PodTerms]] = {}
+"""By identity and namespace: pods of one template share their affinity."""
+
+
+def _parse(pod: Pod, affinity: Affinity) -> PodTerms:
     pair = (affinity.pod_affinity, affinity.pod_anti_affinity)
     errors: list[str] = []
     required: list[tuple[AffinityTerm, ...]] = []

@@ -26,10 +26,20 @@ def identity(pod: Pod, namespace_labels: Mapping[str, str]) -> Hashable:
     return pod.namespace, labels, tuple(sorted(namespace_labels.items()))
 
 
-def _sums(snapshot: Snapshot, columns: Columns, rows: SparseRows) -> Sums:
+def _sums(snapshot: Snapshot, columns: Columns, key: Hashable, rows: SparseRows) -> Sums:
+    """`key` is that of the rows."""
     return {
-        key: columns.topology(snapshot, key).sums(amounts) for key, amounts in rows.arrays.items()
+        domain: _sum(snapshot, columns, key, domain, amounts)
+        for domain, amounts in rows.arrays.items()
     }
+
+
+def _sum(
+    snapshot: Snapshot, columns: Columns, key: Hashable, topology_key: str, amounts: Ints
+) -> Ints:
+    topology = columns.topology(snapshot, topology_key)
+    found = columns.tally(snapshot, (key, topology_key), topology, amounts, lambda: topology.has)
+    return found.sums
 
 
 def existing_anti_affinity(
@@ -46,7 +56,7 @@ def existing_anti_affinity(
         return out
 
     key = ("existing-anti", identity(pod, namespace_labels))
-    return _sums(snapshot, columns, columns.kept(snapshot, key, compute))
+    return _sums(snapshot, columns, key, columns.kept(snapshot, key, compute))
 
 
 def matching_all(snapshot: Snapshot, columns: Columns, terms: Sequence[AffinityTerm]) -> Sums:
@@ -58,11 +68,12 @@ def matching_all(snapshot: Snapshot, columns: Columns, terms: Sequence[AffinityT
         count = sum(1 for other in info.pods if ac.matches_all(terms, other.pod))
         return {"": count} if count else {}
 
-    amounts = columns.kept(snapshot, ("affinity", tuple(terms)), compute).arrays.get("")
+    key = ("affinity", tuple(terms))
+    amounts = columns.kept(snapshot, key, compute).arrays.get("")
     out: Sums = {}
     for term in terms:
         if amounts is not None:
-            sums = columns.topology(snapshot, term.topology_key).sums(amounts)
+            sums = _sum(snapshot, columns, key, term.topology_key, amounts)
             before = out.get(term.topology_key)
             out[term.topology_key] = sums if before is None else before + sums
     return out
@@ -81,8 +92,8 @@ def matching_each(snapshot: Snapshot, columns: Columns, terms: Sequence[Affinity
                     out[term.topology_key] = out.get(term.topology_key, 0) + 1
         return out
 
-    rows = columns.kept(snapshot, ("anti-affinity", tuple(terms)), compute)
-    return _sums(snapshot, columns, rows)
+    key = ("anti-affinity", tuple(terms))
+    return _sums(snapshot, columns, key, columns.kept(snapshot, key, compute))
 
 
 def as_counts(snapshot: Snapshot, columns: Columns, sums: Sums) -> ac.Counts:
@@ -164,7 +175,7 @@ def weights(
     rows = columns.kept(snapshot, key, compute)
     if not rows.touched.any():
         return None
-    return _sums(snapshot, columns, rows)
+    return _sums(snapshot, columns, key, rows)
 
 
 def scores(snapshot: Snapshot, columns: Columns, sums: Sums, rows: Ints) -> Ints:
