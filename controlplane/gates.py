@@ -2,7 +2,10 @@
 
 A *fix gate* is named after the upstream pull request that fixed a published race. On (fixed) by
 default; `--without-fix` turns it off, and a fix with several forms can be chosen by name.
-`--release` sets each gate as that release had it.
+`--release` sets each gate as that release had it. A fix that no release up to ours has, because it
+is younger or only proposed, is off by default; `--fix` puts it in force.
+
+What upstream did before and after a fix is told where the gate is asked.
 """
 
 from __future__ import annotations
@@ -14,6 +17,19 @@ from attrs import field, frozen
 from controlplane.errors import UsageError
 
 LATEST: Final = "1.36"
+OFF: Final = "off"
+"""What a header says of a gate that is off."""
+
+
+def minor_of(release: str) -> tuple[int, int]:
+    """A release as numbers. Raises UsageError."""
+    parts = release.split(".")
+    try:
+        return int(parts[0]), int(parts[1])
+    except (IndexError, ValueError):
+        raise UsageError(
+            f"release {release!r}: expected MAJOR.MINOR, for instance {LATEST}"
+        ) from None
 
 
 @frozen
@@ -21,8 +37,10 @@ class FixGate:
     """One published fix.
 
     `variants` names its forms, the merged one first; `fixed_in` is the first minor release that has
-    it (cherry-picks included), `unfixed_from` the first release with the bug, if the bug is younger
-    than what we emulate.
+    it (cherry-picks included), "" when none has: it is proposed. `unfixed_from` is the first
+    release with the bug, if the bug is younger than what we emulate. `earlier` lists forms that
+    releases before `fixed_in` had, each with the first of them. `closed` says of a proposed fix
+    that it is in force unless it is turned off, because standing open would cost every run.
     """
 
     number: str
@@ -32,6 +50,25 @@ class FixGate:
     variants: tuple[str, ...]
     fixed_in: str
     unfixed_from: str = ""
+    earlier: tuple[tuple[str, str], ...] = ()
+    closed: bool = False
+
+    def form_in(self, release: str) -> str | None:
+        """The form of the fix that a release has; None for the bug. Raises UsageError."""
+        at = minor_of(release)
+        if self.unfixed_from and at < minor_of(self.unfixed_from):
+            return self.variants[0]  # not broken yet
+        if self.fixed_in and minor_of(self.fixed_in) <= at:
+            return self.variants[0]
+        for since, variant in reversed(self.earlier):
+            if minor_of(since) <= at:
+                return variant
+        return self.variants[0] if self.closed else None
+
+    @property
+    def default(self) -> str | None:
+        """Its form when nobody asks for anything."""
+        return self.form_in(LATEST)
 
 
 CATALOGUE: Final[dict[str, FixGate]] = {
@@ -86,24 +123,228 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             variants=("item-by-item",),
             fixed_in="1.33",
         ),
+        FixGate(
+            number="28886",
+            title="a pod whose binding failed keeps its room on the node for ever",
+            issue="28883",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.4",
+        ),
+        FixGate(
+            number="72259",
+            title="a nomination is unknown until the API server has told of it",
+            issue="72124",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.11",
+        ),
+        FixGate(
+            number="84578",
+            title="a pod deleted while it waits in Permit goes on waiting",
+            issue="84554",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.17",
+        ),
+        FixGate(
+            number="93044",
+            title="two informers of pods: a pod that fails early is dropped, not queued",
+            issue="104521",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.19",
+            unfixed_from="1.19",
+        ),
+        FixGate(
+            number="96071",
+            title="a resync queues a pod that is being scheduled or waits for an event",
+            issue="96071",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.20",
+        ),
+        FixGate(
+            number="96582",
+            title="a pod that was bound although the answer was lost is retried for ever",
+            issue="96579",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.21",
+        ),
+        FixGate(
+            number="98829",
+            title="an update sends a pod to the backoff queue that serves no backoff",
+            issue="98828",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.21",
+        ),
+        FixGate(
+            number="102498",
+            title="the nomination of a deleted preemptor stays for ever",
+            issue="102339",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.19",
+            unfixed_from="1.19",
+        ),
+        FixGate(
+            number="106102",
+            title="a deletion missed by the watch cleans only the cache or only the queue",
+            issue="106102",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.20",
+        ),
+        FixGate(
+            number="106412",
+            title="an assumed pod expires before its binding is seen",
+            issue="106361",
+            component="scheduler",
+            variants=("never", "fifteen-minutes", "two-minutes"),
+            fixed_in="1.25",
+            earlier=(("1.20", "two-minutes"), ("1.23", "fifteen-minutes")),
+        ),
+        FixGate(
+            number="106816",
+            title="a nomination stays although preemption can no longer help",
+            issue="85677",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.24",
+        ),
+        FixGate(
+            number="109245",
+            title="the nomination of a pod that was bound meanwhile stays for ever",
+            issue="109236",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.21",
+            unfixed_from="1.21",
+        ),
+        FixGate(
+            number="122292",
+            title="a node that was added with a taint wakes nobody when the taint goes",
+            issue="109437",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.30",
+        ),
+        FixGate(
+            number="125578",
+            title="an update queues a pod that is being scheduled",
+            issue="118226",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.31",
+        ),
+        FixGate(
+            number="126962",
+            title="a pod that is skipped after Pop leaks its in-flight entry",
+            issue="120622",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.32",
+            unfixed_from="1.28",
+        ),
+        FixGate(
+            number="127016",
+            title="a pod popped twice overwrites its in-flight entry",
+            issue="120622",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.32",
+            unfixed_from="1.28",
+        ),
+        FixGate(
+            number="128748",
+            title="attempts that failed with an error make the backoff of a rejection longer",
+            issue="128744",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.34",
+        ),
+        FixGate(
+            number="134157",
+            title="a deleted pod keeps its room until its binding fails",
+            issue="134217",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.35",
+        ),
+        FixGate(
+            number="134730",
+            title="a preemption starts again while the last victim is being evicted",
+            issue="134249",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.35",
+            unfixed_from="1.33",
+        ),
+        FixGate(
+            number="139162",
+            title="a gated pod is never flushed from the unschedulable pool",
+            issue="140082",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.37",
+        ),
+        FixGate(
+            number="139450",
+            title="a pod requeued by its binding cycle is popped before Done, and lost",
+            issue="139186",
+            component="scheduler",
+            variants=("merged",),
+            fixed_in="1.38",
+            unfixed_from="1.32",
+        ),
+        FixGate(
+            number="139884",
+            title="Pop sleeps although a pod has just entered the backoff queue",
+            issue="130976",
+            component="scheduler",
+            variants=("proposed",),
+            fixed_in="",
+            unfixed_from="1.33",
+            closed=True,
+        ),
+        FixGate(
+            number="141255",
+            title="a recreated pod that arrives as one update ends the process",
+            issue="85726",
+            component="scheduler",
+            variants=("proposed",),
+            fixed_in="",
+        ),
+        FixGate(
+            number="141645",
+            title="an update between failure and requeue is lost, or goes round the backoff",
+            issue="141645",
+            component="scheduler",
+            variants=("proposed",),
+            fixed_in="",
+        ),
+        FixGate(
+            number="142294",
+            title="a preemption that causes no delete event leaves its preemptor waiting",
+            issue="141694",
+            component="scheduler",
+            variants=("proposed",),
+            fixed_in="",
+            unfixed_from="1.32",
+        ),
     )
 }
 
-
-def minor_of(release: str) -> tuple[int, int]:
-    """A release as numbers. Raises UsageError."""
-    parts = release.split(".")
-    try:
-        return int(parts[0]), int(parts[1])
-    except (IndexError, ValueError):
-        raise UsageError(
-            f"release {release!r}: expected MAJOR.MINOR, for instance {LATEST}"
-        ) from None
+_DEFAULTS: Final[dict[str, str | None]] = {
+    number: gate.default for number, gate in CATALOGUE.items()
+}
 
 
 @frozen
 class FixGates:
-    """Which fixes a run has: gate number -> variant, None for unfixed. Gates not named here are fixed as merged."""
+    """Which fixes a run has: gate number -> variant, None for unfixed. Gates not named here are as by default."""
 
     chosen: dict[str, str | None] = field(factory=dict)
 
@@ -111,15 +352,23 @@ class FixGates:
         """The form of a fix that is in force; None when it is off."""
         if number in self.chosen:
             return self.chosen[number]
-        return CATALOGUE[number].variants[0]
+        return _DEFAULTS[number]
 
     def fixed(self, number: str) -> bool:
         """Whether a fix is in force, in whatever form."""
         return self.variant(number) is not None
 
+    def changed(self) -> dict[str, str]:
+        """The gates that are not as by default, with their forms."""
+        return {
+            number: form
+            for number, form in self.to_header().items()
+            if form != (_DEFAULTS[number] or OFF)
+        }
+
     def to_header(self) -> dict[str, str]:
         """All gates, for a recording's header."""
-        return {number: self.variant(number) or "off" for number in CATALOGUE}
+        return {number: self.variant(number) or OFF for number in CATALOGUE}
 
 
 def fix_gates(
@@ -130,22 +379,25 @@ def fix_gates(
     Args:
         release: MAJOR.MINOR; gates whose fix is younger are off.
         without: gate numbers to turn off.
-        variants: "NUMBER=VARIANT" to choose another form of a fix.
+        variants: "NUMBER=VARIANT" to choose another form of a fix; "NUMBER" for its first, which
+            puts a fix in force that the release does not have.
 
     Raises:
         UsageError: an unknown gate, variant or release.
     """
-    at = minor_of(release)
     chosen: dict[str, str | None] = {}
     for number, gate in CATALOGUE.items():
-        if at < minor_of(gate.fixed_in):
-            chosen[number] = None
+        form = gate.form_in(release)
+        if form != _DEFAULTS[number]:
+            chosen[number] = form
     for number in without:
         _known(number)
         chosen[number] = None
     for entry in variants:
-        number, _, variant = entry.partition("=")
+        number, given, variant = entry.partition("=")
         gate = _known(number)
+        if not given:
+            variant = gate.variants[0]
         if variant not in gate.variants:
             raise UsageError(
                 f"fix {number} has no variant {variant!r}; it has {', '.join(gate.variants)}"
@@ -159,12 +411,12 @@ def from_header(header: dict[str, str]) -> FixGates:
     for number in header:
         _known(number)
     return FixGates(
-        {number: None if variant == "off" else variant for number, variant in header.items()}
+        {number: None if variant == OFF else variant for number, variant in header.items()}
     )
 
 
 def _known(number: str) -> FixGate:
     gate = CATALOGUE.get(number)
     if gate is None:
-        raise UsageError(f"no fix gate {number!r}; known: {', '.join(sorted(CATALOGUE))}")
+        raise UsageError(f"no fix gate {number!r}; known: {', '.join(sorted(CATALOGUE, key=int))}")
     return gate

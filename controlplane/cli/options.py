@@ -43,8 +43,8 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--fix",
             "variants",
             multiple=True,
-            metavar="N=VARIANT",
-            help="Choose another form of a fix.",
+            metavar="N[=VARIANT]",
+            help="Put a fix in force that the release does not have, or choose another form of one.",
         ),
         click.option(
             "--without-fix",

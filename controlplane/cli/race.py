@@ -10,6 +10,7 @@ import click
 
 from controlplane.cli import output
 from controlplane.cli.options import driver_option, format_option, gate_options, seed_option
+from controlplane.gates import LATEST
 
 if TYPE_CHECKING:
     from actors import Exploration, World
@@ -82,6 +83,54 @@ def list_races(output_format: str) -> None:
         ["FIX", "ISSUE", "COMPONENT", "WHAT HAPPENS", "RELEASES"],
         [(race.number, race.issue, race.component, race.title, race.releases) for race in races],
     )
+
+
+@command.command("gates")
+@click.option(
+    "--release", default=LATEST, show_default=True, help="How this minor release had them."
+)
+@format_option()
+def gates(release: str, output_format: str) -> None:
+    """All fix gates: what happens without the fix, who has it, and the switch."""
+    from controlplane.gates import CATALOGUE, OFF, fix_gates
+
+    forms = fix_gates(release).to_header()
+    ordered = sorted(CATALOGUE.values(), key=lambda gate: (gate.component, int(gate.number)))
+    if output_format == "json":
+        output.emit_json(
+            [
+                {
+                    "number": gate.number,
+                    "issue": gate.issue,
+                    "component": gate.component,
+                    "title": gate.title,
+                    "fixed_in": gate.fixed_in or None,
+                    "unfixed_from": gate.unfixed_from or None,
+                    "variants": gate.variants,
+                    "default": gate.default or OFF,
+                    "release": release,
+                    "form": forms[gate.number],
+                }
+                for gate in ordered
+            ]
+        )
+        return
+    output.table(
+        f"Fix gates: {len(ordered)}",
+        ["FIX", "ISSUE", "COMPONENT", "WITHOUT IT", "FIXED IN", f"IN {release}"],
+        [
+            (
+                gate.number,
+                gate.issue,
+                gate.component,
+                gate.title,
+                gate.fixed_in or "proposed",
+                forms[gate.number],
+            )
+            for gate in ordered
+        ],
+    )
+    output.echo("--without-fix N turns one off, --fix N[=FORM] puts one in force.")
 
 
 @command.command("show")
@@ -167,7 +216,11 @@ def _explore(
 
 
 def _gates_text(campaign: Campaign) -> str:
-    return ", ".join(f"{number}: {form}" for number, form in campaign.gates.to_header().items())
+    """The gate of the race and every other that is not as by default."""
+    own = campaign.scenario.removeprefix("race ")
+    every = campaign.gates.to_header()
+    shown = {own: every[own], **campaign.gates.changed()} if own in every else every
+    return ", ".join(f"{number}: {form}" for number, form in shown.items())
 
 
 def _exploration_json(campaign: Campaign, found: Exploration, wall: float) -> dict[str, Any]:

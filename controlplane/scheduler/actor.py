@@ -4,10 +4,13 @@ Scheduling cycles never overlap; binding cycles overlap each other and later sch
 upstream does under one lock is one step here. Points, each before the operation it names:
 
     scheduler.queue.pop          wait for a pod
+    scheduler.queue.wait         between finding no pod and waiting; only without fix 139884
+    scheduler.cache.expire       drop assumed pods whose time is up; only without fix 106412
     scheduler.cycle.snapshot     bring the snapshot up to date
     scheduler.cycle.assume       count the pod on the chosen node
     scheduler.failure.read       read the pod from the informer by its name
     scheduler.failure.requeue    put it back
+    scheduler.failure.done       end the flight of a pod that a binding cycle has put back (gate 139450)
     scheduler.failure.report     patch its status
     scheduler.flush.backoff, scheduler.flush.unschedulable    timer bodies
     informer.notify              an informer hands one change to cache and queue
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
 
 HOPELESS_ERRORS = 8
 """A pod that failed with an error so often in a row no longer keeps a run from settling; it is still retried."""
+
+
+EXPIRY_PERIOD = 1_000_000_000
 
 
 class Probe:
@@ -94,7 +100,7 @@ async def run(
         first = ctx.choose(kind, len(found), kind)
         return found[first:] + found[:first]
 
-    informers = Informers(ctx, server, joined=joined_informers)
+    informers = Informers(ctx, server, joined=joined_informers, gates=gates)
     core = Scheduler(
         informers.listers,
         config=config,
@@ -103,6 +109,7 @@ async def run(
         choose_order=order,
         choose_offset=lambda kind, n: ctx.choose(kind, n, kind),
         log=lambda line: ctx.log("scheduler.error", level=WARNING, data={"message": line}),
+        fixes=gates,
     )
     probe.core = core
     shared = Shared(
@@ -110,7 +117,7 @@ async def run(
         core,
         epoch_ns,
         gates,
-        informers.pods.store.get,
+        informers.failed_pods.store.get,
         server,
         probe.observer,
         explaining=explaining,
@@ -119,6 +126,8 @@ async def run(
     await informers.start(shared, watched)
     ctx.spawn(running.flush_backoff, name="backoff")
     ctx.spawn(running.flush_unschedulable, name="unschedulable")
+    if core.cache.expires:
+        ctx.spawn(running.expire_assumed, name="assumed")
     await running.schedule_forever(ctx)
 
 
@@ -130,6 +139,7 @@ class _Running:
         self._core = shared.core
         self._binder = Binder(shared, self._failed)
         self._preemptor = Preemptor(shared)
+        self._unlocked = not shared.gates.fixed("139884")
 
     # ------------------------------------------------------------------ timers
 
@@ -165,22 +175,53 @@ class _Running:
             if due is None:
                 await shared.pooled.wait(idle=True, point="scheduler.flush.unschedulable")
                 continue
-            ticks = -(-(due - shared.epoch) // UNSCHEDULABLE_FLUSH_PERIOD)
+            # A gated pod may stay over its time; it is looked at again at the next tick.
+            ticks = max(
+                -(-(due - shared.epoch) // UNSCHEDULABLE_FLUSH_PERIOD),
+                ctx.now // UNSCHEDULABLE_FLUSH_PERIOD + 1,
+            )
             at = ticks * UNSCHEDULABLE_FLUSH_PERIOD
             await ctx.sleep_until(at, idle=True, point="scheduler.flush.unschedulable")
             queue.flush_unschedulable(shared.now())
             shared.queue_moved()
 
+    async def expire_assumed(self, ctx: Context) -> None:
+        """Every second upstream; here only at those ticks at which an assumption ends (gate 106412)."""
+        cache = self._core.cache
+        shared = self._shared
+        while True:
+            due = cache.next_expiry()
+            if due is None:
+                await shared.assumed.wait(idle=True, point="scheduler.cache.expire")
+                continue
+            at = ((due - shared.epoch) // EXPIRY_PERIOD + 1) * EXPIRY_PERIOD
+            await ctx.sleep_until(at, idle=True, point="scheduler.cache.expire")
+            for pod in cache.expire_assumed(shared.now()):
+                data = {"node": pod.spec.node_name}
+                ctx.log("scheduler.expired", obj=f"Pod/{pod.key}", uid=pod.uid, data=data)
+
     # ------------------------------------------------------------------ the scheduling task
 
     async def schedule_forever(self, ctx: Context) -> None:
-        """One scheduling cycle after the other."""
+        """One scheduling cycle after the other.
+
+        Gate 139884 (proposed; issue 130976). Upstream Pop looks at both queues under its own lock
+        before it waits, but a pod enters the backoff queue, and the signal is given, without that
+        lock: a signal in between is lost, and the pod is popped when the next one comes. Here both
+        are one step, as the proposal makes them; `--without-fix 139884` puts a point between them.
+        """
         queue = self._core.queue
         poppable = self._shared.poppable
         client = Client(ctx, self._shared.server)
         while True:
             info = queue.pop()
             while info is None:
+                if self._unlocked:
+                    await ctx.point("scheduler.queue.wait")
+                    # What becomes active does so under Pop's lock, so that is not missed.
+                    if len(queue.active_q.heap):
+                        info = queue.pop()
+                        continue
                 await poppable.wait(idle=True, point="scheduler.queue.pop")
                 info = queue.pop()
             await self._schedule_one(ctx, client, info)
@@ -242,8 +283,14 @@ class _Running:
 
     # ------------------------------------------------------------------ failure
 
-    async def _failed(self, ctx: Context, client: Client, attempt: Attempt) -> None:
-        """The failure handler. Between reading the pod and putting it back, anything may happen (gate 138324)."""
+    async def _failed(
+        self, ctx: Context, client: Client, attempt: Attempt, *, waited: bool = False
+    ) -> None:
+        """The failure handler. Between reading the pod and putting it back, anything may happen (gate 138324).
+
+        `waited`: the pod was rejected in WaitOnPermit. Then this runs beside the scheduling task,
+        which may pop the pod before its flight has ended (gate 139450).
+        """
         shared = self._shared
         core, info, failed = self._core, attempt.info, attempt.failure
         assert failed is not None
@@ -256,8 +303,12 @@ class _Running:
         cached = shared.cached_pod(pod.key)
         verdict = failure.judge(info, None if cached is None else cached.view, shared.gates)
         await ctx.point("scheduler.failure.requeue")
-        problem = failure.requeue(core.queue, info, verdict, shared.now())
+        flying = waited and verdict.cached is not None
+        problem = failure.requeue(core.queue, info, verdict, shared.now(), landing=not flying)
         shared.queue_moved()
+        if flying:
+            await ctx.point("scheduler.failure.done")
+            failure.land(core.queue, info, verdict)
         data: dict[str, Any] = {
             "reason": reason,
             "message": failed.message,
@@ -272,7 +323,7 @@ class _Running:
         ctx.log("scheduler.failed", level=INFO, obj=obj_of(info), uid=pod.uid, data=data)
         if not verdict.reports:
             return
-        failure.nominate(core.queue, info, failed.nominating)
+        failure.nominate(core.queue, info, failed.nominating, shared.gates)
         report = failure.report(pod, failed, reason, shared.now())
         shared.record(report.event)
         if report.patch is not None:

@@ -74,10 +74,9 @@ class _Slot:
 class Binder:
     """Runs binding cycles."""
 
-    def __init__(
-        self, shared: Shared, failed: Callable[[Context, Client, Attempt], Awaitable[None]]
-    ) -> None:
+    def __init__(self, shared: Shared, failed: Callable[..., Awaitable[None]]) -> None:
         self._shared = shared
+        self._finishes = shared.core.cache.expires or shared.gates.fixed("141645")
         self._failed = failed
         self._idle: list[_Slot] = []
 
@@ -128,6 +127,9 @@ class Binder:
         if attempt.failure is None:
             write = binding.bind(attempt)
             if write is not None and await self._write(client, attempt, write):
+                if self._finishes:
+                    binding.finished(core.cache, core.queue, attempt, shared.now())
+                    shared.assumed.notify_all()
                 shared.record(binding.bound(attempt))
                 if shared.observer is not None:
                     shared.observer.attempt_ended(attempt.popped_uid, "scheduled")
@@ -138,7 +140,11 @@ class Binder:
                 return
         later = binding.undo(core.cache, core.queue, attempt, shared.now())
         shared.queue_moved()
-        await self._failed(ctx, client, attempt)
+        assert attempt.failure is not None
+        # A pod whose flight still goes on was refused before PreBind; without a rejector it cannot
+        # be popped before its time.
+        waited = attempt.failure.is_rejected and core.queue.is_in_flight(attempt.popped_uid)
+        await self._failed(ctx, client, attempt, waited=waited)
         if later:
             binding.after_failure(core.queue, attempt, shared.now())
             shared.queue_moved()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from actors import Context
     from controlplane.api.object import Object
+    from controlplane.gates import FixGates
     from controlplane.scheduler.actor_shared import Shared
     from controlplane.scheduler.framework.runtime import Framework
 
@@ -132,14 +133,23 @@ class Informers:
 
     A lister exists for every resource; which informers fill one is decided in `start`, when it is
     known which plugins there are.
+
+    Gate 93044 (issue 104521, cherry-pick 105015). Unfixed, the failure handler reads pods from an
+    informer of its own. When that lags behind the one that fed the queue, a pod that fails at once
+    is not there: it is dropped and never tried again. Fixed, there is one informer of pods.
     """
 
-    def __init__(self, ctx: Context, server: str, *, joined: bool) -> None:
+    def __init__(self, ctx: Context, server: str, *, joined: bool, gates: FixGates) -> None:
         self._ctx = ctx
         self._server = server
         self._stores = {name: Indexer() for name in RESOURCES}
         self.pods = Informer(ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED)
         self.nodes = Informer(ctx, NODES, server=server, immediate=joined)
+        self.failed_pods = self.pods
+        if not gates.fixed("93044"):
+            self.failed_pods = Informer(
+                ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED
+            )
         self.listers = Listers(
             pods=StoreLister(self.pods.store),
             nodes=StoreLister(self.nodes.store),
@@ -166,6 +176,8 @@ class Informers:
         self.pods.add_handler(handlers.pods(), "scheduler")
         self.nodes.add_handler(handlers.nodes(), "scheduler")
         informers = [*others, self.pods, self.nodes]
+        if self.failed_pods is not self.pods:
+            informers.append(self.failed_pods)
         for informer in informers:
             informer.start()
         for informer in reversed(informers):

@@ -36,6 +36,7 @@ class Preemptor:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._asynchronous = shared.core.handle.feature("SchedulerAsyncPreemption")
+        self._activates = shared.gates.fixed("142294")
 
     async def take(self, ctx: Context, client: Client) -> str:
         """Carry out what was decided since the last call.
@@ -60,7 +61,13 @@ class Preemptor:
         return ""
 
     async def _run(self, ctx: Context, task: PreemptionTask) -> None:
-        """One asynchronous preemption."""
+        """One asynchronous preemption.
+
+        Gate 142294 (proposed; issues 141694, 140082). Upstream the preemptor is made ready only after
+        an error; else the delete event of the last victim is to wake it. There is none when that
+        victim was gone already, or was stopped in memory and its event came too early. With the
+        proposal the preemptor is made ready whenever the evictions end.
+        """
         shared = self._shared
         client = Client(ctx, shared.server)
         plugin = shared.core.preemption_plugin(task)
@@ -76,6 +83,7 @@ class Preemptor:
         plugin.finish(task)
         if problem:
             shared.error(f"preempting for {task.preemptor.key} on {task.node_name}: {problem}")
+        if problem or self._activates:
             shared.core.queue.activate([task.preemptor], shared.now())
             shared.queue_moved()
 

@@ -72,6 +72,7 @@ class Shared:
         self.poppable = ctx.condition()
         self.backing_off = ctx.condition()
         self.pooled = ctx.condition()
+        self.assumed = ctx.condition()
         self.recorder = EventRecorder(ctx, COMPONENT, epoch_ns, server=server)
         self.bindings: dict[str, Binding] = {}
         """Binding cycles that a preemption may still stop (they wait in Permit or PreBind), by uid."""

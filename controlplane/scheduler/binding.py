@@ -57,9 +57,11 @@ def reserve_and_permit(cache: Cache, attempt: Attempt) -> None:
     attempt.failure = single_node_failure(attempt, status)
 
 
-def release(cache: Cache, attempt: Attempt) -> bool:
-    """Unreserve and forget; False when the cache refused to forget."""
+def release(cache: Cache, attempt: Attempt, *, forgetting: bool = True) -> bool:
+    """Unreserve and forget; False when the pod was not forgotten."""
     attempt.framework.run_unreserve(attempt.state, attempt.pod, attempt.node_name)
+    if not forgetting:
+        return False
     try:
         cache.forget_pod(attempt.pod)
     except CacheError:
@@ -92,7 +94,7 @@ def permit_wait_over(queue: PriorityQueue, attempt: Attempt, status: Status | No
     On success the pod's flight ends, before PreBind and Bind (PR 129967); else sets `failure`.
     """
     if status is None:
-        queue.done(attempt.popped_uid)
+        queue.end_cycle(attempt.popped_uid)
         return
     attempt.failure = single_node_failure(attempt, status)
 
@@ -116,6 +118,12 @@ def bind(attempt: Attempt) -> ApiWrite | None:
     if write is None:
         attempt.failure = Failure(Code.ERROR, SchedulingError("binding rejected: skip"))
     return write
+
+
+def finished(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> None:
+    """The bind call succeeded. Only needed where `Cache.expires` or fix 141645 is in force."""
+    cache.finish_binding(attempt.pod, now)
+    queue.done(attempt.popped_uid)
 
 
 def bound(attempt: Attempt) -> EventIntent:
@@ -144,10 +152,14 @@ def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> bool
     Answers whether `after_failure` has to follow the failure handler. For an error other pods
     hear of the freed room at once; for a rejection only after the pod itself is back in the
     queue, so that the event is not counted for it.
+
+    Gate 28886 (issues 26043, 28883). Unfixed, the cache goes on counting the pod on the node, and no
+    later attempt can assume it. Fixed, it is forgotten.
     """
     failure = attempt.failure
     assert failure is not None
-    if not release(cache, attempt):
+    forgetting = attempt.framework.handle.fixes.fixed("28886")
+    if not release(cache, attempt, forgetting=forgetting):
         return False
     if failure.is_rejected:
         return True

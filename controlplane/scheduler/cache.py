@@ -1,19 +1,26 @@
 """The scheduler's picture of the cluster: nodes with their pods, assumed pods included.
 
-Upstream: `pkg/scheduler/backend/cache/cache.go`. Pods are keyed by UID. Since 1.36 an assumption
-never expires.
+Upstream: `pkg/scheduler/backend/cache/cache.go`. Pods are keyed by UID.
+
+Gate 106412 (issue 106361). A pod whose binding succeeded is assumed until the informer shows it
+bound. Unfixed, the assumption expires 30 s after the bind call returned: where the news takes
+longer, the room is given away twice. Fixed, that takes 15 minutes ("fifteen-minutes", 1.23; two in
+the releases that got a cherry-pick) or never comes ("never", PR 110925; 1.36 has only this).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.gates import FixGates
 from controlplane.scheduler.framework.pod_info import PodInfo
 from controlplane.scheduler.node_info import ImageState, NodeInfo
 from controlplane.scheduler.node_tree import NodeTree
 from controlplane.scheduler.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
 
@@ -30,6 +37,15 @@ class SnapshotError(Exception):
     """The snapshot had to be repaired; the cycle fails and the next one is right."""
 
 
+_SECOND = 1_000_000_000
+ASSUMED_TTL: Mapping[str | None, int | None] = {
+    "never": None,
+    "fifteen-minutes": 900 * _SECOND,
+    "two-minutes": 120 * _SECOND,
+    None: 30 * _SECOND,
+}
+"""Form of fix 106412 -> nanoseconds from the end of the bind call to the end of the assumption."""
+
 CORRUPTED = (
     "scheduler cache is corrupted and can badly affect scheduling decisions: pod {key} was "
     "updated on a different node than previously added to (old {old}, new {new})"
@@ -39,7 +55,9 @@ CORRUPTED = (
 class Cache:
     """Nodes, pods and images, with a log of what changed since a snapshot."""
 
-    def __init__(self) -> None:
+    def __init__(self, fixes: FixGates | None = None) -> None:
+        self._ttl = ASSUMED_TTL[(fixes or FixGates()).variant("106412")]
+        self._deadlines: dict[str, int] = {}
         self.nodes: dict[str, NodeInfo] = {}
         """In order of last change, the latest last. Includes ghosts."""
         self.node_tree = NodeTree()
@@ -89,6 +107,34 @@ class Cache:
         self._add(info)
         self._assumed[pod.uid] = None
 
+    @property
+    def expires(self) -> bool:
+        """Whether assumptions end by themselves."""
+        return self._ttl is not None
+
+    def finish_binding(self, pod: Pod, now: int) -> None:
+        """The bind call returned: from here on an assumption's time runs, if it is limited."""
+        if self._ttl is not None and pod.uid in self._assumed:
+            self._deadlines[pod.uid] = now + self._ttl
+
+    def next_expiry(self) -> int | None:
+        """When the first assumption ends; None when none does."""
+        return min(
+            (at for uid, at in self._deadlines.items() if uid in self._assumed), default=None
+        )
+
+    def expire_assumed(self, now: int) -> list[Pod]:
+        """Drop the pods whose assumption is over; answers them."""
+        over = [uid for uid, at in self._deadlines.items() if at < now]
+        out: list[Pod] = []
+        for uid in over:
+            del self._deadlines[uid]
+            if uid in self._assumed:
+                info = self._pods[uid]
+                self._remove(info)
+                out.append(info.pod)
+        return out
+
     def forget_pod(self, pod: Pod) -> None:
         """Take an assumption back; a pod that is not there is fine. Raises CacheError."""
         known = self._pods.get(pod.uid)
@@ -101,6 +147,7 @@ class Cache:
             )
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {_id(pod)} wasn't assumed so cannot be forgotten")
+        self._deadlines.pop(pod.uid, None)
         self._remove(known)
 
     def add_pod(self, pod: Pod) -> None:

@@ -43,7 +43,20 @@ def _add_assigned(scheduler: Scheduler, pod: Pod, now: int) -> None:
 
 
 def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> None:
-    """The informer saw a change. That both are one incarnation is not checked (R2)."""
+    """The informer saw a change.
+
+    Gate 141255 (proposed). A pod that was deleted and recreated while the watch was down arrives as
+    one update. Upstream does not look at the UIDs: when both are assigned to different nodes, the
+    cache takes itself for corrupted and the process ends; else entries of the old one may stay.
+    With the proposal it is a deletion and an addition.
+
+    Gate 96071. Unfixed, a resync, which delivers the same object again, reaches the queue and may
+    queue a pod that is being scheduled. Fixed, an update that changed nothing is ignored.
+    """
+    if scheduler.splits_recreated and old.uid != new.uid:
+        delete_pod(scheduler, old, now)
+        add_pod(scheduler, new, now)
+        return
     if old.spec.node_name:
         with _logged(scheduler):
             scheduler.cache.update_pod(old, new)
@@ -57,11 +70,15 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> None:
         return
     if not scheduler.responsible_for(new):
         return
-    # A resync delivers the same object again (issue 96071).
-    if old.resource_version and old.resource_version == new.resource_version:
+    version = old.resource_version
+    if version and version == new.resource_version and scheduler.ignores_resync:
         return
     if scheduler.cache.is_assumed_pod(new):
-        if old.metadata.deletion_timestamp is None and new.metadata.deletion_timestamp is not None:
+        if (
+            old.metadata.deletion_timestamp is None
+            and new.metadata.deletion_timestamp is not None
+            and scheduler.forgets_deleted
+        ):
             _assumed_pod_deleted(scheduler, new, now)
         return
     scheduler.queue.update(old, new, now)
@@ -73,7 +90,13 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> None:
 def delete_pod(
     scheduler: Scheduler, pod: Pod, now: int, *, final_state_unknown: bool = False
 ) -> None:
-    """The informer saw a pod go. The object of a tombstone may be stale: both sides are cleaned."""
+    """The informer saw a pod go.
+
+    Gate 106102. The object of a tombstone may be stale: it was bound, perhaps, while the watch was
+    down. Unfixed, what the object says decides whether the cache or the queue is cleaned, so that a
+    pod that was assumed stays in the cache. Fixed, a tombstone cleans both.
+    """
+    final_state_unknown = final_state_unknown and scheduler.cleans_both
     if pod.spec.node_name or final_state_unknown:
         with _logged(scheduler):
             scheduler.cache.remove_pod(pod)
@@ -90,11 +113,23 @@ def delete_pod(
 
 
 def _assumed_pod_deleted(scheduler: Scheduler, pod: Pod, now: int) -> None:
-    """Free the room of an assumed pod at once instead of when its binding fails (PR 134217)."""
+    """A pod was deleted, or began to terminate, that has a node only in our mind.
+
+    Gate 134157 (issue 134217). Unfixed, it keeps its room until its binding fails, which may take
+    minutes where volumes are provisioned; others preempt in vain meanwhile. Fixed, it is forgotten
+    at once.
+
+    Gate 84578 (issue 84554). Unfixed, a pod that waits in Permit goes on waiting until its time is
+    up, and keeps what was reserved for it. Fixed, the wait ends here, and its binding cycle cleans up.
+    """
     cached = scheduler.cache.get_pod(pod.uid)
     if cached is None:
         return
+    if not scheduler.rejects_waiting and scheduler.is_waiting(pod.uid):
+        return
     if not scheduler.reject_waiting_pod(pod.uid, "removed"):
+        if not scheduler.forgets_deleted:
+            return
         with _logged(scheduler):
             scheduler.cache.forget_pod(cached)
     scheduler.queue.move_all_to_active_or_backoff_queue(ev.ASSIGNED_POD_DELETE, cached, None, now)

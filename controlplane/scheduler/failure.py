@@ -88,10 +88,14 @@ def judge(info: QueuedPodInfo, cached: Any, gates: FixGates) -> Verdict:
     and every later event is kept for it. As merged ("early-return") the handler stops and ends
     the flight of the popped UID. In its first form ("uid-threading") it goes on with the new
     object, but hints and Done use the popped UID.
+
+    Gate 96582 (issues 96579, 101877). A bind call may succeed although its answer was lost. Unfixed,
+    the bound pod is queued again and can never be assumed, for ever. Fixed, it is left alone when
+    the informer shows its node.
     """
     if cached is None:
         return Verdict(Outcome.DELETED, DELETED_LOG, info.uid)
-    if cached.spec.node_name:
+    if cached.spec.node_name and gates.fixed("96582"):
         return Verdict(Outcome.ASSIGNED, ASSIGNED_LOG, info.uid)
     variant = gates.variant(GATE_RECREATED_POD)
     if cached.uid != info.uid and variant == "early-return":
@@ -100,26 +104,45 @@ def judge(info: QueuedPodInfo, cached: Any, gates: FixGates) -> Verdict:
     return Verdict(Outcome.REQUEUE, "", uid, cached)
 
 
-def requeue(queue: PriorityQueue, info: QueuedPodInfo, verdict: Verdict, now: int) -> str:
+def requeue(
+    queue: PriorityQueue, info: QueuedPodInfo, verdict: Verdict, now: int, *, landing: bool = True
+) -> str:
     """Put the pod back (with the object the informer has), or just end its flight.
 
+    Without `landing` the flight of a pod that is put back goes on: the caller ends it with `land`.
     Answers an error text to log, "" when all went well.
     """
     if verdict.cached is None:
         queue.done(info.uid)
         return ""
     info.pod_info = PodInfo(verdict.cached)
+    put = queue.add_unschedulable_if_not_present if landing else queue.requeue_failed
     try:
-        queue.add_unschedulable_if_not_present(
-            info, queue.scheduling_cycle, now, in_flight_uid=verdict.in_flight_uid or None
-        )
+        put(info, queue.scheduling_cycle, now, in_flight_uid=verdict.in_flight_uid or None)
     except AlreadyQueuedError as already:
         return str(already)
     return ""
 
 
-def nominate(queue: PriorityQueue, info: QueuedPodInfo, nominating: NominatingInfo | None) -> None:
-    """Record in memory where the pod is expected now."""
+def land(queue: PriorityQueue, info: QueuedPodInfo, verdict: Verdict) -> None:
+    """End the flight of a pod that `requeue` has put back without."""
+    queue.done(verdict.in_flight_uid or info.uid)
+
+
+def nominate(
+    queue: PriorityQueue,
+    info: QueuedPodInfo,
+    nominating: NominatingInfo | None,
+    gates: FixGates,
+) -> None:
+    """Record in memory where the pod is expected now.
+
+    Gate 72259 (issue 72124). Unfixed, only the API server is told, and until the update has come
+    back the room that is being made for the pod looks free to others. Fixed, the nomination counts
+    from here on.
+    """
+    if nominating is not None and nominating.override and not gates.fixed("72259"):
+        return
     queue.add_nominated_pod(info.pod, nominating)
 
 
@@ -212,5 +235,5 @@ def handle(
     requeue(queue, info, verdict, now)
     if not verdict.reports:
         return verdict, None
-    nominate(queue, info, failure.nominating)
+    nominate(queue, info, failure.nominating, gates)
     return verdict, report(pod, failure, reason, now)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from controlplane.gates import FixGates
 from controlplane.scheduler import events as ev
 from controlplane.scheduler.attempt import Attempt, EventIntent, Failure, SchedulingError
 from controlplane.scheduler.cache import Cache, SnapshotError
@@ -56,6 +57,7 @@ class Scheduler:
         choose_order: Callable[[str, list[Any]], list[Any]] = keep_order,
         choose_offset: Callable[[str, int], int] | None = None,
         log: Callable[[str], None] | None = None,
+        fixes: FixGates | None = None,
     ) -> None:
         """Raises ValueError when a profile cannot be built.
 
@@ -66,8 +68,18 @@ class Scheduler:
         self.listers = listers
         self.features = {**FEATURES_1_36, **(features or {})}
         self.log: Callable[[str], None] = log or (lambda _line: None)
-        self.cache = Cache()
-        handle = Handle(listers=listers, features=self.features, choose_order=choose_order)
+        fixes = fixes or FixGates()
+        self._done_when_skipped = fixes.fixed("126962")
+        # Asked by the event handlers, and explained there.
+        self.rejects_waiting = fixes.fixed("84578")
+        self.ignores_resync = fixes.fixed("96071")
+        self.cleans_both = fixes.fixed("106102")
+        self.forgets_deleted = fixes.fixed("134157")
+        self.splits_recreated = fixes.fixed("141255")
+        self.cache = Cache(fixes)
+        handle = Handle(
+            listers=listers, features=self.features, fixes=fixes, choose_order=choose_order
+        )
         if choose_offset is not None:
             handle.choose_offset = choose_offset
         self.handle = handle
@@ -92,6 +104,7 @@ class Scheduler:
             ),
             choose_order=choose_order,
             signer=self._sign if self.features["OpportunisticBatching"] else None,
+            fixes=fixes,
         )
         handle.nominated_pods = self.queue.nominated_pods_for_node
         handle.nominated_nodes = self.queue.nominated_nodes
@@ -128,6 +141,10 @@ class Scheduler:
         else:
             self._waiting[uid] = reject
 
+    def is_waiting(self, uid: str) -> bool:
+        """Whether a Permit plugin holds the pod back."""
+        return uid in self._waiting
+
     def reject_waiting_pod(self, uid: str, message: str) -> bool:
         """Reject a waiting pod; False when it does not wait or was decided already."""
         reject = self._waiting.get(uid)
@@ -148,7 +165,12 @@ class Scheduler:
     # -- the cycle -----------------------------------------------------------------------------
 
     def begin(self, info: QueuedPodInfo, now: int) -> Attempt | Skipped:
-        """Start an attempt for a popped pod, or find that it needs none."""
+        """Start an attempt for a popped pod, or find that it needs none.
+
+        Gate 126962 (issue 120622). Unfixed, a pod that is skipped because it is terminating or
+        assumed stays in flight for ever, and every later event is kept for it. Fixed, its flight
+        ends here.
+        """
         pod = info.pod
         framework = self.frameworks.get(pod.spec.scheduler_name)
         if framework is None:
@@ -156,15 +178,19 @@ class Scheduler:
             reason = f"profile not found for scheduler name {pod.spec.scheduler_name!r}"
             return Skipped(info, reason)
         if pod.metadata.deletion_timestamp is not None:
-            self.queue.done(info.uid)
+            self._skipped(info)
             note = f"skip schedule deleting pod: {pod.key}"
             event = EventIntent(pod, "Warning", "FailedScheduling", "Scheduling", note)
             return Skipped(info, note, event)
         if self.cache.is_assumed_pod(pod):
-            self.queue.done(info.uid)
+            self._skipped(info)
             return Skipped(info, f"pod {pod.key} is assumed already")
         state = CycleState(now)
         return Attempt(info, framework, state, now, info.uid, self.queue.scheduling_cycle)
+
+    def _skipped(self, info: QueuedPodInfo) -> None:
+        if self._done_when_skipped:
+            self.queue.done(info.uid)
 
     def update_snapshot(self, attempt: Attempt) -> None:
         """Look at the cluster anew; on an inconsistency sets `attempt.failure`."""

@@ -395,6 +395,19 @@ def test_a_corrupted_cache_ends_the_process():
     assert [(fault["fault"], fault["actor"]) for fault in faults] == [("crash", SCHEDULER)]
 
 
+def test_a_gated_pod_outlives_the_flush_of_the_pool():
+    async def user(ctx: Context) -> None:
+        await create(ctx, pod_tree("web", schedulingGates=[{"name": "example.com/later"}]))
+        await ctx.sleep(900 * SECOND)
+        gone = {"spec": {"schedulingGates": None}}
+        await Client(ctx).patch(PODS, "default", "web", gone)
+
+    cluster = cluster_with(user)
+    result = run(cluster)
+    assert pods(cluster)["web"].spec.node_name
+    assert result.steps < 300, "one look at every tick, not more"
+
+
 def test_binding_tasks_are_reused():
     async def user(ctx: Context) -> None:
         for number in range(20):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from controlplane.gates import FixGates
 from controlplane.scheduler.listers import Listers
 from controlplane.scheduler.snapshot import Snapshot
 
@@ -65,6 +66,7 @@ class Handle:
     listers: Listers = attrs.Factory(Listers)
     snapshot: Snapshot = attrs.Factory(Snapshot)
     features: Mapping[str, bool] = FEATURES_1_36
+    fixes: FixGates = attrs.Factory(FixGates)
     nominated_pods: Callable[[str], Sequence[PodInfo]] = _no_nominated_pods
     """Pods expected on the named node (the queue's nominator, once there is a queue)."""
     nominated_nodes: Callable[[], Sequence[str]] = tuple

@@ -118,9 +118,12 @@ class Framework:
     def queueing_hints(self) -> list[tuple[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]]]:
         """Registered events with (plugin, hint) each, in order of registration.
 
-        A plugin that registered Node/Add but not UpdateNodeTaint also gets UpdateNodeTaint with
-        an always-Queue hint (kubernetes/kubernetes issues 109437, 110175).
+        Gate 122292 (issues 109437, 110175). Without hints a new node wakes only pods that could run
+        on it as it is. Unfixed, a pod of which the node's taint made that impossible hears nothing
+        when the taint goes, unless its own plugin registered that. Fixed, a plugin that registered
+        Node/Add but not UpdateNodeTaint also gets UpdateNodeTaint with an always-Queue hint.
         """
+        taints = self.handle.fixes.fixed("122292")
         out: dict[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]] = {}
         for plugin in self.all_plugins:
             added = tainted = False
@@ -130,7 +133,7 @@ class Framework:
                     added = added or event.action & ev.ADD != 0
                     tainted = tainted or event.action & ev.UPDATE_NODE_TAINT != 0
                 out.setdefault(event, []).append((plugin.name, registration.hint))
-            if added and not tainted:
+            if added and not tainted and taints:
                 event = ev.ClusterEvent(ev.NODE, ev.UPDATE_NODE_TAINT)
                 out.setdefault(event, []).append((plugin.name, None))
         return list(out.items())

@@ -63,6 +63,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
         self.args = args
         self._handle = handle
         self._async = handle.feature("SchedulerAsyncPreemption")
+        self._watches_last = handle.fixes.fixed("134730")
+        self._clears = handle.fixes.fixed("106816")
         self._lowest = LowestPriorities()
         self._known: dict[int, tuple[PodSpec, Known]] = {}
         self.attempts = 0
@@ -83,8 +85,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
     def is_running(self, pod: Pod) -> bool:
         """Whether evictions for the pod are under way.
 
-        Once the last victim is gone or terminating it is not, so that its delete event is not
-        missed (issue 134249).
+        Gate 134730 (issue 134249). The delete event of the last victim must not be missed. Unfixed,
+        the preemptor counts as done before that victim's deletion is asked for; an attempt in
+        between finds it alive and starts a second preemption. Fixed, the evictions are under way
+        until the last victim is gone or terminating.
         """
         if pod.uid not in self.preempting:
             return False
@@ -104,7 +108,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
     def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status | None]:
-        """Choose victims on one node; on success the pod is nominated to it."""
+        """Choose victims on one node; on success the pod is nominated to it.
+
+        Gate 106816 (issue 85677). Unfixed, a pod for which no victims are found keeps the nomination
+        that it has, perhaps to a node that is full or gone, and with it the room there. Fixed, the
+        nomination is taken back.
+        """
         self.attempts += 1
         result, status = self._preempt(state, pod, statuses)
         if status is not None and status.message:
@@ -130,7 +139,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
                 return None, error(found.errors[0])
             found.statuses.absent = unresolvable(NOT_HELPFUL)
             message = fit_error_message(len(snapshot), Diagnosis(found.statuses))
-            return PostFilterResult(CLEAR_NOMINATION), unschedulable(message)
+            cleared = PostFilterResult(CLEAR_NOMINATION) if self._clears else None
+            return cleared, unschedulable(message)
         best = select_candidate(found.candidates, state.now, self._handle.choose_order)
         self._prepare(best, preemptor)
         nominating = NominatingInfo(override=True, nominated_node_name=best.node_name)
@@ -230,6 +240,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
 
     def evict_last(self, task: PreemptionTask) -> None:
         """The eviction of the task's last victim begins."""
+        if not self._watches_last:
+            self.preempting.pop(task.preemptor.uid, None)
+            return
         last = task.victims[-1]
         self.last_victims[task.preemptor.uid] = (last.namespace, last.name)
 

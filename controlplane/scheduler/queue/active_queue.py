@@ -2,6 +2,14 @@
 
 Upstream: `pkg/scheduler/backend/queue/active_queue.go`. Everything here is guarded by one lock
 there (activeQ.lock); `pop` and `done` take no other.
+
+Gate 127016. Unfixed, a pod that is popped while its UID is in flight gets a second marker; the
+first can never be removed and keeps every later event. Fixed, the second copy is thrown away.
+
+Gate 141645 (proposed). Upstream an update of a pod in flight leaves only events behind, and once a
+binding cycle has ended the flight after Permit, nothing says that the pod is still on its way. With
+the proposal the ledger also knows the latest object of each pod in flight, and `end_cycle` drops a
+pod's events while its identity stays in flight until `done`.
 """
 
 from __future__ import annotations
@@ -18,6 +26,7 @@ from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.gates import FixGates
 
 POD_POPPED = "PodPopped"
 
@@ -35,7 +44,10 @@ class ActiveQueue:
     """The active heap and the in-flight ledger."""
 
     __slots__ = (
+        "_discards",
+        "_keeps_latest",
         "backoff_q",
+        "binding",
         "closed",
         "discarded",
         "heap",
@@ -55,13 +67,18 @@ class ActiveQueue:
         *,
         hints_enabled: bool,
         pop_from_backoff: bool,
+        fixes: FixGates,
     ) -> None:
+        self._discards = fixes.fixed("127016")
+        self._keeps_latest = fixes.fixed("141645")
         self.heap: Heap[QueuedPodInfo] = Heap(lambda info: info.key, less)
         self.backoff_q = backoff_q
         self.metrics = metrics
         self.hints_enabled = hints_enabled
         self.pop_from_backoff = pop_from_backoff
         self.in_flight: dict[str, Entry] = {}
+        self.binding: dict[str, Pod | None] = {}
+        """Pods whose events are dropped but which are still being bound, with their latest object."""
         self.ledger = Ledger()
         self.scheduling_cycle = 0
         self.closed = False
@@ -87,10 +104,8 @@ class ActiveQueue:
                     return None
                 self.metrics.incoming("active", POP_FROM_BACKOFF_Q)
             info.attempts += 1
-            # The same pod in flight twice could never be taken out of the ledger again, so the
-            # second copy is dropped on purpose (kubernetes/kubernetes PR 127016).
             if self.hints_enabled:
-                if info.uid in self.in_flight:
+                if info.uid in self.in_flight and self._discards:
                     self.discarded.append(info.key)
                     continue
                 self.metrics.inflight(POD_POPPED, 1)
@@ -106,6 +121,7 @@ class ActiveQueue:
         """The pod's cycle is over: forget it and every event nobody waits for any more."""
         entry = self.in_flight.pop(uid, None)
         if entry is None:
+            self.binding.pop(uid, None)
             return
         ledger = self.ledger
         ledger.remove(entry)
@@ -113,6 +129,21 @@ class ActiveQueue:
             ledger.remove(front)
             self.metrics.inflight(front.event.label, -1)
         self.metrics.inflight(POD_POPPED, -1)
+
+    def end_cycle(self, uid: str) -> None:
+        """The pod may be bound: its events are needed no longer."""
+        entry = self.in_flight.get(uid)
+        self.done(uid)
+        if entry is not None and self._keeps_latest:
+            self.binding[uid] = entry.new
+
+    def latest(self, uid: str) -> Pod | None:
+        """The newest object heard of since the pod was popped; None when there was none."""
+        entry = self.in_flight.get(uid)
+        if entry is None:
+            return self.binding.get(uid)
+        found: Pod | None = entry.new
+        return found
 
     def add_event(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Record an event for the pods in flight."""
@@ -128,8 +159,14 @@ class ActiveQueue:
 
     def add_events_if_in_flight(self, old: Pod, new: Pod, events: list[ClusterEvent]) -> bool:
         """Record events of an update of a pod that is in flight itself."""
-        if new.uid not in self.in_flight:
-            return False
+        entry = self.in_flight.get(new.uid)
+        if entry is None:
+            if new.uid not in self.binding:
+                return False
+            self.binding[new.uid] = new
+            return True
+        if self._keeps_latest:
+            entry.new = new
         for event in events:
             self.add_event(event, old, new)
         return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from controlplane.gates import FixGates
 from controlplane.scheduler.queue.heap import Heap
 from controlplane.scheduler.queue.metrics import QueueMetrics
 from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
@@ -33,6 +34,7 @@ class BackoffQueue:
     """The two backoff heaps seen as one queue."""
 
     __slots__ = (
+        "_counts_attempts",
         "error_heap",
         "heap",
         "initial_backoff",
@@ -49,7 +51,9 @@ class BackoffQueue:
         initial_backoff: int = DEFAULT_INITIAL_BACKOFF,
         max_backoff: int = DEFAULT_MAX_BACKOFF,
         pop_from_backoff: bool = True,
+        fixes: FixGates | None = None,
     ) -> None:
+        self._counts_attempts = not (fixes or FixGates()).fixed("128748")
         self.metrics = metrics
         self.initial_backoff = initial_backoff
         self.max_backoff = max_backoff
@@ -82,9 +86,16 @@ class BackoffQueue:
         return time - time % SECOND if self.window_aligned else time
 
     def expiration(self, info: QueuedPodInfo) -> int:
-        """When the backoff of `info` ends; computed once per attempt."""
+        """When the backoff of `info` ends; computed once per attempt.
+
+        Gate 128748 (issue 128744). Unfixed, every attempt doubles it: a pod that failed through a
+        broken network waits longest when it is rejected afterwards. Fixed, errors in a row and
+        rejections are counted apart.
+        """
         if info.backoff_expiration is None:
             count = info.consecutive_errors_count or info.unschedulable_count
+            if self._counts_attempts:
+                count = info.attempts
             duration = backoff_duration(count, self.initial_backoff, self.max_backoff)
             if duration == 0:
                 return NO_BACKOFF

@@ -12,7 +12,7 @@ from controlplane.scheduler.events import ClusterEvent
 
 
 class Entry:
-    """A pod marker (event None, `pod_uid` set) or an event with its objects."""
+    """A pod marker (event None, `pod_uid` set, perhaps its latest object) or an event with its objects."""
 
     __slots__ = ("event", "new", "next", "old", "pod_uid", "prev")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from controlplane.gates import FixGates
 from controlplane.scheduler.framework.pod_info import PodInfo
 from controlplane.scheduler.listers import Lister
 
@@ -40,9 +41,17 @@ class PodRef:
 class Nominator:
     """Nominations by node (in order of arrival) and by pod UID."""
 
-    __slots__ = ("_find", "_pods", "by_node", "by_uid")
+    __slots__ = ("_drops_bound", "_drops_missing", "_find", "_pods", "by_node", "by_uid")
 
-    def __init__(self, pods: Lister[Pod], find: Callable[[str], PodInfo | None]) -> None:
+    def __init__(
+        self,
+        pods: Lister[Pod],
+        find: Callable[[str], PodInfo | None],
+        fixes: FixGates | None = None,
+    ) -> None:
+        fixes = fixes or FixGates()
+        self._drops_missing = fixes.fixed("102498")
+        self._drops_bound = fixes.fixed("109245")
         self._pods = pods
         self._find = find
         self.by_node: dict[str, dict[str, PodRef]] = {}
@@ -52,8 +61,14 @@ class Nominator:
     def add(self, pod: Pod, nominating: NominatingInfo | None) -> None:
         """Record the nomination of `pod`: the given one, or else that of its status.
 
-        A nomination of a pod that the lister does not have, or has with a node, is dropped
-        (kubernetes/kubernetes issues 102339, 109236). The check compares no UID.
+        Gate 102498. Unfixed, a preemptor that was deleted while it was being scheduled is still
+        nominated: nothing ever takes that back, and the node looks full to pods of its priority and
+        below. Fixed, a pod that the lister does not have is not nominated.
+
+        Gate 109245. Unfixed, the same befalls a pod that has been bound when a late failure or update
+        nominates it. Fixed, a pod that the lister has with a node is not nominated.
+
+        The checks compare no UID.
         """
         self.delete(pod.uid)
         if nominating is not None and nominating.override:
@@ -63,7 +78,10 @@ class Nominator:
             if not node:
                 return
         current = self._pods.get(pod.namespace, pod.name)
-        if current is None or current.spec.node_name:
+        if current is None:
+            if self._drops_missing:
+                return
+        elif current.spec.node_name and self._drops_bound:
             return
         self.by_uid[pod.uid] = node
         refs = self.by_node.setdefault(node, {})

@@ -43,6 +43,8 @@ class QueuedPodInfo:
     gating_plugin: str = ""
     gating_plugin_events: tuple[ClusterEvent, ...] = ()
     was_flushed_from_unschedulable: bool = False
+    flushed_at: int = 0
+    """When the pod was last flushed from the pool, as far as that is kept (gate 139162)."""
     pod_signature: Hashable | None = None
 
     @classmethod

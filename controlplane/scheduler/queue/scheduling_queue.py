@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from controlplane.gates import FixGates
 from controlplane.scheduler import events as ev
 from controlplane.scheduler.event_diff import pod_update_events
 from controlplane.scheduler.framework.pod_info import PodInfo
@@ -86,8 +87,15 @@ class PriorityQueue:
         options: QueueOptions | None = None,
         choose_order: ChooseOrder = keep_order,
         signer: Callable[[Pod], Hashable | None] | None = None,
+        fixes: FixGates | None = None,
     ) -> None:
         self.options = options or QueueOptions()
+        fixes = fixes or FixGates()
+        self._holds_updates = self.options.hints_enabled and fixes.fixed("125578")
+        self._asks_backoff = fixes.fixed("98829")
+        self._flushes_gated = fixes.fixed("139162")
+        self._done_first = fixes.fixed("139450")
+        self._keeps_latest = fixes.fixed("141645")
         self.metrics = QueueMetrics()
         self.backoff_q = BackoffQueue(
             less,
@@ -95,6 +103,7 @@ class PriorityQueue:
             initial_backoff=self.options.initial_backoff,
             max_backoff=self.options.max_backoff,
             pop_from_backoff=self.options.pop_from_backoff,
+            fixes=fixes,
         )
         self.active_q = ActiveQueue(
             less,
@@ -102,9 +111,10 @@ class PriorityQueue:
             self.metrics,
             hints_enabled=self.options.hints_enabled,
             pop_from_backoff=self.options.pop_from_backoff,
+            fixes=fixes,
         )
         self.unschedulable = UnschedulablePods(self.metrics)
-        self.nominator = Nominator(pods, self._find_pod_info)
+        self.nominator = Nominator(pods, self._find_pod_info, fixes)
         self.move_request_cycle = -1
         self._pre_enqueue = dict(pre_enqueue or {})
         self._hint_maps = dict(hint_maps or {})
@@ -144,13 +154,17 @@ class PriorityQueue:
         """UIDs popped and not done, in the order in which they were popped."""
         return list(self.active_q.in_flight)
 
+    def is_in_flight(self, uid: str) -> bool:
+        """Whether the pod was popped and is not done."""
+        return uid in self.active_q.in_flight
+
     def next_backoff_release(self) -> int | None:
         """Earliest time at which `flush_backoff` would move a pod; None without backoff."""
         return self.backoff_q.next_release()
 
     def next_unschedulable_timeout(self) -> int | None:
         """Earliest time at which `flush_unschedulable` finds a pod; None with an empty pool."""
-        times = [info.timestamp for info in self.unschedulable]
+        times = [max(info.timestamp, info.flushed_at) for info in self.unschedulable]
         return min(times) + self.options.max_in_unschedulable + 1 if times else None
 
     def _find_pod_info(self, key: str) -> PodInfo | None:
@@ -171,6 +185,13 @@ class PriorityQueue:
     def done(self, uid: str) -> None:
         """The pod's scheduling cycle (up to WaitOnPermit) is over. Idempotent."""
         self.active_q.done(uid)
+
+    def end_cycle(self, uid: str) -> None:
+        """The pod passed WaitOnPermit: from here on nothing is kept for it (but see gate 141645)."""
+        if self._keeps_latest:
+            self.active_q.end_cycle(uid)
+        else:
+            self.active_q.done(uid)
 
     def close(self) -> None:
         """Give up every pod in flight."""
@@ -207,8 +228,18 @@ class PriorityQueue:
     ) -> bool:
         """The part of `add_unschedulable_if_not_present` before Done; True when poppable now.
 
-        Upstream's Pop may run between this and Done, since neither takes the queue's lock (D10).
+        Upstream's Pop may run between this and Done, since neither takes the queue's lock.
+
+        Gate 139450 (issue 139186; D10 of the facts). Unfixed, a pod that a binding cycle puts back
+        may be popped in that moment; its UID is still in flight, so Pop takes it for a second copy
+        and throws it away. Fixed, its flight ends before it enters a queue.
+
+        Gate 141645 (proposed). Upstream the object that goes into the queue is the one that the
+        failure handler read, although an update may have come since. With the proposal it is the
+        latest one heard of.
         """
+        if self._keeps_latest:
+            self._refresh(info, in_flight_uid or info.uid)
         key = info.key
         if key in self.unschedulable:
             raise AlreadyQueuedError(f"Pod {key} is already present in unschedulable queue")
@@ -234,7 +265,17 @@ class PriorityQueue:
             strategy = Strategy.AFTER_BACKOFF
         else:
             strategy = Strategy.SKIP
+        if self._done_first:
+            self.done(in_flight_uid or info.uid)
         return self._requeue(info, strategy, ev.SCHEDULE_ATTEMPT_FAILURE, now) != "pool"
+
+    def _refresh(self, info: QueuedPodInfo, uid: str) -> None:
+        latest = self.active_q.latest(uid)
+        if latest is None or latest.uid != info.uid:
+            return
+        info.pod_info = PodInfo(latest)
+        if self._signer is not None:
+            info.pod_signature = self._signer(latest)
 
     def _strategy_after_failure(self, info: QueuedPodInfo, uid: str) -> Strategy:
         if not info.has_rejectors:
@@ -257,15 +298,22 @@ class PriorityQueue:
         return strategy
 
     def update(self, old: Pod | None, new: Pod, now: int) -> bool:
-        """The object of a waiting pod changed. True when the pod became ready for a cycle."""
+        """The object of a waiting pod changed. True when the pod became ready for a cycle.
+
+        Gate 125578. Unfixed, nobody asks whether the pod is in flight: it is found in no queue and
+        becomes ready although it is being scheduled. Fixed, its flight only learns of the update;
+        the failure handler will read the new object from the lister.
+
+        Gate 98829 (only where hints are off). Unfixed, an update that may help sends a rejected pod
+        to the backoff queue in any case. Fixed, a pod whose backoff is over becomes ready at once.
+        """
         events = None if old is None else pod_update_events(new, old)
         if (
-            self.options.hints_enabled
+            self._holds_updates
             and old is not None
             and events is not None
             and self.active_q.add_events_if_in_flight(old, new, events)
         ):
-            # The failure handler will read the new object from the lister.
             return False
         if old is not None:
             old_key = pod_key(old)
@@ -289,7 +337,7 @@ class PriorityQueue:
             if old is None or not _pod_updated(old, new):
                 return False
             label = ev.UNSCHEDULED_POD_UPDATE.label
-            if self.backoff_q.is_backing_off(info, now):
+            if not self._asks_backoff or self.backoff_q.is_backing_off(info, now):
                 self._move_to_backoff(info, label)
                 return False
             return self._move_to_active(info, label, now)
@@ -372,13 +420,22 @@ class PriorityQueue:
     def _move(
         self, infos: list[QueuedPodInfo], event: ev.ClusterEvent, old: Any, new: Any, now: int
     ) -> bool:
+        """Requeue those for which the event may matter.
+
+        Gate 139162 (with its follow-ups 139330 and 139331; in no 1.36 release up to 1.36.2).
+        Unfixed, the flush is no event that a gating plugin registered, so gated pods sleep through
+        it. Fixed, a wildcard reaches them too, and flushes are counted from the last one.
+        """
         if not self.is_interesting(event):
             return False
         ready = False
         if len(infos) > 1:
             infos = self._choose_order("scheduler.queue.move", infos)
         for info in infos:
-            if info.gated and not any(e.matches(event) for e in info.gating_plugin_events):
+            if info.gated and not (
+                (self._flushes_gated and event.is_wildcard)
+                or any(e.matches(event) for e in info.gating_plugin_events)
+            ):
                 continue
             worth = self.worth_requeuing(info, event, old, new)
             if worth == Strategy.SKIP:
@@ -403,12 +460,22 @@ class PriorityQueue:
     def flush_unschedulable(self, now: int) -> bool:
         """Timer body, every 30 s: pods that have waited too long for an event are retried."""
         limit = self.options.max_in_unschedulable
-        late = [info for info in self.unschedulable if now - info.timestamp > limit]
+        late = [
+            info
+            for info in self.unschedulable
+            if now - max(info.timestamp, info.flushed_at) > limit
+        ]
         if not late:
             return False
         for info in late:
             info.was_flushed_from_unschedulable = True
-        return self._move(late, ev.UNSCHEDULABLE_TIMEOUT, None, None, now)
+        ready = self._move(late, ev.UNSCHEDULABLE_TIMEOUT, None, None, now)
+        if self._flushes_gated:
+            for info in late:
+                info.flushed_at = now
+                if info.gated:
+                    info.was_flushed_from_unschedulable = False
+        return ready
 
     def activate(self, pods: Sequence[Pod], now: int) -> bool:
         """Make these pods ready at once, wherever they wait; unknown ones are ignored."""
