@@ -24,6 +24,7 @@ from controlplane.controllers import actor as controllers
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.scheduler import actor as scheduler
 from controlplane.scheduler.config import SchedulerConfig
+from controlplane.scheduler.features import of_release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -51,7 +52,7 @@ class ClusterConfig:
 
     `nodes` are node trees, one kubelet each. A component that is switched off is simply not there:
     races often need less than a whole cluster. `queueing_hints` is the scheduler's feature gate of
-    that name.
+    that name; without it and `scheduler_features` gates are as `release` had them.
 
     `apiservers` is their number. One has the store to itself and hears of every write in a later
     step; several share it (`replica` sets what they may do, `apiserver.replica_actor`), and so does
@@ -65,7 +66,7 @@ class ClusterConfig:
     nodes: Sequence[Tree] = ()
     gates: FixGates = field(factory=FixGates)
     release: str = LATEST
-    queueing_hints: bool = True
+    queueing_hints: bool | None = None
     kubelets: bool = True
     controllers: bool = True
     heartbeats: bool = True
@@ -86,6 +87,14 @@ class ClusterConfig:
     controller_managers: int = 1
     apiserver_memory: Memory | None = None
     epoch_ns: int = EPOCH_NS
+
+
+def _features(config: ClusterConfig) -> dict[str, bool]:
+    """The scheduler's feature gates: as the release had them, but for those asked for."""
+    found = of_release(config.release)
+    if config.queueing_hints is not None:
+        found["SchedulerQueueingHints"] = config.queueing_hints
+    return {**found, **config.scheduler_features}
 
 
 def _numbered(name: str, count: int) -> tuple[str, ...]:
@@ -167,10 +176,7 @@ class Cluster:
             config.scheduler or SchedulerConfig(),
             config.gates,
             self.scheduler,
-            features={
-                "SchedulerQueueingHints": config.queueing_hints,
-                **config.scheduler_features,
-            },
+            features=_features(config),
             registry=config.scheduler_plugins,
             watched=config.scheduler_watches,
             joined_informers=config.joined_informers,

@@ -15,9 +15,12 @@ from actors.jsonl import seconds, write
 from actors.log import LEVELS
 from actors.recording import load as load_recording
 from controlplane import __version__, inputs, summary
+from controlplane.api.quantity import QuantityError
+from controlplane.api.quantity import parse as parse_quantity
 from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig, node_tree
 from controlplane.errors import UsageError
 from controlplane.gates import LATEST, fix_gates
+from controlplane.scheduler.features import parse as parse_features
 from controlplane.submission import Resources, preflight, submit
 
 if TYPE_CHECKING:
@@ -30,6 +33,11 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.registry import Registry
 
 DEFAULT_NODES = 3
+SOMETIMES = (
+    "explain_scheduling", "scheduler_plugins", "scheduler_config", "apiservers", "cache_lag",
+    "schedulers", "controller_managers",
+)  # fmt: skip
+"""What a recording's header tells only where it is not the default."""
 PROGRESS_STEPS = 4096
 
 
@@ -60,6 +68,7 @@ class Settings:
     scheduler_config: Path | None = None
     scheduler_plugins: Sequence[str] = ()
     explain_scheduling: bool = False
+    feature_gates: Sequence[str] = ()
     apiservers: int = 1
     cache_lag: float = 0.0
     schedulers: int = 1
@@ -87,6 +96,8 @@ class Emulation:
         count = settings.node_count
         if count is None:
             count = 0 if given.nodes else DEFAULT_NODES
+        for resource, text in (("cpu", settings.node_cpu), ("memory", settings.node_memory)):
+            _check_quantity(f"--node-{resource}", text)
         made = [
             node_tree(f"node-{number}", cpu=settings.node_cpu, memory=settings.node_memory)
             for number in range(1, count + 1)
@@ -111,6 +122,9 @@ class Emulation:
             "gates": gates.to_header(),
         }
         scheduler, plugins = _scheduler(settings, header)
+        features = parse_features(settings.feature_gates)
+        if features:
+            header["feature_gates"] = dict(sorted(features.items()))
         processes = {
             "apiservers": settings.apiservers,
             "cache_lag": settings.cache_lag,
@@ -135,6 +149,7 @@ class Emulation:
             kubelet_events=events,
             joined_informers=settings.informers == "joined",
             scheduler=scheduler,
+            scheduler_features=features,
             scheduler_plugins=plugins,
             explain_scheduling=settings.explain_scheduling,
             store=cls.open_store(settings),
@@ -295,9 +310,19 @@ def _recording(settings: Settings, header: dict[str, Any]) -> Recording | None:
             f"{settings.replay}: records {told.get('scenario')!r}, not a {header['scenario']}:"
             " replay it with the command that made it"
         )
-    for key, value in header.items():
+    for key in (*header, *(key for key in SOMETIMES if key not in header)):
+        value = header.get(key)
         if key != "seed" and told.get(key) != value:
             raise UsageError(
                 f"{settings.replay}: recorded with another {key}: {told.get(key)!r}, now {value!r}"
             )
     return recording
+
+
+def _check_quantity(option: str, text: str) -> None:
+    try:
+        quantity = parse_quantity(text)
+    except QuantityError:
+        quantity = None
+    if quantity is None or quantity.milli_value() < 0:
+        raise UsageError(f"{option} {text!r}: expected a quantity, as 8, 500m or 32Gi")

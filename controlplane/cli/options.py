@@ -61,6 +61,16 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def feature_gates_option() -> Decorator:
+    """`--feature-gates A=true,B=false`."""
+    return click.option(
+        "--feature-gates",
+        multiple=True,
+        metavar="A=true,B=false",
+        help="Feature gates of the scheduler that differ from the release's defaults.",
+    )
+
+
 def driver_option(default: str) -> Decorator:
     """`--driver trio|bare`."""
     return click.option(

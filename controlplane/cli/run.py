@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from controlplane.cli import output
-from controlplane.cli.options import driver_option, format_option, gate_options, seed_option
+from controlplane.cli.options import (
+    driver_option,
+    feature_gates_option,
+    format_option,
+    gate_options,
+    seed_option,
+)
+from controlplane.cli.scheduler_options import scheduler_options
 
 if TYPE_CHECKING:
     from controlplane.emulation import Emulation
@@ -49,24 +56,7 @@ SHOWN_NODES = 20
     show_default=True,
     help="One task per informer, or one each for reflector, processor and handlers (more interleavings).",
 )
-@click.option(
-    "--scheduler-config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1).",
-)
-@click.option(
-    "--scheduler-plugin",
-    "scheduler_plugins",
-    multiple=True,
-    metavar="MODULE",
-    help="Load scheduler plugins from this module or .py file; the configuration enables them. Repeatable.",
-)
-@click.option(
-    "--explain-scheduling",
-    is_flag=True,
-    help="Log what each scheduler plugin said, and write it to the pods' annotations.",
-)
+@scheduler_options
 @click.option(
     "--apiservers",
     type=click.IntRange(1, 9),
@@ -126,6 +116,7 @@ SHOWN_NODES = 20
 )
 @seed_option()
 @gate_options
+@feature_gates_option()
 @driver_option("trio")
 @format_option()
 def command(output_format: str, out: Path | None, **asked: Any) -> int:

@@ -12,7 +12,8 @@ import click
 from actors.pace import MAX, Pacer
 from controlplane.api.times import SECOND, parse_time
 from controlplane.cli import output
-from controlplane.cli.options import gate_options, seed_option
+from controlplane.cli.options import feature_gates_option, gate_options, seed_option
+from controlplane.cli.scheduler_options import scheduler_options
 
 if TYPE_CHECKING:
     from controlplane.apiserver.http.kubeconfig import Address
@@ -56,6 +57,13 @@ class Epoch(click.ParamType[int]):
             self.fail(f"{value!r}: expected a time like 2026-01-01T00:00:00Z, or now", param, ctx)
 
 
+def _token(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """A token that fits into an Authorization header; None for one to be made."""
+    if value and not (value.isascii() and value.isprintable() and " " not in value):
+        raise click.BadParameter("expected ASCII characters without spaces")
+    return value
+
+
 @click.command("serve", short_help="Serve a cluster to kubectl, in paced time.")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
@@ -92,7 +100,10 @@ class Epoch(click.ParamType[int]):
 )
 @click.option("--tls/--no-tls", default=True, help="HTTPS with a certificate made for the session.")
 @click.option(
-    "--token", metavar="TEXT", help='Bearer token; "" lets everybody in [default: random].'
+    "--token",
+    metavar="TEXT",
+    callback=_token,
+    help='Bearer token; "" lets everybody in [default: random].',
 )
 @click.option(
     "--epoch",
@@ -135,8 +146,10 @@ class Epoch(click.ParamType[int]):
     metavar="RUN.REC",
     help="Repeat a recorded session of the same files, with its requests and without a network.",
 )
+@scheduler_options
 @seed_option()
 @gate_options
+@feature_gates_option()
 def command(
     host: str,
     port: int,

@@ -17,23 +17,10 @@ from attrs import field, frozen
 
 from controlplane.errors import UsageError
 from controlplane.perf.templates import Template
-from controlplane.scheduler.framework.handle import FEATURES_1_36
+from controlplane.scheduler.features import unknown
 
 Tree = dict[str, Any]
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-SWITCHABLE = (
-    "NodeDeclaredFeatures",
-    "NodeInclusionPolicyInPodTopologySpread",
-    "OpportunisticBatching",
-    "SchedulerAsyncPreemption",
-    "SchedulerPopFromBackoffQ",
-    "SchedulerQueueingHints",
-    "StorageCapacityScoring",
-    "DRAExtendedResource",
-    "DynamicResourceAllocation",
-)
-"""Feature gates that may differ from the release's defaults: the scheduler asks for them."""
 
 _WAIT = ("skipWaitToCompletion",)
 _COUNT = ("count", "countParam")
@@ -186,7 +173,7 @@ class _Case:
         threshold = tree.get("threshold")
         if isinstance(threshold, dict):
             threshold = None
-        refused = _unknown_gate(features)
+        refused = unknown(features)
         if not refused and self._case.get("schedulerConfigPath"):
             refused = "schedulerConfigPath is not read"
         operations: list[Operation] = []
@@ -265,14 +252,6 @@ class _Case:
         if not parts or "".join(a + b for a, b in parts) != str(value):
             raise self._error(place, f"not a duration: {value!r}")
         return sum(round(float(number) * _DURATION_UNITS[unit]) for number, unit in parts)
-
-
-def _unknown_gate(features: Mapping[str, bool]) -> str:
-    for name, on in features.items():
-        if name in SWITCHABLE or (name in FEATURES_1_36 and FEATURES_1_36[name] == on):
-            continue
-        return f"feature gate {name}={str(on).lower()} is not emulated"
-    return ""
 
 
 def select(

@@ -16,8 +16,9 @@ from controlplane.scheduler.attempt import Attempt, EventIntent, Failure, Schedu
 from controlplane.scheduler.cache import Cache, SnapshotError
 from controlplane.scheduler.config import SchedulerConfig
 from controlplane.scheduler.cycle import Search, schedule
+from controlplane.scheduler.features import defaults
 from controlplane.scheduler.framework.cycle_state import CycleState
-from controlplane.scheduler.framework.handle import FEATURES_1_36, Handle, keep_order
+from controlplane.scheduler.framework.handle import Handle, keep_order
 from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.framework.registry import Registry, build_framework
 from controlplane.scheduler.framework.runtime import Framework
@@ -66,7 +67,7 @@ class Scheduler:
         """
         self.config = config or SchedulerConfig()
         self.listers = listers
-        self.features = {**FEATURES_1_36, **(features or {})}
+        self.features = {**defaults(), **(features or {})}
         self.log: Callable[[str], None] = log or (lambda _line: None)
         fixes = fixes or FixGates()
         self._done_when_skipped = fixes.fixed("126962")

@@ -140,6 +140,9 @@ BAD = {
     "an unknown gate": ("", ["--without-fix", "1"], "no fix gate '1'"),
     "an unknown option": ("", ["--colour"], "--colour"),
     "no file at all": ("", ["--nodes"], "--nodes"),
+    "a number of nodes that is none": ("", ["--nodes", "x"], "'x' is not a valid whole number"),
+    "a CPU that is no quantity": ("", ["--node-cpu", "big"], "--node-cpu 'big': expected a quan"),
+    "a negative memory": ("", ["--node-memory", "-1"], "--node-memory '-1': expected a quantity"),
 }
 
 
@@ -169,6 +172,9 @@ def test_several_servers_schedulers_and_managers_run_and_replay(tmp_path):
     assert told["verdict"] == "quiescent"
     assert {pod["phase"] for pod in told["pods"]} == {"Running"}
     again = controlplane(*asked, "--replay", tmp_path / "out" / "run.rec")
+    fewer = controlplane("run", SHOP, "--replay", tmp_path / "out" / "run.rec")
+    assert fewer.returncode == 2
+    assert "recorded with another apiservers: " in fewer.stderr
     assert json.loads(again.stdout)["trace_hash"] == told["trace_hash"]
 
 
@@ -176,3 +182,16 @@ def test_a_lag_without_several_servers_is_refused():
     done = controlplane("run", SHOP, "--cache-lag", 1)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--cache-lag needs --apiservers 2 or more" in done.stderr
+
+
+def test_feature_gates_are_switched_as_upstream_names_them():
+    def told(*asked):
+        done = controlplane("run", SHOP, "--nodes", 1, "--node-cpu", 2, "--format", "json", *asked)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["trace_hash"]
+
+    off = ("--feature-gates", "SchedulerQueueingHints=false")
+    assert told() == told("--feature-gates", "SchedulerQueueingHints=true") != told(*off)
+    refused = controlplane("run", SHOP, "--feature-gates", "GangScheduling=true")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "GangScheduling=true is not emulated" in refused.stderr

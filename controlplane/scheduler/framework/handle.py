@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.gates import FixGates
+from controlplane.scheduler.features import defaults
 from controlplane.scheduler.listers import Listers
 from controlplane.scheduler.snapshot import Snapshot
 
@@ -18,36 +19,6 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.pod_info import PodInfo
     from controlplane.scheduler.plugins.preemption_task import PreemptionTask
     from controlplane.scheduler.waiting import WaitingPod
-
-# Feature gates at their 1.36 defaults, as far as the scheduler looks at them.
-FEATURES_1_36: Mapping[str, bool] = {
-    "DRADeviceBindingConditions": True,
-    "DRAExtendedResource": True,
-    "DRANodeAllocatableResources": False,
-    "DRASchedulerFilterTimeout": True,
-    "DynamicResourceAllocation": True,
-    "GangScheduling": False,
-    "GenericWorkload": False,
-    "InPlacePodLevelResourcesVerticalScaling": True,
-    "InPlacePodVerticalScaling": True,
-    "MatchLabelKeysInPodTopologySpread": True,
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": True,
-    "NodeDeclaredFeatures": True,
-    "NodeInclusionPolicyInPodTopologySpread": True,
-    "NominatedNodeNameForExpectation": True,
-    "OpportunisticBatching": True,
-    "PodLevelResources": True,
-    "SchedulerAsyncAPICalls": False,
-    "SchedulerAsyncPreemption": True,
-    "SchedulerPopFromBackoffQ": True,
-    "SchedulerQueueingHints": True,
-    "SidecarContainers": True,
-    "StorageCapacityScoring": False,
-    "TaintTolerationComparisonOperators": False,
-    "TopologyAwareWorkloadScheduling": False,
-    "VolumeLimitScaling": False,
-    "WorkloadAwarePreemption": False,
-}
 
 
 def _no_nominated_pods(_node: str) -> Sequence[PodInfo]:
@@ -65,7 +36,7 @@ class Handle:
 
     listers: Listers = attrs.Factory(Listers)
     snapshot: Snapshot = attrs.Factory(Snapshot)
-    features: Mapping[str, bool] = FEATURES_1_36
+    features: Mapping[str, bool] = attrs.Factory(defaults)
     fixes: FixGates = attrs.Factory(FixGates)
     nominated_pods: Callable[[str], Sequence[PodInfo]] = _no_nominated_pods
     """Pods expected on the named node (the queue's nominator, once there is a queue)."""

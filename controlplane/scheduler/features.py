@@ -1,0 +1,96 @@
+"""Feature gates, as far as the scheduler looks at them, with what each release had.
+
+Upstream: `pkg/features/kube_features.go`; the history is that of the fact sheet of the scheduler.
+Gates that are older than what is emulated are on in every release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from controlplane.errors import UsageError
+from controlplane.gates import LATEST, minor_of
+
+_HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
+    "DRADeviceBindingConditions": (("1.34", False), ("1.36", True)),
+    "DRAExtendedResource": (("1.34", False), ("1.36", True)),
+    "DRANodeAllocatableResources": (("1.36", False),),
+    "DRASchedulerFilterTimeout": (("1.34", True),),
+    "DynamicResourceAllocation": (("1.26", False), ("1.34", True)),
+    "GangScheduling": (("1.35", False),),
+    "GenericWorkload": (("1.35", False),),
+    "InPlacePodLevelResourcesVerticalScaling": (("1.35", False), ("1.36", True)),
+    "InPlacePodVerticalScaling": (("1.27", False), ("1.33", True)),
+    "MatchLabelKeysInPodTopologySpread": (("1.0", True),),
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": (("1.0", True),),
+    "NodeDeclaredFeatures": (("1.35", False), ("1.36", True)),
+    "NodeInclusionPolicyInPodTopologySpread": (("1.0", True),),
+    "NominatedNodeNameForExpectation": (("1.34", False), ("1.35", True)),
+    "OpportunisticBatching": (("1.35", True),),
+    "PodLevelResources": (("1.32", False), ("1.34", True)),
+    "SchedulerAsyncAPICalls": (("1.34", False),),
+    "SchedulerAsyncPreemption": (("1.32", False), ("1.33", True)),
+    "SchedulerPopFromBackoffQ": (("1.33", True),),
+    "SchedulerQueueingHints": (("1.28", False), ("1.32", True)),
+    "SidecarContainers": (("1.0", True),),
+    "StorageCapacityScoring": (("1.33", False),),
+    "TaintTolerationComparisonOperators": (("1.35", False),),
+    "TopologyAwareWorkloadScheduling": (("1.36", False),),
+    "VolumeLimitScaling": (("1.36", False),),
+    "WorkloadAwarePreemption": (("1.36", False),),
+}
+"""Name -> from which release on it is on or off by default; before the first it did not exist."""
+
+SWITCHABLE: Final = (
+    "DRAExtendedResource",
+    "MatchLabelKeysInPodTopologySpread",
+    "NodeDeclaredFeatures",
+    "NominatedNodeNameForExpectation",
+    "OpportunisticBatching",
+    "SchedulerAsyncPreemption",
+    "SchedulerPopFromBackoffQ",
+    "SchedulerQueueingHints",
+    "TaintTolerationComparisonOperators",
+)
+"""Gates that are emulated both ways."""
+
+
+def defaults(release: str = LATEST) -> dict[str, bool]:
+    """Every gate as the release had it. Raises UsageError."""
+    wanted = minor_of(release)
+    found = {}
+    for name, history in _HISTORY.items():
+        states = [on for since, on in history if minor_of(since) <= wanted]
+        found[name] = states[-1] if states else False
+    return found
+
+
+def of_release(release: str) -> dict[str, bool]:
+    """The gates that are emulated both ways, as the release had them."""
+    had = defaults(release)
+    return {name: had[name] for name in SWITCHABLE}
+
+
+def unknown(features: Mapping[str, bool]) -> str:
+    """What cannot be had of the wanted gates, "" when all can."""
+    latest = defaults()
+    for name, on in features.items():
+        if name in SWITCHABLE or latest.get(name) is on:
+            continue
+        return f"feature gate {name}={str(on).lower()} is not emulated"
+    return ""
+
+
+def parse(texts: Iterable[str]) -> dict[str, bool]:
+    """`A=true,B=false`, several times. Raises UsageError."""
+    found: dict[str, bool] = {}
+    for pair in (pair for text in texts for pair in text.split(",")):
+        name, equals, value = pair.partition("=")
+        if not name or not equals or value not in ("true", "false"):
+            raise UsageError(f"--feature-gates {pair!r}: expected NAME=true or NAME=false")
+        found[name] = value == "true"
+    problem = unknown(found)
+    if problem:
+        raise UsageError(f"--feature-gates: {problem}; those that are: {', '.join(SWITCHABLE)}")
+    return found
