@@ -217,19 +217,25 @@ def top_level_decoder(cls: type[V]) -> Callable[[Tree, V | None], V]:
                 default = factory()
             nested = _nested_class(kind)
             hook = _hook(kind)
-            if nested is not None and field.name == "spec":
+            if nested is not None:
                 hook = _recalled(hook, kind)
             parts.append((json_name(field.name), hook, kind, default, field.name, nested))
 
     def decode(tree: Tree, like: V | None = None) -> V:
         raw = tree.get("metadata")
-        values = [tree, no_meta if raw is None else meta(raw, ObjectMeta)]
         if like is None:
+            values: list[Any] = [tree, no_meta if raw is None else meta(raw, ObjectMeta)]
             for name, hook, kind, default, _, _ in parts:
                 value = tree.get(name)
                 values.append(default if value is None else hook(value, kind))
             return build(*values)
         before = like.tree
+        known = None
+        if raw is not None and "metadata" in before:
+            known = reused(ObjectMeta, raw, before["metadata"], like.metadata)
+        if known is None:
+            known = no_meta if raw is None else meta(raw, ObjectMeta)
+        values = [tree, known]
         for name, hook, kind, default, attribute, nested in parts:
             value = tree.get(name)
             if value is None:

@@ -18,6 +18,10 @@ __all__ = ["PodStrategy", "bound", "qos_class"]
 Tree = dict[str, Any]
 
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_NEW: dict[str, Tree] = {
+    qos: {"phase": "Pending", "qosClass": qos} for qos in ("Guaranteed", "Burstable", "BestEffort")
+}
+"""The status of a new pod, by its quality of service; shared, as nobody writes to it."""
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
@@ -88,13 +92,13 @@ class PodStrategy(Strategy):
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""
         spec = tree["spec"]
-        status: Tree = {"phase": "Pending", "qosClass": qos_class(spec)}
+        status = _NEW[qos_class(spec)]
         if spec.get("schedulingGates"):
-            status["conditions"] = [{
+            status = {**status, "conditions": [{
                 "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
                 "message": _GATED, "lastProbeTime": None,
                 "lastTransitionTime": format_time(ctx.now),
-            }]  # fmt: skip
+            }]}  # fmt: skip
         if spec.get("terminationGracePeriodSeconds", 0) < 0:
             spec = {**spec, "terminationGracePeriodSeconds": 1}
             tree = {**tree, "spec": spec}
