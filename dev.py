@@ -9,7 +9,7 @@
     python3 dev.py golden [DIR...]         golden answers of real Kubernetes against ours
     python3 dev.py set-up                  only make the environment
 
-The environment stands in `.venv` inside the project and is made again when pyproject.toml changes.
+The environment stands in `.venv-3.x` inside the project and is made again when pyproject.toml changes.
 """
 
 import contextlib
@@ -145,7 +145,8 @@ def main() -> int:
         "golden": [python, "-m", "tests.golden", *rest],
     }
     if verb not in {"check", "set-up", *verbs}:
-        sys.exit(f"dev.py: no verb {verb!r}; try python3 dev.py --help")
+        print(f"dev.py: no verb {verb!r}; try python3 dev.py --help", file=sys.stderr)
+        return 2
     set_up()
     if verb == "set-up":
         return 0

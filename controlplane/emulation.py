@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DEFAULT_NODES = 3
 SOMETIMES = (
     "explain_scheduling", "scheduler_plugins", "scheduler_config", "apiservers", "cache_lag",
-    "schedulers", "controller_managers",
+    "schedulers", "controller_managers", "feature_gates",
 )  # fmt: skip
 """What a recording's header tells only where it is not the default."""
 PROGRESS_STEPS = 4096
@@ -92,12 +92,12 @@ class Emulation:
     def prepare(cls, settings: Settings) -> Emulation:
         """Read and check everything. Raises UsageError (or RecordingError) before anything runs."""
         gates = fix_gates(settings.release, tuple(settings.without), tuple(settings.variants))
+        for resource, text in (("cpu", settings.node_cpu), ("memory", settings.node_memory)):
+            _check_quantity(f"--node-{resource}", text)
         given = inputs.load(settings.files, all_at_once=settings.all_at_once)
         count = settings.node_count
         if count is None:
             count = 0 if given.nodes else DEFAULT_NODES
-        for resource, text in (("cpu", settings.node_cpu), ("memory", settings.node_memory)):
-            _check_quantity(f"--node-{resource}", text)
         made = [
             node_tree(f"node-{number}", cpu=settings.node_cpu, memory=settings.node_memory)
             for number in range(1, count + 1)

@@ -385,6 +385,8 @@ def fix_gates(
     Raises:
         UsageError: an unknown gate, variant or release.
     """
+    if not minor_of("1.0") <= minor_of(release) <= minor_of(LATEST):
+        raise UsageError(f"release {release!r}: expected 1.0 to {LATEST}")
     chosen: dict[str, str | None] = {}
     for number, gate in CATALOGUE.items():
         form = gate.form_in(release)

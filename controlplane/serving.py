@@ -19,9 +19,10 @@ from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.connection import Limits
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.http.listener import Listener
-from controlplane.apiserver.status import bad_request
+from controlplane.apiserver.options import parse_flag
+from controlplane.apiserver.pod_logs import check_has_log
 from controlplane.apiserver.tokens import signing_key
-from controlplane.cluster import APISERVER, Cluster, ClusterConfig
+from controlplane.cluster import APISERVER, EPOCH_NS, Cluster, ClusterConfig
 from controlplane.emulation import Emulation, Settings
 from controlplane.errors import UsageError
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from actors.pace import Pacer
     from controlplane.api.object import Object
     from controlplane.apiserver.server import ApiServer
+    from controlplane.apiserver.strategy import Context as CallContext
 
 NO_STEP_LIMIT = 1 << 62
 
@@ -58,7 +60,7 @@ class ServedCluster(Cluster):
         policy.install(core, self.config.epoch_ns + ctx.now)
         core.track_fields = True
         core.address = self.served_at
-        core.container_log = _container_log  # type: ignore[method-assign, assignment]
+        core.container_log = _container_log  # type: ignore[method-assign]
         return core
 
 
@@ -78,7 +80,7 @@ class Serving(Emulation):
         """Read and check everything. A replay begins at the wall time at which the session began."""
         if settings.replay is not None:
             recording: Recording = load_recording(settings.replay, package=__version__)
-            epoch = recording.header.get("epoch_ns", settings.epoch_ns)
+            epoch = recording.header.get("epoch_ns", EPOCH_NS)
             settings = evolve(settings, epoch_ns=int(epoch))
         serving = super().prepare(settings)
         assert isinstance(serving, cls)
@@ -96,7 +98,10 @@ class Serving(Emulation):
         ready: Callable[[Address], None],
         stop: trio.Event | None = None,
     ) -> None:
-        """`serve` from inside Trio; `stop` ends it as a signal does. Raises UsageError for a taken port."""
+        """`serve` from inside Trio; `stop` ends it as a signal does.
+
+        Raises UsageError for a taken port, and what `ready` raises of that kind.
+        """
         world = self.cluster.world
         inlet = world.inlet()
         inlet.keep = self.settings.keep_log
@@ -121,15 +126,22 @@ class Serving(Emulation):
         self.cluster.served_at = f"{host}:{port}"
         scheme = "https" if rim.tls else "http"
         address = Address(f"{scheme}://{_reachable(host)}:{port}", rim.token, authority)
+        unready: UsageError | None = None
         async with trio.open_nursery() as nursery:
             await nursery.start(_stop_on_signal, inlet.stop)
             nursery.start_soon(listener.serve)
             if stop is not None:
                 nursery.start_soon(_stop_on_event, stop, inlet.stop)
-            ready(address)
-            self._result = await world.run_async(pace=pace)
+            try:
+                ready(address)
+            except UsageError as error:  # kept, for a nursery would wrap it
+                unready = error
+            else:
+                self._result = await world.run_async(pace=pace)
             await listener.close()
             nursery.cancel_scope.cancel()
+        if unready is not None:
+            raise unready
 
     def last_words(self) -> str:
         """How it ended, in one line."""
@@ -140,17 +152,11 @@ class Serving(Emulation):
         )
 
 
-def _container_log(_ctx: Any, pod: Object, container: str) -> Response:
+def _container_log(ctx: CallContext, pod: Object, container: str) -> Response:
     """What an emulated container has said: nothing, once it has started."""
-    status = pod.tree.get("status") or {}
-    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        for each in status.get(kind) or ():
-            state = each.get("state") or {}
-            if each.get("name") == container and ("running" in state or "terminated" in state):
-                return Response(200, {}, content=b"", content_type="text/plain")
-    raise bad_request(
-        f'container "{container}" in pod "{pod.name}" is waiting to start: ContainerCreating'
-    )
+    previous = parse_flag(ctx.request.query.get("previous", ""))
+    check_has_log(pod.tree, container, previous=previous)
+    return Response(200, {}, content=b"", content_type="text/plain")
 
 
 def _reachable(host: str) -> str:

@@ -52,6 +52,8 @@ class Request:
     raw: bytes = b""
     path: str = ""
     body_issues: tuple[str, ...] = ()
+    upgrade: str = ""
+    """The protocol to which the client would change the connection, if any."""
 
     @property
     def label(self) -> str:

@@ -323,7 +323,10 @@ def _log_container(pod: Object, wanted: str) -> str:
 
 
 def connect(ctx: Context) -> Response:
-    """Exec, attach and port forwarding need a connection that can be upgraded."""
+    """Exec, attach and port forwarding: all that is checked before a connection is upgraded.
+
+    Behind that there is nothing here that could answer, and a client is told so.
+    """
     request, server = ctx.request, ctx.server
     pod = server.pods.get(request.namespace, request.name)
     if request.subresource != "portforward":
@@ -333,4 +336,9 @@ def connect(ctx: Context) -> Response:
     node = pod.tree["spec"]["nodeName"]
     if server.registry_of("", "nodes").find("", node) is None:
         raise status.not_found(ctx.info, node)
-    raise status.bad_request("Upgrade request required")
+    if not request.upgrade:
+        raise status.bad_request("Upgrade request required")
+    raise status.ApiError(405, "MethodNotAllowed", (
+        f"containers are emulated and nothing runs in them: no {request.subresource} into pod "
+        f"{pod.name}"
+    ))  # fmt: skip

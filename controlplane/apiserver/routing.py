@@ -119,6 +119,7 @@ def to_request(table: ResourceTable, http: HttpRequest) -> Request:
         verb, target.group, target.version, target.resource, target.namespace, target.name,
         target.subresource, query, user=http.user, accept=http.headers.get("accept", ""),
         user_agent=http.headers.get("user-agent", ""), path=http.path,
+        upgrade=http.headers.get("upgrade", ""),
         content_type=http.headers.get("content-type", ""),
     )  # fmt: skip
     _check_method(info, target, request)

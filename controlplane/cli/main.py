@@ -78,6 +78,9 @@ def main() -> None:
     except click.exceptions.Abort:
         click.echo("controlplane: stopped", err=True)
         sys.exit(130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(2)
     except click.ClickException as error:
         click.echo(f"controlplane: {_one_line(error)}", err=True)
         sys.exit(2)
@@ -95,7 +98,10 @@ def main() -> None:
 
 
 def _one_line(error: click.ClickException) -> str:
-    return " ".join(error.format_message().split())
+    text = " ".join(error.format_message().split())
+    for jargon, word in (("integer range", "whole number"), ("float range", "number")):
+        text = text.replace(f"is not a valid {jargon}", f"is not a valid {word}")
+    return text
 
 
 def _is_usage_error(error: Exception) -> bool:

@@ -280,7 +280,9 @@ def _print_timeline(world: World) -> None:
         data = dict(event.data or {})
         what = data.pop("verb", "")
         told = ", ".join(
-            f"{key} {value}" for key, value in data.items() if key not in {"by", "code"}
+            f"{key} {value}"
+            for key, value in data.items()
+            if key not in {"by", "code"} and isinstance(value, str | int | float)
         )
         by = data.get("by", event.actor)
         rows.append(

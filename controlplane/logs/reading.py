@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from attrs import frozen
 
@@ -38,13 +38,13 @@ def find(path: Path) -> Path:
 
 def read(path: Path, about: str = "") -> Iterator[Line]:
     """Its lines, or only those that have the text `about` somewhere. Raises UsageError for what is no log."""
-    with path.open(encoding="utf-8") as file:
+    with _opened(path) as file:
         for number, text in enumerate(file, 1):
-            if about not in text:
+            if about not in text and number > 1:  # the first line tells whether this is a log
                 continue
             try:
                 raw = json.loads(text)
-                yield Line(
+                line = Line(
                     raw["step"],
                     raw["t"],
                     raw["actor"],
@@ -58,3 +58,12 @@ def read(path: Path, about: str = "") -> Iterator[Line]:
                 raise UsageError(
                     f"{path}, line {number}: expected an event of a log (a JSON object)"
                 ) from None
+            if about in text:
+                yield line
+
+
+def _opened(path: Path) -> TextIO:
+    try:
+        return path.open(encoding="utf-8", errors="replace")  # what is no text is no log either
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error

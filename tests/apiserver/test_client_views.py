@@ -188,6 +188,21 @@ def test_streams_need_a_node_that_exists_before_they_need_an_upgrade(sub):
     assert (found.code, found.message) == (400, "Upgrade request required")
 
 
+@pytest.mark.parametrize("protocol", ["websocket", "SPDY/3.1"])
+@pytest.mark.parametrize("sub", ["exec", "attach", "portforward"])
+def test_who_asks_for_a_stream_rightly_is_told_that_nothing_runs_in_a_container(sub, protocol):
+    world = World()
+    world.create("nodes", {"metadata": {"name": "n"}}, namespace="")
+    world.create("pods", pod("p", node="n"))
+    path = f"/api/v1/namespaces/default/pods/p/{sub}"
+    http = HttpRequest("GET", path, {}, {"upgrade": protocol}, b"", ADMIN)
+    found = answer(world.server, http, world.now).tree
+    assert (found["code"], found["reason"]) == (405, "MethodNotAllowed")
+    assert found["message"] == (
+        f"containers are emulated and nothing runs in them: no {sub} into pod p"
+    )
+
+
 def claims(token):
     head, body, signature = token.split(".")
     assert signature

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import yaml
 
 from tests.cli.test_run import controlplane
@@ -40,4 +41,15 @@ def test_why_tells_which_plugin_refused_which_node_at_which_attempt(tmp_path):
     assert (unknown.returncode, unknown.stderr) == (
         2,
         "controlplane: pod/default/none: the log says nothing about it\n",
+    )
+
+
+@pytest.mark.parametrize("content", [b"objects: []\n", b"\x8b\xa6format\xff\n", b'{"step": 1}\n'])
+def test_a_file_that_is_no_log_is_refused(tmp_path, content):
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    told = controlplane("logs", "why", "pod/default/p", "--log", path)
+    assert (told.returncode, told.stderr) == (
+        2,
+        f"controlplane: {path}, line 1: expected an event of a log (a JSON object)\n",
     )

@@ -1,0 +1,78 @@
+"""`controlplane serve`: what it says to wrong use, and the scheduler's options in a session."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import yaml
+
+from actors.pace import MAX, Pacer
+from controlplane.emulation import Settings
+from controlplane.serving import Rim, Serving
+from tests.cli.test_run import controlplane
+
+EXPLAINED = "kube-scheduler-simulator.sigs.k8s.io/selected-node"
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+
+
+def test_a_kubeconfig_of_somebody_else_is_refused_in_one_line(tmp_path):
+    foreign = tmp_path / "config"
+    foreign.write_text("apiVersion: v1\nkind: Config\n")
+    done = controlplane("serve", "--no-tls", "--kubeconfig", foreign, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"controlplane: {foreign}: exists and was not written by `controlplane serve`: left alone\n"
+    )
+    assert foreign.read_text() == "apiVersion: v1\nkind: Config\n"
+
+
+@pytest.mark.parametrize("token", ["two words", "two\nlines", "späť"])
+def test_a_token_that_fits_into_no_header_is_refused(tmp_path, token):
+    done = controlplane("serve", "--token", token, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "controlplane: Invalid value for '--token': expected ASCII characters without spaces\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [[], ["time"], ["race"], ["logs"], ["bench"]])
+def test_a_command_that_is_not_finished_shows_its_manual(words):
+    done = controlplane(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: ")
+    assert "\nCommands:\n" in done.stderr
+
+
+async def test_attempts_are_explained_in_a_session_and_its_replay_needs_the_same_options(tmp_path):
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(yaml.safe_dump(POD))
+    asked = {"node_count": 2, "explain_scheduling": True, "keep_log": True}
+    serving = Serving.prepare(Settings((str(manifest),), **asked))
+    stop = trio.Event()
+
+    def explained():
+        return EXPLAINED in serving.cluster.dump()
+
+    async def watch(_address=None):
+        with trio.fail_after(20):
+            while not explained():
+                await trio.sleep(0.01)
+        stop.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        await serving.serve_async(Rim(tls=False), Pacer(MAX), lambda _address: None, stop)
+    serving.save(tmp_path / "out")
+    replay = ["--replay", tmp_path / "out" / "run.rec", "--nodes", 2]
+    again = controlplane("serve", manifest, "--explain-scheduling", *replay)
+    assert again.returncode == 0, again.stderr
+    assert serving.result.trace_hash in again.stdout
+    other = controlplane("serve", manifest, *replay)
+    assert other.returncode == 2
+    assert "recorded with another explain_scheduling: True, now None" in other.stderr
