@@ -30,6 +30,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 _AGE = re.compile(r"(?<![\w.=/-])(?:<invalid>|(?:\d+[ydhms]){1,2})(?![\w./-])")
 _SPACES_AFTER_AGE = re.compile(r"<age> +")
+# kubectl drain walks a map of its reasons: their order differs from run to run.
+_REASONS = re.compile(r"^(warning: )(.+; .+)$", re.IGNORECASE | re.MULTILINE)
 
 
 def named(text: str, suffixes: Iterable[str] = (), places: Mapping[str, str] | None = None) -> str:
@@ -40,6 +42,7 @@ def named(text: str, suffixes: Iterable[str] = (), places: Mapping[str, str] | N
         text = text.replace(suffix, "<rand>")
     for form, name in _RULES:
         text = form.sub(name, text)
+    text = _REASONS.sub(lambda found: found[1] + "; ".join(sorted(found[2].split("; "))), text)
     return _SPACES_AFTER_AGE.sub("<age> ", _AGE.sub("<age>", text))
 
 

@@ -62,13 +62,22 @@ def test_agrees_with_real_kubernetes(path: Path, shard: int, count: int) -> None
     assert not new, f"passed {tally.passed}, failed {tally.failed}; new failures:\n{shown}"
 
 
+TRIES = 8
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(kubectl_of(RELEASE) is None, reason=f"there is no kubectl {RELEASE}")
 def test_kubectl_itself_cannot_tell_the_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOLDEN_KUBECTL")
     tally = run_file(KUBECTL_REQUESTS)
     assert tally.note == f"kubectl {RELEASE} itself"
-    assert {case for case, _ in tally.failures} <= OPEN_WITH_KUBECTL, tally.failures
+    new = {case for case, _ in tally.failures} - OPEN_WITH_KUBECTL
+    # kubectl prints some maps in whatever order they come: what differs is asked again.
+    adapter = adapter_for(KUBECTL_REQUESTS)
+    assert adapter is not None
+    again = [case for case in read_cases(KUBECTL_REQUESTS) if case.id in new]
+    for case in again:
+        assert any(run_case(adapter, case) is None for _ in range(TRIES)), tally.failures
 
 
 def test_a_report_says_when_only_statuses_were_compared() -> None:
