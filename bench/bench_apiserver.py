@@ -9,10 +9,10 @@ from actors import Context, EventLog, World
 from bench.harness import Row, rate
 from controlplane.api import identity
 from controlplane.api.request import Request
-from controlplane.apiserver.server import ApiServer
+from controlplane.apiserver.requests.server import ApiServer
 from controlplane.chaos.churn import pod
-from controlplane.client.clientset import PODS, Client
-from controlplane.client.informer import Informer
+from controlplane.client.loops.clientset import PODS, Client
+from controlplane.client.loops.informer import Informer
 from controlplane.cluster import APISERVER, DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig
 
 COUNT = 2000

@@ -9,9 +9,9 @@ from pathlib import Path
 from bench.harness import Row, rate
 from controlplane.api import identity
 from controlplane.api.request import Request
-from controlplane.apiserver.durable_store import DurableStore
-from controlplane.apiserver.server import ApiServer
-from controlplane.apiserver.store import Store
+from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.storage.durable_store import DurableStore
+from controlplane.apiserver.storage.store import Store
 from controlplane.chaos.churn import pod
 from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS
 

@@ -10,30 +10,30 @@ from attrs import evolve, field, frozen
 from actors import EventLog, World
 from controlplane.api import identity
 from controlplane.api.times import SECOND
-from controlplane.apiserver import actor as apiserver
-from controlplane.apiserver import supervisor_actor
-from controlplane.apiserver.etcd_actor import ETCD, CompactionRecord
-from controlplane.apiserver.memory import Account, Memory
-from controlplane.apiserver.server import ApiServer
-from controlplane.apiserver.store import Store
-from controlplane.apiserver.supervisor_actor import SUPERVISOR
-from controlplane.client.clientset import NODES, Client
+from controlplane.apiserver.loops import server as apiserver
+from controlplane.apiserver.loops import supervisor as supervisor_actor
+from controlplane.apiserver.loops.etcd import ETCD, CompactionRecord
+from controlplane.apiserver.loops.supervisor import SUPERVISOR
+from controlplane.apiserver.requests.memory import Account, Memory
+from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.storage.store import Store
 from controlplane.client.features import PLAIN, plain
-from controlplane.client.rest_config import RestConfig
-from controlplane.controllers import actor as controllers
+from controlplane.client.loops.clientset import NODES, Client
+from controlplane.client.loops.connection import RestConfig
+from controlplane.controllers.loops import manager as controllers
 from controlplane.gates import LATEST, FixGates, minor_of
-from controlplane.scheduler import actor as scheduler
-from controlplane.scheduler.config import SchedulerConfig
-from controlplane.scheduler.features import of_release
+from controlplane.scheduler.config.features import of_release
+from controlplane.scheduler.config.model import SchedulerConfig
+from controlplane.scheduler.loops import scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from actors import Context, Strategy
     from controlplane.api.object import Object
-    from controlplane.apiserver.replica_actor import ReplicaOptions
+    from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.client.features import ClientFeatures
-    from controlplane.kubelet.actor import Machine
+    from controlplane.kubelet.loops.kubelet import Machine
     from controlplane.scheduler.framework.registry import Registry
 
 Tree = dict[str, Any]
@@ -191,7 +191,8 @@ class Cluster:
         if config.apiservers == 1 and config.replica is None:
             self.world.actor(APISERVER, apiserver.run, self._core, config.epoch_ns, self.activity)
             return
-        from controlplane.apiserver import etcd_actor, replica_actor
+        from controlplane.apiserver.loops import etcd as etcd_actor
+        from controlplane.apiserver.loops import replica as replica_actor
 
         options = config.replica or replica_actor.ReplicaOptions(
             consistent_list_from_cache=minor_of(config.release) >= (1, 31)
@@ -223,7 +224,7 @@ class Cluster:
             self.world.actor(name, main, epoch, *args, server=self.address(name), **kwargs)
             return
         from controlplane.client.election import ElectionConfig
-        from controlplane.client.leader_election import run_elected
+        from controlplane.client.loops.leader_election import run_elected
 
         election = ElectionConfig(f"kube-{name}")
         for replica in _numbered(name, count):
@@ -243,7 +244,7 @@ class Cluster:
         return RestConfig(*self.apiservers, features=features, pinned=pinned)
 
     def _add_kubelets(self, config: ClusterConfig) -> None:
-        from controlplane.kubelet import actor as kubelet
+        from controlplane.kubelet.loops import kubelet
 
         for number, tree in enumerate(config.nodes, 1):
             machine = self.machines[tree["metadata"]["name"]] = kubelet.Machine(number)

@@ -20,16 +20,16 @@ from controlplane.api.quantity import parse as parse_quantity
 from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig, node_tree
 from controlplane.errors import UsageError
 from controlplane.gates import LATEST, fix_gates
-from controlplane.scheduler.features import parse as parse_features
+from controlplane.scheduler.config.features import parse as parse_features
 from controlplane.submission import Resources, preflight, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from actors import Recording, RunResult, Strategy
-    from controlplane.apiserver.replica_actor import ReplicaOptions
-    from controlplane.apiserver.store import Store
-    from controlplane.scheduler.config import SchedulerConfig
+    from controlplane.apiserver.loops.replica import ReplicaOptions
+    from controlplane.apiserver.storage.store import Store
+    from controlplane.scheduler.config.model import SchedulerConfig
     from controlplane.scheduler.framework.registry import Registry
 
 DEFAULT_NODES = 3
@@ -181,7 +181,7 @@ class Emulation:
         """The store that `settings.store` names; None for one in memory."""
         if settings.store == "memory":
             return None
-        from controlplane.apiserver.durable_store import open_store
+        from controlplane.apiserver.storage.durable_store import open_store
 
         if settings.replay is not None:
             raise UsageError(
@@ -257,7 +257,7 @@ def _scheduler(
     path, modules = settings.scheduler_config, settings.scheduler_plugins
     if path is None and not modules:
         return None, None
-    from controlplane.scheduler import user_plugins
+    from controlplane.scheduler.config import user_plugins
 
     registry = user_plugins.registry_with(modules)
     header["scheduler_plugins"] = list(modules)
@@ -276,7 +276,7 @@ def _replica(settings: Settings) -> ReplicaOptions | None:
                 "--cache-lag needs --apiservers 2 or more: one server's caches lag by the schedule alone"
             )
         return None
-    from controlplane.apiserver.replica_actor import ReplicaOptions
+    from controlplane.apiserver.loops.replica import ReplicaOptions
 
     return ReplicaOptions(lag_ns=round(settings.cache_lag * 1_000_000_000))
 

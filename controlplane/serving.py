@@ -14,14 +14,14 @@ from actors.jsonl import seconds
 from actors.recording import load as load_recording
 from controlplane import __version__
 from controlplane.api.request import Response
-from controlplane.apiserver.authorization import policy
 from controlplane.apiserver.http.access import Access
-from controlplane.apiserver.http.connection import Limits
 from controlplane.apiserver.http.kubeconfig import Address
-from controlplane.apiserver.http.listener import Listener
-from controlplane.apiserver.options import parse_flag
-from controlplane.apiserver.pod_logs import check_has_log
-from controlplane.apiserver.tokens import signing_key
+from controlplane.apiserver.loops.http_connection import Limits
+from controlplane.apiserver.loops.http_listener import Listener
+from controlplane.apiserver.requests.authorization import policy
+from controlplane.apiserver.requests.options import parse_flag
+from controlplane.apiserver.requests.pod_logs import check_has_log
+from controlplane.apiserver.requests.tokens import signing_key
 from controlplane.cluster import APISERVER, EPOCH_NS, Cluster, ClusterConfig
 from controlplane.emulation import Emulation, Settings
 from controlplane.errors import UsageError
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from actors import Context
     from actors.pace import Pacer
     from controlplane.api.object import Object
-    from controlplane.apiserver.server import ApiServer
-    from controlplane.apiserver.strategy import Context as CallContext
+    from controlplane.apiserver.kinds.strategy import Context as CallContext
+    from controlplane.apiserver.requests.server import ApiServer
 
 NO_STEP_LIMIT = 1 << 62
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from actors.log import WARNING
 from controlplane.api import identity
 from controlplane.api.request import Request
-from controlplane.apiserver.server import ApiServer
-from controlplane.client.clientset import Client, Resource
+from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.loops.clientset import Client, Resource
 from controlplane.inputs import CREATE
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
-    from controlplane.apiserver.actor import Activity
+    from controlplane.apiserver.loops.server import Activity
 
 ZERO = Quantity.parse("0")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.pod import Pod
-from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -21,7 +20,8 @@ from controlplane.scheduler.framework.interface import (
     Status,
     unschedulable,
 )
-from controlplane.scheduler.node_info import NodeInfo
+from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.state.node_info import NodeInfo
 
 SECOND = 1_000_000_000
 

@@ -8,13 +8,13 @@ import pytest
 
 from actors import Context, EventLog, LinkBroken, RandomWalk
 from actors.testing import assert_deterministic
-from controlplane.apiserver.etcd_actor import ETCD
-from controlplane.apiserver.replica_actor import Hold, Release, ReplicaOptions
-from controlplane.client.clientset import DEPLOYMENTS, NODES, PODS, Client, Resource
+from controlplane.apiserver.loops.etcd import ETCD
+from controlplane.apiserver.loops.replica import Hold, Release, ReplicaOptions
 from controlplane.client.errors import ApiError, is_expired, is_too_large
 from controlplane.client.features import ClientFeatures, upstream
-from controlplane.client.informer import Informer
-from controlplane.client.rest_config import RestConfig
+from controlplane.client.loops.clientset import DEPLOYMENTS, NODES, PODS, Client, Resource
+from controlplane.client.loops.connection import RestConfig
+from controlplane.client.loops.informer import Informer
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
 from tests.test_determinism import deployment
 

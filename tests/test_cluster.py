@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from actors import Context, EventLog, LinkBroken, RandomWalk
-from controlplane.client.clientset import DEPLOYMENTS, PODS, Client
 from controlplane.client.errors import ApiError
+from controlplane.client.loops.clientset import DEPLOYMENTS, PODS, Client
 from controlplane.cluster import (
     APISERVER,
     CONTROLLER_MANAGER,

@@ -11,7 +11,7 @@ import pytest
 
 from actors import EventLog, RandomWalk, Replay
 from actors.log import LEVELS
-from controlplane.client.clientset import DEPLOYMENTS, PODS, Client
+from controlplane.client.loops.clientset import DEPLOYMENTS, PODS, Client
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
 
 ROOT = Path(__file__).parents[1]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from controlplane.client.clientset import NODES, PODS, Client
 from controlplane.client.errors import ApiError
+from controlplane.client.loops.clientset import NODES, PODS, Client
 
 if TYPE_CHECKING:
     from actors import Context

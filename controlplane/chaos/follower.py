@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors import LinkBroken
-from controlplane.client.clientset import Client, Resource
 from controlplane.client.errors import ApiError
 from controlplane.client.indexer import Indexer
-from controlplane.client.informer import Informer
+from controlplane.client.loops.clientset import Client, Resource
+from controlplane.client.loops.informer import Informer
 
 if TYPE_CHECKING:
     from actors import Context

@@ -128,7 +128,7 @@ class Collection:
             found = self.histograms[key] = Histogram(HISTOGRAMS[metric])
         found.observe(value)
 
-    # The scheduler's observer, see `controlplane.scheduler.actor_shared.Observer`.
+    # The scheduler's observer, see `controlplane.scheduler.loops.shared.Observer`.
 
     def attempt_started(self, uid: str) -> None:
         """A pod was popped."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from actors import LinkBroken
 from controlplane.api import identity
-from controlplane.client.clientset import NAMESPACES, NODES, PODS, Client, Resource
 from controlplane.client.errors import ApiError
+from controlplane.client.loops.clientset import NAMESPACES, NODES, PODS, Client, Resource
 from controlplane.errors import UsageError
 from controlplane.perf.measuring import Collection
 from controlplane.perf.watching import SCHEDULED, Ticker, Watching

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from actors import EventLog
 from actors.log import LEVELS
-from controlplane.client.clientset import Resource
+from controlplane.client.loops.clientset import Resource
 from controlplane.cluster import Cluster, ClusterConfig
 from controlplane.perf.measuring import Switch
 from controlplane.perf.operations import Executor, Outcome

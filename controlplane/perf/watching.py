@@ -13,8 +13,8 @@ import time
 from typing import TYPE_CHECKING
 
 from controlplane.api.tree import Tree
-from controlplane.client.clientset import PODS
-from controlplane.client.informer import Informer
+from controlplane.client.loops.clientset import PODS
+from controlplane.client.loops.informer import Informer
 from controlplane.perf.measuring import Collection
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from controlplane.errors import UsageError
 from controlplane.perf.templates import Template
-from controlplane.scheduler.features import unknown
+from controlplane.scheduler.config.features import unknown
 
 Tree = dict[str, Any]
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

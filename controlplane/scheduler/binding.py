@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.api.replacing import replaced
-from controlplane.scheduler import events as ev
 from controlplane.scheduler.attempt import (
     Attempt,
     EventIntent,
@@ -16,10 +15,11 @@ from controlplane.scheduler.attempt import (
     SchedulingError,
     StatusPatch,
 )
-from controlplane.scheduler.cache import Cache, CacheError
 from controlplane.scheduler.cycle import single_node_failure
 from controlplane.scheduler.framework.interface import ApiWrite, Code, Status, StatusError
+from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
+from controlplane.scheduler.state.cache import Cache, CacheError
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

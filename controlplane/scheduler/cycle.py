@@ -17,13 +17,13 @@ from controlplane.scheduler.framework.interface import Code, NodeToStatus, Statu
 from controlplane.scheduler.framework.runtime import nominating_of, total_scores
 from controlplane.scheduler.node_search import NodeHeap, best_index, num_feasible_nodes_to_find
 from controlplane.scheduler.queue.nominator import CLEAR_NOMINATION
-from controlplane.scheduler.snapshot import Snapshot
+from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.fast_path import FastPath
+    from controlplane.scheduler.columns.evaluation import FastPath
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.runtime import Framework
-    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 
 FAST_PATH_NODES = 64
@@ -51,7 +51,7 @@ class Search:
             return None
         if self._fast_path is None:
             try:
-                from controlplane.scheduler.fast_path import FastPath
+                from controlplane.scheduler.columns.evaluation import FastPath
             except ModuleNotFoundError:
                 self.fast = False
                 return None

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.cache import CacheError
-from controlplane.scheduler.event_diff import node_update_events, pod_update_events
+from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.queue.event_diff import node_update_events, pod_update_events
+from controlplane.scheduler.state.cache import CacheError
 
 if TYPE_CHECKING:
     from controlplane.api.node import Node
@@ -193,6 +193,6 @@ def _pre_check(scheduler: Scheduler, node: Node) -> Callable[[Pod], bool] | None
     """Without hints, only pods that could run on the node are woken by it."""
     if scheduler.queue.options.hints_enabled:
         return None
-    from controlplane.scheduler.pre_check import admits
+    from controlplane.scheduler.queue.pre_check import admits
 
     return lambda pod: admits(pod, node)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from controlplane.scheduler.attempt import Attempt
     from controlplane.scheduler.framework.fit_error import FitError
     from controlplane.scheduler.framework.runtime import Framework
-    from controlplane.scheduler.node_info import NodeInfo
     from controlplane.scheduler.scheduler import Scheduler
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
 HISTORY = PREFIX + "result-history"

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.gates import FixGates
-from controlplane.scheduler import events as ev
 from controlplane.scheduler.attempt import Attempt, EventIntent, Failure, SchedulingError
-from controlplane.scheduler.cache import Cache, SnapshotError
-from controlplane.scheduler.config import SchedulerConfig
+from controlplane.scheduler.config.features import defaults
+from controlplane.scheduler.config.model import SchedulerConfig
 from controlplane.scheduler.cycle import Search, schedule
-from controlplane.scheduler.features import defaults
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle, keep_order
 from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.framework.registry import Registry, build_framework
 from controlplane.scheduler.framework.runtime import Framework
-from controlplane.scheduler.listers import Listers
 from controlplane.scheduler.plugins.default_preemption import (
     DefaultPreemption,
     preemption_plugin,
 )
+from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.queue.backoff_queue import SECOND
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue, QueueOptions
+from controlplane.scheduler.state.cache import Cache, SnapshotError
+from controlplane.scheduler.state.listers import Listers
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controlplane.api.request import ADMIN
-from controlplane.apiserver.frontend import HttpAnswer, answer
-from controlplane.apiserver.resources import builtin_resources
-from controlplane.apiserver.routing import HttpRequest
-from controlplane.apiserver.schema import Kind
+from controlplane.apiserver.front.answering import HttpAnswer, answer
+from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.schema.resources import builtin_resources
+from controlplane.apiserver.schema.types import Kind
 from tests.apiserver.test_malformed_fuzz import JSON, PLAIN, QUERY
 from tests.apiserver.world import APPLY, JSON_PATCH, MERGE, STRATEGIC, World
 

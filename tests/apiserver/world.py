@@ -3,7 +3,7 @@
 from itertools import count
 
 from controlplane.api.request import Request
-from controlplane.apiserver.server import ApiServer
+from controlplane.apiserver.requests.server import ApiServer
 
 SECOND = 10**9
 START = 1_924_992_000 * SECOND  # 2031-01-01T00:00:00Z

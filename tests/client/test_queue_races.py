@@ -16,10 +16,10 @@ from controlplane.api.request import Response
 from controlplane.client.deltas import Notification
 from controlplane.client.features import ClientFeatures
 from controlplane.client.indexer import Indexer
-from controlplane.client.informer import Informer, WatchBatch
-from controlplane.client.rest_config import RestConfig
+from controlplane.client.loops.connection import RestConfig
+from controlplane.client.loops.informer import Informer, WatchBatch
 from controlplane.gates import fix_gates
-from tests.client.test_informer import CONFIG_MAPS, EXPIRED, SECOND, Script
+from tests.client.loops.test_informer import CONFIG_MAPS, EXPIRED, SECOND, Script
 
 SCHEDULES = 600
 

@@ -13,14 +13,14 @@ import pytest
 
 from actors import Context, EventLog, LinkBroken
 from actors.explore import explore
-from controlplane.apiserver.etcd_actor import ETCD
-from controlplane.apiserver.replica_actor import ReplicaOptions
-from controlplane.client.clientset import REPLICA_SETS, Client, Resource
+from controlplane.apiserver.loops.etcd import ETCD
+from controlplane.apiserver.loops.replica import ReplicaOptions
 from controlplane.client.errors import ApiError
 from controlplane.client.expectations import Expectations
 from controlplane.client.features import ClientFeatures
 from controlplane.client.indexer import Indexer
-from controlplane.client.informer import Informer
+from controlplane.client.loops.clientset import REPLICA_SETS, Client, Resource
+from controlplane.client.loops.informer import Informer
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
 
 SECOND = 1_000_000_000

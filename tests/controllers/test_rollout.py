@@ -9,7 +9,7 @@ import pytest
 from actors import Context, EventLog, RandomWalk
 from actors.testing import assert_deterministic
 from controlplane.api.times import SECOND
-from controlplane.client.clientset import DEPLOYMENTS, NODES, PODS, Client
+from controlplane.client.loops.clientset import DEPLOYMENTS, NODES, PODS, Client
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
 
 MERGE = "application/merge-patch+json"

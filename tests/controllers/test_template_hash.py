@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.apiserver.defaulting.workloads import default_deployment
+from controlplane.apiserver.kinds.defaulting.workloads import default_deployment
 from controlplane.controllers.go_types import structs
 from controlplane.controllers.template_hash import dump, fnv1a_32, safe_encode, template_hash
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.scheduler.config_expand import ProfileError
-from controlplane.scheduler.config_load import defaulted, to_config
-from controlplane.scheduler.config_schema import API_VERSION, KIND, DecodeError
-from controlplane.scheduler.config_validate import ValidationError, validate
+from controlplane.scheduler.config.expand import ProfileError
+from controlplane.scheduler.config.load import defaulted, to_config
+from controlplane.scheduler.config.schema import API_VERSION, KIND, DecodeError
+from controlplane.scheduler.config.validate import ValidationError, validate
 from controlplane.scheduler.framework.registry import in_tree_registry
 
 Json = Any

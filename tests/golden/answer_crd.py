@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.api.request import Request
-from controlplane.apiserver.server import ApiServer
+from controlplane.apiserver.requests.server import ApiServer
 from tests.golden.answer_crud import Replay, compare
 
 __all__ = ["answer", "compare"]

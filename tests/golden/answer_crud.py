@@ -14,12 +14,12 @@ from typing import Any
 
 from controlplane.api.request import User
 from controlplane.api.times import format_micro_time, format_time
-from controlplane.apiserver.frontend import HttpAnswer, WatchAnswer
-from controlplane.apiserver.frontend import answer as serve
-from controlplane.apiserver.nonresource import BUILD
-from controlplane.apiserver.routing import HttpRequest
-from controlplane.apiserver.server import ApiServer
-from controlplane.apiserver.store import Store
+from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
+from controlplane.apiserver.front.answering import answer as serve
+from controlplane.apiserver.front.discovery import BUILD
+from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.storage.store import Store
 
 Json = Any
 

@@ -15,7 +15,7 @@ from controlplane.scheduler.framework.interface import (
     StatusError,
 )
 from controlplane.scheduler.framework.runtime import Framework
-from controlplane.scheduler.node_info import NodeInfo
+from controlplane.scheduler.state.node_info import NodeInfo
 from tests.golden.scheduler_world import World, framework_of, status_json
 
 Json = Any

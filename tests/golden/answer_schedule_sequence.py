@@ -9,7 +9,7 @@ from controlplane.api.pod import Pod
 from controlplane.scheduler import binding
 from controlplane.scheduler import scheduler as sched
 from controlplane.scheduler.cycle import schedule
-from controlplane.scheduler.listers import Listers, MemoryLister
+from controlplane.scheduler.state.listers import Listers, MemoryLister
 from tests.golden.scheduler_world import config_of
 
 Json = Any

@@ -12,10 +12,10 @@ import json
 import re
 from typing import Any
 
-from controlplane.apiserver.frontend import HttpAnswer
-from controlplane.apiserver.frontend import answer as serve
-from controlplane.apiserver.http.actor import json_request
-from controlplane.apiserver.routing import HttpRequest
+from controlplane.apiserver.front.answering import HttpAnswer
+from controlplane.apiserver.front.answering import answer as serve
+from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.loops.http_server import json_request
 from tests.golden.answer_crud import ADMIN, START
 from tests.golden.kubectl_world import Session
 

@@ -23,15 +23,15 @@ import trio
 from actors import World
 from actors.pace import Pacer
 from controlplane.api.request import User
-from controlplane.apiserver import actor as apiserver
-from controlplane.apiserver.frontend import HttpAnswer
-from controlplane.apiserver.frontend import answer as serve
+from controlplane.apiserver.front.answering import HttpAnswer
+from controlplane.apiserver.front.answering import answer as serve
+from controlplane.apiserver.front.routing import HttpRequest
 from controlplane.apiserver.http.access import Access
-from controlplane.apiserver.http.listener import Listener
 from controlplane.apiserver.http.message import StreamStart
-from controlplane.apiserver.routing import HttpRequest
-from controlplane.apiserver.server import ApiServer
-from controlplane.apiserver.store import Store
+from controlplane.apiserver.loops import server as apiserver
+from controlplane.apiserver.loops.http_listener import Listener
+from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.storage.store import Store
 from tests.golden.answer_crud import ADMIN, ALPHABET, FIRST_REVISION, RECORDED_BUILD
 
 Json = Any

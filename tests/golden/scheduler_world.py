@@ -8,15 +8,15 @@ from typing import Any
 from controlplane.api.kinds import view_class
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.scheduler.cache import Cache
-from controlplane.scheduler.config import ProfileConfig, SchedulerConfig
-from controlplane.scheduler.config_load import load
+from controlplane.scheduler.config.load import load
+from controlplane.scheduler.config.model import ProfileConfig, SchedulerConfig
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Status
 from controlplane.scheduler.framework.registry import build_framework
 from controlplane.scheduler.framework.runtime import Framework
-from controlplane.scheduler.listers import Listers, MemoryLister
-from controlplane.scheduler.snapshot import Snapshot
+from controlplane.scheduler.state.cache import Cache
+from controlplane.scheduler.state.listers import Listers, MemoryLister
+from controlplane.scheduler.state.snapshot import Snapshot
 
 Json = Any
 

@@ -6,8 +6,8 @@ from controlplane.api.core import Namespace
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.scheduler import binding
-from controlplane.scheduler.listers import Listers, MemoryLister
 from controlplane.scheduler.scheduler import Scheduler
+from controlplane.scheduler.state.listers import Listers, MemoryLister
 
 SECOND = 1_000_000_000
 T0 = 1_700_000_000 * SECOND

@@ -3,7 +3,7 @@ import pytest
 from controlplane.scheduler import binding, cycle
 from controlplane.scheduler import eventhandlers as handlers
 from controlplane.scheduler.attempt import Attempt
-from controlplane.scheduler.config import ProfileConfig, SchedulerConfig
+from controlplane.scheduler.config.model import ProfileConfig, SchedulerConfig
 from controlplane.scheduler.framework import args as a
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.registry import Entry, in_tree_registry

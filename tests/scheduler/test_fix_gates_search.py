@@ -9,13 +9,13 @@ from actors import Context, EventLog, RandomWalk
 from actors.explore import explore
 from controlplane.chaos import scheduler_invariants
 from controlplane.chaos.campaign import Campaign
-from controlplane.client.clientset import NODES, PODS, Client
 from controlplane.client.errors import ApiError
+from controlplane.client.loops.clientset import NODES, PODS, Client
 from controlplane.cluster import APISERVER, SCHEDULER, Cluster, ClusterConfig, node_tree
 from controlplane.gates import fix_gates
 from controlplane.races import catalogue
 from controlplane.scheduler.framework.interface import Code, PreBindPlugin, Status, StatusError
-from tests.scheduler.test_actor import Hold, events, pod_tree, pods, with_plugin
+from tests.scheduler.loops.test_scheduler import Hold, events, pod_tree, pods, with_plugin
 
 SECOND = 1_000_000_000
 NOT_YET = ("139162", "139450", "141255", "141645", "142294")

@@ -11,8 +11,8 @@ from typing import Final
 from attrs import field, frozen
 
 from controlplane.api.request import ADMIN, User
-from controlplane.apiserver import status
-from controlplane.apiserver.tokens import claims_of, user_of
+from controlplane.apiserver.requests.tokens import claims_of, user_of
+from controlplane.apiserver.schema import status
 
 __all__ = ["ANONYMOUS", "Access"]
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve
 
 from controlplane.api.request import User
-from controlplane.apiserver import status
-from controlplane.apiserver.authorization.rbac import SERVICE_ACCOUNT, Attributes
+from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT, Attributes
+from controlplane.apiserver.schema import status
 
 if TYPE_CHECKING:
-    from controlplane.apiserver.routing import HttpRequest
-    from controlplane.apiserver.server import ApiServer
+    from controlplane.apiserver.front.routing import HttpRequest
+    from controlplane.apiserver.requests.server import ApiServer
 
 __all__ = ["EXTRA", "impersonated"]
 

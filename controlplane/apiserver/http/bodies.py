@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from controlplane.api.object import KEPT_JSON
-from controlplane.apiserver.frontend import untyped
+from controlplane.apiserver.front.answering import untyped
 
 if TYPE_CHECKING:
     from controlplane.api.object import Object
-    from controlplane.apiserver.frontend import HttpAnswer, Listing
-    from controlplane.apiserver.watch_cache import WatchEvent
+    from controlplane.apiserver.front.answering import HttpAnswer, Listing
+    from controlplane.apiserver.storage.watch_cache import WatchEvent
 
 __all__ = [
     "GZIP_FROM", "PIECE", "Chunk", "compressed", "encoded", "event_parts", "pieces", "pretty_wanted",

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Final
 
 from controlplane.api.times import SECOND, format_micro_time, format_time
-from controlplane.apiserver.schema import Field, Kind, load_data, struct_type
+from controlplane.apiserver.schema.types import Field, Kind, load_data, struct_type
 
 __all__ = ["MEDIA_TYPE", "Unreadable", "decoded"]
 

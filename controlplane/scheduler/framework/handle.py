@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.gates import FixGates
-from controlplane.scheduler.features import defaults
-from controlplane.scheduler.listers import Listers
-from controlplane.scheduler.snapshot import Snapshot
+from controlplane.scheduler.config.features import defaults
+from controlplane.scheduler.state.listers import Listers
+from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from controlplane.scheduler.framework.pod_info import PodInfo

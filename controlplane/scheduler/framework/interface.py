@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import attrs
 
-from controlplane.scheduler.events import ClusterEventWithHint
+from controlplane.scheduler.queue.events import ClusterEventWithHint
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.pod_info import PodInfo
     from controlplane.scheduler.framework.runtime import Framework
-    from controlplane.scheduler.node_info import NodeInfo
     from controlplane.scheduler.queue.nominator import NominatingInfo
     from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0

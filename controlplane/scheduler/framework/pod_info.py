@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.resources import PodResource, pod_resource
+from controlplane.scheduler.state.resources import PodResource, pod_resource
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
-from controlplane.scheduler import config_expand
-from controlplane.scheduler.config import DEFAULT_ARGS, ProfileConfig
+from controlplane.scheduler.config import expand as config_expand
+from controlplane.scheduler.config.model import DEFAULT_ARGS, ProfileConfig
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import EXTENSION_POINTS, FrameworkAware, Plugin
 from controlplane.scheduler.framework.runtime import Framework, PluginSet

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, NoReturn
 
 import attrs
 
-from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.batch import Batch
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
 from controlplane.scheduler.framework.spec_plan import SpecPlans
+from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.queue.nominator import NominatingInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.pod_info import PodInfo
-    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 
 @attrs.frozen

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controlplane.scheduler.columns import Bools, Columns, Ints, SparseRows
+from controlplane.scheduler.columns.columns import Bools, Columns, Ints, SparseRows
 from controlplane.scheduler.framework.affinity_terms import AffinityTerm, PodTerms, WeightedTerm
 from controlplane.scheduler.plugins import affinity_counts as ac
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.node_info import NodeInfo
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 Sums = dict[str, Ints]
 """Topology key -> sum per domain."""

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.scheduler.columns import Columns, Ints
+from controlplane.scheduler.columns.columns import Columns, Ints
 from controlplane.scheduler.framework import args as a
 from controlplane.scheduler.framework.scores import broken_linear
-from controlplane.scheduler.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource
+from controlplane.scheduler.state.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    is_scalar_resource,
+)
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 
 def _amounts(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
+from controlplane.scheduler.columns.interface import NodeLocalScore
 from controlplane.scheduler.framework.args import NodeResourcesBalancedAllocationArgs
-from controlplane.scheduler.framework.columnar import NodeLocalScore
 from controlplane.scheduler.framework.interface import (
     SKIP,
     PreScorePlugin,
@@ -22,15 +22,15 @@ from controlplane.scheduler.plugins.resource_allocation import (
     node_vectors,
     request_amounts,
 )
-from controlplane.scheduler.resources import containers_tell_requests, pod_requests
+from controlplane.scheduler.state.resources import containers_tell_requests, pod_requests
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import Scores
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import Scores
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 _KEY = "PreScoreNodeResourcesBalancedAllocation"
 

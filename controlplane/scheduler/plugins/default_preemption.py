@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.recent import KEPT
-from controlplane.scheduler import events as ev
+from controlplane.scheduler.columns.interface import NodeLocalFilter
 from controlplane.scheduler.framework.args import DefaultPreemptionArgs
-from controlplane.scheduler.framework.columnar import NodeLocalFilter
 from controlplane.scheduler.framework.fit_error import Diagnosis, fit_error_message
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -39,12 +38,13 @@ from controlplane.scheduler.plugins.preemption import (
     select_candidate,
 )
 from controlplane.scheduler.plugins.preemption_task import PreemptionTask
+from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.queue.nominator import CLEAR_NOMINATION, NominatingInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod, PodSpec
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."

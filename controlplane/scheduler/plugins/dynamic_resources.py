@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.framework.columnar import NodeLocalScore
+from controlplane.scheduler.columns.interface import NodeLocalScore
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
@@ -27,15 +26,16 @@ from controlplane.scheduler.framework.interface import (
     unschedulable,
 )
 from controlplane.scheduler.plugins import names
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import Scores
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import Scores
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.interface import ApiWrite, NodeToStatus
-    from controlplane.scheduler.node_info import NodeInfo
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 NOT_EMULATED = "pod uses resource claims: dynamic resource allocation is not emulated"
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.framework.columnar import NodeLocalScore
+from controlplane.scheduler.columns.interface import NodeLocalScore
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.plugins import names
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import Scores
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import Scores
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 _MIB = 1024 * 1024
 MIN_THRESHOLD = 23 * _MIB

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.api.labels import SelectorError
-from controlplane.scheduler import events as ev
+from controlplane.scheduler.columns.interface import (
+    ClusterFilter,
+    ClusterScore,
+    NormalizeRows,
+    StatusTable,
+)
 from controlplane.scheduler.framework.affinity_terms import (
     AffinityTerm,
     PodTerms,
@@ -20,12 +25,6 @@ from controlplane.scheduler.framework.affinity_terms import (
     parse_terms,
 )
 from controlplane.scheduler.framework.args import InterPodAffinityArgs
-from controlplane.scheduler.framework.columnar import (
-    ClusterFilter,
-    ClusterScore,
-    NormalizeRows,
-    StatusTable,
-)
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -49,16 +48,17 @@ from controlplane.scheduler.plugins.affinity_counts import (
     matches_all,
     weigh_pod,
 )
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import Scores, StatusIds
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.pod_info import PodInfo
-    from controlplane.scheduler.node_info import NodeInfo
     from controlplane.scheduler.plugins.affinity_columns import Sums
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 _NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules").by(names.INTER_POD_AFFINITY)
 _ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules").by(

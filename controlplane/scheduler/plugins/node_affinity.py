@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.labels import SelectorError
 from controlplane.api.node_selector import PreferredTerms, RequiredNodeAffinity, node_selector
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.framework.args import NodeAffinityArgs
-from controlplane.scheduler.framework.columnar import (
+from controlplane.scheduler.columns.interface import (
     NodeLocalFilter,
     NodeLocalScore,
     NormalizeRows,
     StatusTable,
 )
+from controlplane.scheduler.framework.args import NodeAffinityArgs
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
@@ -31,16 +30,17 @@ from controlplane.scheduler.framework.interface import (
 )
 from controlplane.scheduler.framework.scores import default_normalize
 from controlplane.scheduler.plugins import names
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.constraints import NodeSelector
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import Scores, StatusIds
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 _MISMATCH = unresolvable("node(s) didn't match Pod's node affinity/selector").by(
     names.NODE_AFFINITY

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.framework.columnar import NodeLocalFilter
+from controlplane.scheduler.columns.interface import NodeLocalFilter
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -21,11 +20,12 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
 )
 from controlplane.scheduler.plugins import names
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 _LACKING = unresolvable("node(s) didn't match Pod's required features").by(
     names.NODE_DECLARED_FEATURES

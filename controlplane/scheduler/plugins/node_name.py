@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.framework.columnar import NodeLocalFilter, StatusTable
+from controlplane.scheduler.columns.interface import NodeLocalFilter, StatusTable
 from controlplane.scheduler.framework.interface import (
     EnqueueExtensions,
     Status,
     unresolvable,
 )
 from controlplane.scheduler.plugins import names
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import StatusIds
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 _MISMATCH = unresolvable("node(s) didn't match the requested node name").by(names.NODE_NAME)
 

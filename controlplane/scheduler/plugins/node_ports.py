@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.framework.columnar import NodeLocalFilter, StatusTable
+from controlplane.scheduler.columns.interface import NodeLocalFilter, StatusTable
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
@@ -18,16 +17,17 @@ from controlplane.scheduler.framework.interface import (
     Status,
     unschedulable,
 )
-from controlplane.scheduler.host_ports import HostPorts, Port, pod_host_ports
 from controlplane.scheduler.plugins import names
+from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.state.host_ports import HostPorts, Port, pod_host_ports
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import StatusIds
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 _TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports").by(
     names.NODE_PORTS

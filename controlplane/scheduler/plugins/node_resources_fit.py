@@ -9,13 +9,12 @@ from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.framework.args import NodeResourcesFitArgs
-from controlplane.scheduler.framework.columnar import (
+from controlplane.scheduler.columns.interface import (
     NodeLocalFilter,
     NodeLocalScore,
     StatusTable,
 )
+from controlplane.scheduler.framework.args import NodeResourcesFitArgs
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     Code,
@@ -25,14 +24,15 @@ from controlplane.scheduler.framework.interface import (
     PreScorePlugin,
     Status,
 )
-from controlplane.scheduler.node_info import NodeInfo
 from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins.resource_allocation import (
     make_scorer,
     node_vectors,
     request_amounts,
 )
-from controlplane.scheduler.resources import (
+from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.state.node_info import NodeInfo
+from controlplane.scheduler.state.resources import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
@@ -45,10 +45,10 @@ from controlplane.scheduler.resources import (
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import Scores, StatusIds
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 FILTER_KEY = "PreFilterNodeResourcesFit"
 _FEW_REASONS = 12

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.constraints import Taint
 from controlplane.api.taints import NO_SCHEDULE, tolerated
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.framework.columnar import NodeLocalFilter, StatusTable
+from controlplane.scheduler.columns.interface import NodeLocalFilter, StatusTable
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     EnqueueExtensions,
@@ -20,14 +19,15 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
 )
 from controlplane.scheduler.plugins import names
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import StatusIds
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 _CORDONED = unresolvable("node(s) were unschedulable").by(names.NODE_UNSCHEDULABLE)

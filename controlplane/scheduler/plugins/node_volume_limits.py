@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -31,13 +30,14 @@ from controlplane.scheduler.plugins.volume_claims import (
     ownership_error,
     uses_claim,
 )
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.claims import PersistentVolumeClaim
     from controlplane.api.pod import Pod
     from controlplane.api.storage import CSINode
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 _FULL = unschedulable("node(s) exceed max volume count").by(names.NODE_VOLUME_LIMITS)
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 from controlplane.api.constraints import TopologySpreadConstraint
 from controlplane.api.labels import SelectorError
 from controlplane.api.recent import KEPT
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.framework.args import PodTopologySpreadArgs
-from controlplane.scheduler.framework.columnar import (
+from controlplane.scheduler.columns.interface import (
     ClusterFilter,
     ClusterScore,
     NormalizeRows,
     StatusTable,
 )
+from controlplane.scheduler.framework.args import PodTopologySpreadArgs
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -37,16 +36,17 @@ from controlplane.scheduler.framework.interface import (
 from controlplane.scheduler.framework.scores import divide, round_half_away
 from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins import spread_constraints as sc
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.columns import Columns
-    from controlplane.scheduler.framework.columnar import Scores, StatusIds
+    from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.interface import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.pod_info import PodInfo
-    from controlplane.scheduler.node_info import NodeInfo
     from controlplane.scheduler.plugins.spread_columns import DomainCounts
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 _MISSING_LABEL = unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"

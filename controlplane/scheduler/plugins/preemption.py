@@ -23,7 +23,7 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
 )
 from controlplane.scheduler.plugins.importance import more_important, pod_start_time
-from controlplane.scheduler.snapshot import ChangeReader, Snapshot
+from controlplane.scheduler.state.snapshot import ChangeReader, Snapshot
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.pod_info import PodInfo
     from controlplane.scheduler.framework.runtime import Framework
-    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from controlplane.scheduler.framework import args as a
 from controlplane.scheduler.framework.interface import MAX_NODE_SCORE
 from controlplane.scheduler.framework.scores import broken_linear, round_half_away
-from controlplane.scheduler.resources import (
+from controlplane.scheduler.state.resources import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
@@ -22,7 +22,7 @@ from controlplane.scheduler.resources import (
 )
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 Scorer = Callable[[Sequence[int], Sequence[int]], int]
 """(requested, allocatable) per resource -> 0..100; allocatable 0 leaves a resource out."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.interface import (
     EnqueueExtensions,
     PreEnqueuePlugin,
@@ -16,6 +15,7 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
 )
 from controlplane.scheduler.plugins import names
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controlplane.api.labels import Selector
-from controlplane.scheduler.columns import Bools, Columns, DomainTally, Ints, Topology
+from controlplane.scheduler.columns.columns import (
+    Bools,
+    Columns,
+    DomainTally,
+    Ints,
+    Topology,
+)
 from controlplane.scheduler.plugins import spread_constraints as sc
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.node_info import NodeInfo
-    from controlplane.scheduler.snapshot import Snapshot
+    from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.snapshot import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
 

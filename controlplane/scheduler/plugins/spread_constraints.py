@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.pod_info import PodInfo
-    from controlplane.scheduler.listers import Listers
+    from controlplane.scheduler.state.listers import Listers
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"

@@ -13,8 +13,8 @@ import attrs
 
 from controlplane.api.labels import SelectorError, from_label_selector
 from controlplane.scheduler.framework.interface import ApiWrite, StatusError, error
-from controlplane.scheduler.listers import Listers
 from controlplane.scheduler.plugins import volume_claims as vc
+from controlplane.scheduler.state.listers import Listers
 
 if TYPE_CHECKING:
     from controlplane.api.claims import PersistentVolumeClaim

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.args import VolumeBindingArgs
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -42,11 +41,12 @@ from controlplane.scheduler.plugins.volume_claims import (
     ownership_error,
     uses_claim,
 )
+from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 _KEY = "PreFilterVolumeBinding"
 

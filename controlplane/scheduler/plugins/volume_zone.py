@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler import events as ev
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -19,7 +18,6 @@ from controlplane.scheduler.framework.interface import (
     Status,
     unresolvable,
 )
-from controlplane.scheduler.node_tree import BETA_REGION, BETA_ZONE, REGION, ZONE
 from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins.volume_claims import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -27,12 +25,14 @@ from controlplane.scheduler.plugins.volume_claims import (
     not_found,
     uses_claim,
 )
+from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.state.node_tree import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.storage import PersistentVolume
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.node_info import NodeInfo
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 _CONFLICT = unresolvable("node(s) had no available volume zone").by(names.VOLUME_ZONE)
 _KEY = "PreFilterVolumeZone"

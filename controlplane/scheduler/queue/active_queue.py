@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler.events import POP_FROM_BACKOFF_Q, ClusterEvent
 from controlplane.scheduler.queue.backoff_queue import BackoffQueue
+from controlplane.scheduler.queue.events import POP_FROM_BACKOFF_Q, ClusterEvent
 from controlplane.scheduler.queue.heap import Heap
 from controlplane.scheduler.queue.ledger import Entry, Ledger
 from controlplane.scheduler.queue.metrics import QueueMetrics

@@ -12,7 +12,7 @@ import attrs
 
 from controlplane.gates import FixGates
 from controlplane.scheduler.framework.pod_info import PodInfo
-from controlplane.scheduler.listers import Lister
+from controlplane.scheduler.state.listers import Lister
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -15,7 +15,7 @@ from controlplane.scheduler.framework.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.events import ClusterEvent
+    from controlplane.scheduler.queue.events import ClusterEvent
 
 
 def pod_key(pod: Pod) -> str:

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.gates import FixGates
-from controlplane.scheduler import events as ev
-from controlplane.scheduler.event_diff import pod_update_events
 from controlplane.scheduler.framework.pod_info import PodInfo
-from controlplane.scheduler.listers import Lister
+from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.queue.active_queue import ActiveQueue, NotInFlightError
 from controlplane.scheduler.queue.backoff_queue import (
     DEFAULT_INITIAL_BACKOFF,
@@ -25,10 +23,12 @@ from controlplane.scheduler.queue.backoff_queue import (
     SECOND,
     BackoffQueue,
 )
+from controlplane.scheduler.queue.event_diff import pod_update_events
 from controlplane.scheduler.queue.metrics import QueueMetrics
 from controlplane.scheduler.queue.nominator import NominatingInfo, Nominator
 from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo, pod_key
 from controlplane.scheduler.queue.unschedulable_pods import UnschedulablePods
+from controlplane.scheduler.state.listers import Lister
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from actors.pace import MAX, Pacer
-from controlplane.apiserver.http.connection import Limits
+from controlplane.apiserver.loops.http_connection import Limits
 from controlplane.emulation import Settings
 from controlplane.serving import Rim, Serving
 from tests.apiserver.http.session import request
@@ -58,7 +58,7 @@ class Served:
 @contextmanager
 def served_thread(*, keep: bool = True, limits: Limits | None = None) -> Iterator[Served]:
     """The server runs until the block ends. Everybody is the administrator."""
-    from controlplane.apiserver.http.listener import Listener
+    from controlplane.apiserver.loops.http_listener import Listener
 
     listeners: list[Any] = []
 

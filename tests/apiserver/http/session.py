@@ -10,8 +10,8 @@ from typing import Any
 import trio
 
 from actors.pace import MAX, Pacer
-from controlplane.apiserver.http.connection import Limits
 from controlplane.apiserver.http.kubeconfig import Address
+from controlplane.apiserver.loops.http_connection import Limits
 from controlplane.emulation import Settings
 from controlplane.serving import Rim, Serving
 

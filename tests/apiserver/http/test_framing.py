@@ -10,7 +10,7 @@ import pytest
 import trio
 from attrs import evolve
 
-from controlplane.apiserver.http.connection import Limits
+from controlplane.apiserver.loops.http_connection import Limits
 from tests.apiserver.http.session import (
     CONFIGMAPS,
     Answer,
@@ -328,7 +328,7 @@ async def test_watches_end_cleanly_when_the_server_stops():
 
 
 async def test_no_connection_ended_with_a_defect(monkeypatch):
-    from controlplane.apiserver.http.listener import Listener
+    from controlplane.apiserver.loops.http_listener import Listener
 
     made = []
     before = Listener.__init__

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.apiserver.http.protobuf import Unreadable, _fields, _numbers, decoded
-from controlplane.apiserver.schema import struct_type
+from controlplane.apiserver.schema.types import struct_type
 from tests.apiserver.http.session import CONFIGMAPS, served
 
 # What `kubectl create configmap m --from-literal=a=b` sends.

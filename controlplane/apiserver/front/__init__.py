@@ -1,0 +1,1 @@
+"""Between HTTP and a request: routing, negotiation, rendering, discovery, OpenAPI."""

@@ -1,0 +1,208 @@
+"""Everything between an HTTP request and its answer, without the HTTP.
+
+`answer` routes, negotiates the format, asks the server and renders; the rim only moves bytes. The
+answer to a watch is a `WatchAnswer` whose watcher the rim drains.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field, frozen
+
+from controlplane.api.object import Object
+from controlplane.api.request import Request, Response
+from controlplane.apiserver.front import discovery as nonresource
+from controlplane.apiserver.front import negotiation, rendering
+from controlplane.apiserver.front.routing import HttpRequest, parse_path, to_request
+from controlplane.apiserver.requests.authorization import rbac
+from controlplane.apiserver.requests.options import parse_flag, parse_int64
+from controlplane.apiserver.requests.server import ApiServer, failure
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
+
+__all__ = ["HttpAnswer", "Listing", "WatchAnswer", "answer", "untyped"]
+
+Tree = dict[str, Any]
+_TYPE = ("apiVersion", "kind")
+WARNING_RUNES = 4096
+WARNING_ITEM_RUNES = 256
+
+
+@frozen(eq=False)
+class Listing:
+    """A list answer as references to what is stored: `head` without the items, and the items.
+
+    `typed`: items say their kind themselves, as those of custom resources do.
+    """
+
+    head: Tree
+    items: list[Object]
+    typed: bool = False
+
+    @property
+    def tree(self) -> Tree:
+        """The whole as one tree."""
+        trees: list[Tree] = [obj.tree for obj in self.items]
+        if not self.typed:
+            trees = [untyped(tree) for tree in trees]
+        return {**self.head, "items": trees}
+
+
+def untyped(tree: Tree) -> Tree:
+    """An object as it stands in a list of its kind."""
+    return {key: value for key, value in tree.items() if key not in _TYPE}
+
+
+@define(eq=False)
+class HttpAnswer:
+    """A finished answer. `tree` is a JSON body, `text` any other body; `listing` a list.
+
+    `object` is the stored object that the body shows, if it shows one as it is.
+
+    `whole`: the body is put together before the first byte leaves, as servers before 1.33 did.
+    """
+
+    code: int
+    headers: dict[str, str | list[str]] = field(factory=dict)
+    _tree: Any = field(default=None, alias="tree")
+    text: str | None = None
+    listing: Listing | None = None
+    object: Object | None = None
+    whole: bool = False
+
+    @property
+    def tree(self) -> Any:
+        """The body as a tree, None when it is none."""
+        if self._tree is None and self.listing is not None:
+            self._tree = self.listing.tree
+        return self._tree
+
+
+@define(eq=False)
+class WatchAnswer:
+    """A stream: drain `watcher` and render each event. `seconds` is the client's time limit."""
+
+    request: Request
+    watcher: Watcher
+    seconds: int
+    bookmarks: bool
+    format: negotiation.Format
+    started: bool = False
+
+    def render(self, server: ApiServer, event: WatchEvent, now: int) -> Tree:
+        """One event as the client wants to see it."""
+        if self.format.plain or event.type == "ERROR":
+            return event.tree
+        info = server.resource(self.request.group, self.request.version, self.request.resource)
+        tree = rendering.rendered_event(
+            info, event.object, self.format, now, first=not self.started,
+            include=self.request.query.get("includeObject", ""),
+        )  # fmt: skip
+        self.started = True
+        return {"type": event.type, "object": tree}
+
+
+def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | WatchAnswer:
+    """Answer any HTTP request."""
+    try:
+        if server.authorize:
+            server.check_allowed(http.user, rbac.attributes_of(http))
+        target = parse_path(http.path)
+        if target is None or not target.resource or not server.table.versions(target.group):
+            return _nonresource(server, http)
+        if target.version not in server.table.versions(target.group):
+            return HttpAnswer(404, {"Content-Type": "text/plain; charset=utf-8"}, None,
+                              "404 page not found\n")  # fmt: skip
+        if http.method == "HEAD":
+            return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
+        request = to_request(server.table, http)
+        chosen = negotiation.negotiate(request)
+        if request.verb in ("list", "watch"):
+            parse_int64(request.query.get("timeoutSeconds", ""))
+        if request.verb == "watch":
+            return _watch(server, request, chosen, now)
+        response = server.handle(request, now)
+        return _rendered(server, request, response, chosen, now)
+    except status.ApiError as error:
+        return _plain(failure(error))
+
+
+def _nonresource(server: ApiServer, http: HttpRequest) -> HttpAnswer:
+    code, headers, tree, text = nonresource.answer(server, http)
+    return HttpAnswer(code, headers, tree, text)
+
+
+def _watch(
+    server: ApiServer, request: Request, chosen: negotiation.Format, now: int
+) -> HttpAnswer | WatchAnswer:
+    opened = server.watch(request, now)
+    if isinstance(opened, Response):
+        return _plain(opened)
+    seconds = parse_int64(request.query.get("timeoutSeconds", ""))
+    bookmarks = parse_flag(request.query.get("allowWatchBookmarks", ""))
+    return WatchAnswer(request, opened, seconds, bookmarks, chosen)
+
+
+def _custom(server: ApiServer, request: Request) -> bool:
+    info = server.table.get(request.group, request.version, request.resource)
+    return info is not None and info.custom is not None
+
+
+def _headers(response: Response, content_type: str) -> dict[str, str | list[str]]:
+    headers: dict[str, str | list[str]] = {"Content-Type": content_type}
+    if response.warnings:
+        texts = _short_enough(response.warnings)
+        headers["Warning"] = [f'299 - "{_escaped(text)}"' for text in texts]
+    headers.update(response.headers)
+    return headers
+
+
+def _short_enough(warnings: list[str]) -> list[str]:
+    """Warnings, each once; cut, and the last ones left out, if they are too long together.
+
+    Upstream: apiserver pkg/endpoints/filters/warning.go.
+    """
+    texts = list(dict.fromkeys(warnings))
+    if sum(map(len, texts)) <= WARNING_RUNES:
+        return texts
+    kept: list[str] = []
+    left = WARNING_RUNES
+    for text in texts:
+        cut = text[:WARNING_ITEM_RUNES]
+        if len(cut) > left:
+            break
+        left -= len(cut)
+        kept.append(cut)
+    return kept
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _plain(response: Response) -> HttpAnswer:
+    return HttpAnswer(response.code, _headers(response, "application/json"), response.tree)
+
+
+def _rendered(
+    server: ApiServer, request: Request, response: Response, chosen: negotiation.Format, now: int
+) -> HttpAnswer:
+    if response.content is not None:
+        headers = _headers(response, response.content_type)
+        if not response.content:
+            del headers["Content-Type"]
+            return HttpAnswer(204, headers, None, "")
+        return HttpAnswer(response.code, headers, None, response.content.decode())
+    whole = not server.streams_lists
+    headers = _headers(response, chosen.media_type)
+    if response.items is not None and "items" in response.tree and not chosen.kind:
+        head = {key: value for key, value in response.tree.items() if key != "items"}
+        listing = Listing(head, response.items, typed=_custom(server, request))
+        return HttpAnswer(response.code, headers, listing=listing, whole=whole)
+    tree = response.tree
+    if response.ok and chosen.kind and tree.get("kind") != "Status":
+        info = server.resource(request.group, request.version, request.resource)
+        tree = rendering.rendered(info, request, response, chosen, now)
+    obj = response.object if response.object is not None and response.object.tree is tree else None
+    return HttpAnswer(response.code, headers, tree, object=obj, whole=whole)

@@ -1,0 +1,292 @@
+"""Paths that are no resources: discovery, version, health.
+
+Upstream: apiserver pkg/endpoints/discovery, pkg/server/healthz.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from controlplane.apiserver.front.negotiation import parse_accept
+from controlplane.apiserver.front.routing import HttpRequest, no_such_method, no_such_path
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.resources import ResourceInfo
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.requests.server import ApiServer
+
+__all__ = ["Answer", "BUILD", "answer", "group_versions"]
+
+Tree = dict[str, Any]
+Answer = tuple[int, dict[str, str | list[str]], Any, str | None]
+
+_TEXT = "text/plain; charset=utf-8"
+_MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_HOOKS = (
+    "apiservice-discovery-controller", "apiservice-openapi-controller",
+    "apiservice-openapiv3-controller", "apiservice-registration-controller",
+    "apiservice-status-local-available-controller",
+    "apiservice-status-remote-available-controller", "apiservice-wait-for-first-sync",
+    "bootstrap-controller", "crd-informer-synced", "generic-apiserver-start-informers",
+    "kube-apiserver-autoregistration", "peer-endpoint-reconciler-controller",
+    "priority-and-fairness-config-consumer", "priority-and-fairness-config-producer",
+    "priority-and-fairness-filter", "rbac/bootstrap-roles",
+    "scheduling/bootstrap-system-priority-classes", "start-apiextensions-controllers",
+    "start-apiextensions-informers", "start-apiserver-admission-initializer",
+    "start-cluster-authentication-info-controller", "start-kube-aggregator-informers",
+    "start-kube-apiserver-identity-lease-controller",
+    "start-kube-apiserver-identity-lease-garbage-collector",
+    "start-kubernetes-service-cidr-controller", "start-legacy-token-tracking-controller",
+    "start-service-ip-repair-controllers", "start-system-namespaces-controller",
+    "storage-object-count-tracker-hook", "storage-readiness",
+)  # fmt: skip
+_STARTED = tuple(f"poststarthook/{hook}" for hook in _HOOKS)
+_LIVE = ("ping", "log", "etcd", *_STARTED, "autoregister-completion",
+         "loopback-serving-certificate")  # fmt: skip
+_CHECKS = {
+    "healthz": _LIVE, "livez": _LIVE,
+    "readyz": ("ping", "log", "informer-sync", *_STARTED, "autoregister-completion", "shutdown"),
+}  # fmt: skip
+
+BUILD: Tree = {
+    "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
+    "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.2", "gitCommit": "", "gitTreeState": "archive",
+    "buildDate": "1970-01-01T00:00:00Z", "goVersion": "go1.26.0", "compiler": "gc",
+    "platform": "linux/amd64",
+}  # fmt: skip
+"""What /version says of the emulated release; `ApiServer.build` may hold another answer."""
+
+
+def answer(server: ApiServer, http: HttpRequest) -> Answer:
+    """Code, headers, JSON body, text body."""
+    path = http.path.rstrip("/") or "/"
+    parts = [part for part in path.split("/") if part]
+    head = parts[0] if parts else ""
+    if head in ("healthz", "livez", "readyz"):
+        return _health(parts, http)
+    if path == "/version":
+        _get_only(http)
+        text = json.dumps(server.build, indent=2)
+        return 200, {"Content-Type": "application/json"}, server.build, text
+    if path == "/":
+        return _json({"paths": _paths(server)})
+    if path == "/api":
+        if _wants_aggregated(http):
+            return _aggregated(server, http, legacy=True)
+        return _json({
+            "kind": "APIVersions", "versions": ["v1"],
+            "serverAddressByClientCIDRs": [
+                {"clientCIDR": "0.0.0.0/0", "serverAddress": server.address}
+            ],
+        })  # fmt: skip
+    if path == "/apis":
+        if _wants_aggregated(http):
+            return _aggregated(server, http, legacy=False)
+        return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(server)})
+    if head == "api" and len(parts) == 2 and parts[1] == "v1":
+        _plain_only(http)
+        return _json(_resource_list(server, "", "v1"))
+    if head == "apis" and len(parts) in (2, 3):
+        return _group(server, http, parts)
+    if head == "openapi":
+        return server.openapi(path, http)
+    if head in ("api", "apis") and len(parts) > 1 and parts[0] == "api":
+        raise no_such_path()
+    return _missing()
+
+
+def _json(tree: Any, **headers: str) -> Answer:
+    return 200, {"Content-Type": "application/json", **headers}, tree, None
+
+
+def _missing() -> Answer:
+    return 404, {"Content-Type": _TEXT}, None, "404 page not found\n"
+
+
+def _get_only(http: HttpRequest) -> None:
+    if http.method not in ("GET", "HEAD"):
+        raise no_such_method()
+
+
+def _health(parts: list[str], http: HttpRequest) -> Answer:
+    check = "/".join(parts[1:])
+    checks = _CHECKS[parts[0]]
+    if check and check not in (*checks, "etcd"):
+        return _missing()
+    if "verbose" in http.query and not check:
+        lines = "".join(f"[+]{name} ok\n" for name in checks)
+        return 200, {"Content-Type": _TEXT}, None, f"{lines}{parts[0]} check passed\n"
+    return 200, {"Content-Type": _TEXT}, None, "ok"
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+def _version_rank(version: str) -> tuple[int, int, int]:
+    """Stable before beta before alpha, newer before older."""
+    digits = "".join(c if c.isdigit() else " " for c in version).split()
+    numbers = [int(text) for text in digits] + [0, 0]
+    stage = 0 if "alpha" in version else (1 if "beta" in version else 2)
+    return (stage, numbers[0], numbers[1])
+
+
+def group_versions(server: ApiServer, group: str) -> list[str]:
+    """The served versions of a group, preferred one first."""
+    for known in server.table.groups:
+        if known["name"] == group:
+            return [entry["version"] for entry in known["versions"]]
+    found = server.table.versions(group)
+    return sorted(found, key=_version_rank, reverse=True)
+
+
+def _group_tree(group: str, versions: list[str]) -> Tree:
+    listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+    return {"name": group, "versions": listed, "preferredVersion": listed[0]}
+
+
+def _groups(server: ApiServer) -> list[Tree]:
+    known = [entry["name"] for entry in server.table.groups]
+    custom = dict.fromkeys(
+        info.group for info in server.table if info.custom is not None and info.group not in known
+    )
+    return [*server.table.groups,
+            *(_group_tree(group, group_versions(server, group)) for group in sorted(custom))]  # fmt: skip
+
+
+def _group(server: ApiServer, http: HttpRequest, parts: list[str]) -> Answer:
+    group = parts[1]
+    versions = group_versions(server, group)
+    if not versions:
+        return _missing()
+    if len(parts) == 2:
+        _plain_only(http)
+        tree = {"kind": "APIGroup", "apiVersion": "v1", **_group_tree(group, versions)}
+        return _json(tree)
+    if parts[2] not in versions:
+        if any(known["name"] == group for known in server.table.groups):
+            raise status.ApiError(
+                404, "NotFound", "the server could not find the requested resource", {}
+            )
+        return _missing()
+    _plain_only(http)
+    return _json(_resource_list(server, group, parts[2]))
+
+
+def _entries(info: ResourceInfo) -> list[Tree]:
+    return [info.entry, *(sub.entry for sub in info.subresources.values())]
+
+
+def _resource_list(server: ApiServer, group: str, version: str) -> Tree:
+    resources = [entry for info in server.table.in_version(group, version)
+                 for entry in _entries(info)]  # fmt: skip
+    resources.sort(key=lambda entry: entry["name"])
+    tree: Tree = {
+        "kind": "APIResourceList",
+        "groupVersion": f"{group}/{version}" if group else version,
+        "resources": resources,
+    }
+    if group:
+        tree["apiVersion"] = "v1"
+    return tree
+
+
+# -- aggregated discovery ------------------------------------------------------------------------
+
+
+def _wants_aggregated(http: HttpRequest) -> bool:
+    """Whether the aggregated form is asked for; ApiError 406 if only an unknown form is."""
+    header = http.headers.get("accept", "")
+    if not header:
+        return False
+    for clause in parse_accept(header):
+        form = clause.parameters.get("as", "")
+        if form == "APIGroupDiscoveryList":
+            if clause.parameters.get("v") == "v2" and (
+                clause.parameters.get("g") == "apidiscovery.k8s.io"
+            ):
+                return True
+            continue
+        if clause.media_type in ("application/json", "*/*", "application/yaml", "application/*"):
+            return False
+    raise status.not_acceptable(_MEDIA)
+
+
+def _plain_only(http: HttpRequest) -> None:
+    header = http.headers.get("accept", "")
+    if header and all(clause.parameters.get("as") for clause in parse_accept(header)):
+        raise status.not_acceptable(_MEDIA)
+
+
+def _aggregated(server: ApiServer, http: HttpRequest, *, legacy: bool) -> Answer:
+    if legacy:
+        items: list[Tree] = [{"metadata": {}, "versions": [_discovered(server, "", "v1")]}]
+    else:
+        items = [
+            {"metadata": {"name": entry["name"]},
+             "versions": [_discovered(server, entry["name"], v["version"])
+                          for v in entry["versions"]]}
+            for entry in _groups(server)
+        ]  # fmt: skip
+    tree = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {}, "items": items}  # fmt: skip
+    digest = hashlib.sha512(json.dumps(tree, sort_keys=True).encode()).hexdigest().upper()
+    tag = f'"{digest}"'
+    headers: dict[str, str | list[str]] = {"ETag": tag, "Vary": "Accept"}
+    if http.headers.get("if-none-match") == tag:
+        return 304, headers, None, ""
+    return 200, {"Content-Type": _AGGREGATED, **headers}, tree, None
+
+
+def _discovered(server: ApiServer, group: str, version: str) -> Tree:
+    return {
+        "version": version,
+        "freshness": "Current",
+        "resources": [_discovered_resource(info)
+                      for info in sorted(server.table.in_version(group, version),
+                                         key=lambda info: info.resource)],
+    }  # fmt: skip
+
+
+def _response_kind(info: ResourceInfo, entry: Tree) -> Tree:
+    group, version = entry.get("group", ""), entry.get("version", "")
+    if info.custom is not None and not group:
+        group, version = info.group, info.version
+    return {"group": group, "kind": entry["kind"], "version": version}
+
+
+def _discovered_resource(info: ResourceInfo) -> Tree:
+    entry = info.entry
+    tree: Tree = {
+        "resource": info.resource,
+        "responseKind": _response_kind(info, entry),
+        "scope": "Namespaced" if info.namespaced else "Cluster",
+        "singularResource": entry.get("singularName", ""),
+        "verbs": entry["verbs"],
+    }
+    for key in ("shortNames", "categories"):
+        if entry.get(key):
+            tree[key] = entry[key]
+    if info.subresources:
+        tree["subresources"] = [
+            {"subresource": sub.name, "responseKind": _response_kind(info, sub.entry),
+             "verbs": sub.entry["verbs"]}
+            for sub in sorted(info.subresources.values(), key=lambda sub: sub.name)
+        ]  # fmt: skip
+    return tree
+
+
+def _paths(server: ApiServer) -> list[str]:
+    paths = ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"]
+    for entry in _groups(server):
+        paths.append(f"/apis/{entry['name']}")
+        paths += [f"/apis/{version['groupVersion']}" for version in entry["versions"]]
+    for head in ("healthz", "livez", "readyz"):
+        paths.append(f"/{head}")
+        paths += [f"/{head}/{check}" for check in _CHECKS[head]]
+    paths += ["/flagz", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/openapi/v3/",
+              "/openid/v1/jwks", "/statusz", "/version"]  # fmt: skip
+    return sorted(paths)

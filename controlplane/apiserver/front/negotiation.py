@@ -1,0 +1,115 @@
+"""Which format a client wants: media type, and whether as Table or metadata only.
+
+Upstream: apiserver pkg/endpoints/handlers/negotiation.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from controlplane.api.request import Request
+from controlplane.apiserver.schema import status
+
+__all__ = ["Format", "PLAIN", "negotiate", "parse_accept"]
+
+_SUPPORTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_KINDS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+
+
+@frozen
+class Format:
+    """The chosen format. `kind` is "" for the object itself."""
+
+    media_type: str = "application/json"
+    kind: str = ""
+    version: str = ""
+
+    @property
+    def plain(self) -> bool:
+        """True for the object itself in JSON."""
+        return not self.kind and self.media_type == "application/json"
+
+
+PLAIN = Format()
+
+
+@frozen
+class Clause:
+    """One alternative of an Accept header."""
+
+    media_type: str
+    parameters: dict[str, str]
+    quality: float
+
+
+def parse_accept(header: str) -> list[Clause]:
+    """The alternatives, best first; equal ones keep their order."""
+    clauses = []
+    for part in header.split(","):
+        pieces = [piece.strip() for piece in part.split(";")]
+        media = pieces[0]
+        parameters: dict[str, str] = {}
+        for piece in pieces[1:]:
+            key, _, value = piece.partition("=")
+            parameters[key.strip()] = value.strip().strip('"')
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 1.0
+        if media:
+            clauses.append(Clause(media, parameters, quality))
+    clauses.sort(key=lambda clause: -clause.quality)
+    return clauses
+
+
+def _accepts(clause: Clause, media: str) -> bool:
+    if clause.media_type in ("*/*", media):
+        return True
+    main, _, sub = clause.media_type.partition("/")
+    return sub == "*" and media.startswith(main + "/")
+
+
+def negotiate(request: Request) -> Format:
+    """The format of the answer. ApiError 406 when nothing fits."""
+    header = request.accept
+    if not header or header == "application/json":
+        return PLAIN
+    _check_media(request, header)
+    for clause in parse_accept(header):
+        for media in _SUPPORTED:
+            if not _accepts(clause, media):
+                continue
+            if media == "application/vnd.kubernetes.protobuf":
+                continue
+            chosen = _with_kind(clause, media, request)
+            if chosen is not None:
+                return chosen
+    raise status.not_acceptable(_SUPPORTED)
+
+
+def _check_media(request: Request, header: str) -> None:
+    """Before anything else, some alternative must be of a known media type."""
+    for clause in parse_accept(header):
+        if clause.media_type in ("*/*", *_SUPPORTED):
+            return
+    listed = ", ".join(_SUPPORTED)
+    if request.verb in ("list", "watch", "deletecollection"):
+        listed += (
+            ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        )
+    raise status.ApiError(
+        406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {listed}", {}
+    )
+
+
+def _with_kind(clause: Clause, media: str, request: Request) -> Format | None:
+    wanted = clause.parameters.get("as", "")
+    if not wanted:
+        if request.verb == "watch" and clause.parameters.get("stream", "watch") != "watch":
+            return None
+        return Format(media)
+    group = clause.parameters.get("g", "")
+    version = clause.parameters.get("v", "")
+    if wanted not in _KINDS or group != "meta.k8s.io" or version not in ("v1", "v1beta1"):
+        return None
+    return Format(media, wanted, version)

@@ -1,0 +1,367 @@
+"""OpenAPI v3: one document per group version, made from the schema table, and the index of them.
+
+The documents carry what clients act on: types, required fields, defaults, enumerations, merge and
+list rules, and every operation with its parameters. They carry no descriptions.
+Upstream: kube-openapi pkg/builder3 and pkg/handler3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from controlplane.apiserver.front import openapi_v2
+from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
+from controlplane.apiserver.schema.types import load_data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controlplane.apiserver.front.discovery import Answer
+    from controlplane.apiserver.requests.server import ApiServer
+
+__all__ = ["answer", "custom_name", "document", "index", "path_of", "schema", "used"]
+
+Tree = dict[str, Any]
+
+_LEAVES: dict[str, Tree] = {
+    "string": {"type": "string"}, "boolean": {"type": "boolean"},
+    "integer": {"type": "integer", "format": "int64"},
+    "integer:int32": {"type": "integer", "format": "int32"},
+    "integer:int64": {"type": "integer", "format": "int64"},
+    "number": {"type": "number"}, "number:double": {"type": "number", "format": "double"},
+    "string:byte": {"type": "string", "format": "byte"},
+    "string:date-time": {"type": "string", "format": "date-time"},
+    "string:int-or-string": {"oneOf": [{"type": "integer"}, {"type": "string"}],
+                             "format": "int-or-string"},
+    "object": {"type": "object"}, "any": {},
+}  # fmt: skip
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_EXTENSIONS = (
+    ("listType", "x-kubernetes-list-type"), ("listMapKeys", "x-kubernetes-list-map-keys"),
+    ("mapType", "x-kubernetes-map-type"), ("patchStrategy", "x-kubernetes-patch-strategy"),
+    ("patchMergeKey", "x-kubernetes-patch-merge-key"),
+)  # fmt: skip
+_FEW_DOCUMENTS = (".well-known/openid-configuration", "openid/v1/jwks", "version")
+_TEXT = "text/plain; charset=utf-8"
+_JSON = "application/json"
+_V3_PROTOBUF = "application/com.github.proto-openapi.spec.v3"
+
+
+# -- answering -----------------------------------------------------------------------------------
+
+
+def answer(server: ApiServer, path: str, http: HttpRequest) -> Answer:
+    """The answer to a path below /openapi. ApiError 404, 405, 406."""
+    if http.method not in ("GET", "HEAD"):
+        raise status.ApiError(
+            405, "MethodNotAllowed",
+            "the server does not allow this method on the requested resource", {},
+        )  # fmt: skip
+    if path == "/openapi/v2":
+        return openapi_v2.answer(server, http)
+    parts = [part for part in path.split("/") if part]
+    if parts == ["openapi", "v3"]:
+        text = json.dumps(index(server), separators=(",", ":"))
+        return 200, {"Content-Type": _TEXT}, None, text
+    name = "/".join(parts[2:])
+    if parts[:2] != ["openapi", "v3"] or name not in names(server):
+        return 404, {"Content-Type": _TEXT}, None, "404 page not found\n"
+    return _document_answer(server, name, http)
+
+
+def _document_answer(server: ApiServer, name: str, http: HttpRequest) -> Answer:
+    accept = http.headers.get("accept", "")
+    if accept.startswith(_V3_PROTOBUF) and _JSON not in accept and "*/*" not in accept:
+        return 406, {"Content-Type": _TEXT}, None, ""
+    digest = digest_of(server, name)
+    asked = (http.query.get("hash") or [""])[0]
+    if asked and asked != digest:
+        place = f"/openapi/v3/{name}?hash={digest}"
+        return 301, {"Content-Type": _TEXT, "Location": place}, None, ""
+    tag = f'"{digest}"'
+    headers: dict[str, str | list[str]] = {"ETag": tag, "Vary": "Accept"}
+    if asked:  # upstream says the same with an Expires header one year ahead
+        headers["Cache-Control"] = "public, immutable, max-age=31536000"
+    if http.headers.get("if-none-match") == tag:
+        return 304, headers, None, ""
+    made = remembered(digest, lambda: _document_named(server, name))
+    return 200, {"Content-Type": _JSON, **headers}, made, None
+
+
+_MADE: dict[str, Any] = {}
+_KEPT = 64
+
+
+def remembered(digest: str, make: Callable[[], Any]) -> Any:
+    """What was made for this digest, or make it now: documents are long and asked for often."""
+    if digest not in _MADE:
+        if len(_MADE) >= _KEPT:
+            del _MADE[next(iter(_MADE))]
+        _MADE[digest] = make()
+    return _MADE[digest]
+
+
+def _document_named(server: ApiServer, name: str) -> Tree:
+    area, _, rest = name.partition("/")
+    group, _, version = rest.partition("/")
+    if area == "apis" and version:
+        return document(server, group, version)
+    return document(server, "", rest) if area == "api" and rest else _head(server, {}, {})
+
+
+def names(server: ApiServer) -> dict[str, None]:
+    """The names of all documents, in order."""
+    seen = dict.fromkeys((info.group, info.version) for info in server.table)
+    found = [path_of(group, version) for group, version in seen]
+    found += [f"apis/{group}" for group, _ in seen if group]
+    return dict.fromkeys(sorted(["api", "apis", *_FEW_DOCUMENTS, *found]))
+
+
+def digest_of(server: ApiServer, name: str) -> str:
+    """Identifies the content of a document by what it is made from."""
+    parts: list[Any] = [name, server.build]
+    for info in server.table:
+        if path_of(info.group, info.version) == name:
+            subs = [sub.entry for sub in info.subresources.values()]
+            custom = info.custom.schema if info.custom is not None else None
+            parts.append([info.entry, subs, custom])
+    raw = json.dumps(parts, sort_keys=True).encode()
+    return hashlib.sha512(raw).hexdigest().upper()
+
+
+def path_of(group: str, version: str) -> str:
+    """The name of a group version's document."""
+    return f"apis/{group}/{version}" if group else f"api/{version}"
+
+
+def index(server: ApiServer) -> Tree:
+    """The list of documents."""
+    return {"paths": {
+        name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest_of(server, name)}"}
+        for name in names(server)
+    }}  # fmt: skip
+
+
+# -- types ---------------------------------------------------------------------------------------
+
+
+def _named(declared: str, prefix: str, *, plain: bool) -> Tree:
+    reference = {"$ref": f"{prefix}{declared}"}
+    return reference if plain else {"allOf": [reference]}
+
+
+def _reference(declared: Any, attributes: Tree, prefix: str, *, old: bool) -> Tree:
+    """A field, element or value; `old` writes it as version 2 does, with bare references."""
+    tree: Tree
+    if isinstance(declared, list):
+        inner = {"enum": attributes["itemEnum"]} if "itemEnum" in attributes else {}
+        tree = {"type": "array", "items": _element(declared[0], inner, prefix, old=old)}
+    elif isinstance(declared, dict):
+        values = _element(declared["map"], {}, prefix, old=old)
+        tree = {"type": "object", "additionalProperties": values}
+    elif declared in _LEAVES:
+        tree = dict(_LEAVES[declared])
+    else:
+        tree = _named(declared, prefix, plain=old)
+    if not old or "$ref" not in tree:
+        for key in ("default", "enum"):
+            if key in attributes:
+                tree[key] = attributes[key]
+    for key, name in _EXTENSIONS:
+        if key in attributes:
+            tree[name] = attributes[key]
+    return tree
+
+
+def _element(declared: Any, attributes: Tree, prefix: str, *, old: bool) -> Tree:
+    tree = _reference(declared, attributes, prefix, old=old)
+    if isinstance(declared, str) and not old:
+        if declared not in _LEAVES:
+            if "fields" in load_data("types")["types"][declared]:
+                return {**tree, "default": {}}
+            return _named(declared, prefix, plain=True)
+        if declared == "string":
+            return {**tree, "default": ""}
+    return tree
+
+
+@cache
+def schema(name: str, prefix: str = "#/components/schemas/", *, old: bool = False) -> Tree:
+    """One type of the schema table as a JSON schema."""
+    declared = load_data("types")["types"][name]
+    if "fields" not in declared:
+        if name == _QUANTITY and not old:
+            return {"oneOf": [{"type": "string"}, {"type": "number"}]}
+        leaf = dict(_LEAVES.get(declared["type"], {"type": "object"}))
+        if old and "oneOf" in leaf:
+            return {"type": "string", "format": "int-or-string"}
+        return leaf
+    tree: Tree = {
+        "type": "object",
+        "properties": {
+            key: _reference(field["type"], field, prefix, old=old)
+            for key, field in declared["fields"].items()
+        },
+    }
+    if declared.get("required"):
+        tree["required"] = declared["required"]
+    if declared.get("gvk"):
+        kinds = declared["gvk"]
+        tree["x-kubernetes-group-version-kind"] = kinds if isinstance(kinds, list) else [kinds]
+    return tree
+
+
+def used(name: str, found: dict[str, None]) -> None:
+    """Add a type and all types that it refers to."""
+    if name in found:
+        return
+    found[name] = None
+    for field in load_data("types")["types"][name].get("fields", {}).values():
+        declared = field["type"]
+        while not isinstance(declared, str):
+            declared = declared[0] if isinstance(declared, list) else declared["map"]
+        if declared not in _LEAVES:
+            used(declared, found)
+
+
+def custom_name(info: ResourceInfo) -> str:
+    """The definition name of a custom resource's type."""
+    reverse = ".".join(reversed(info.group.split(".")))
+    return f"{reverse}.{info.version}.{info.kind}"
+
+
+def custom_schema(info: ResourceInfo) -> Tree:
+    """The type of a custom resource, with the fields that every object has."""
+    assert info.custom is not None
+    kind = {"group": info.group, "version": info.version, "kind": info.kind}
+    own = info.custom.schema or {"type": "object"}
+    return {**own, "x-kubernetes-group-version-kind": [kind]}
+
+
+# -- operations ----------------------------------------------------------------------------------
+
+_ACTIONS = {
+    "list": ("get", "list"), "create": ("post", "post"),
+    "deletecollection": ("delete", "deletecollection"),
+    "get": ("get", "get"), "update": ("put", "put"), "patch": ("patch", "patch"),
+    "delete": ("delete", "delete"),
+}  # fmt: skip
+_LISTING = ("allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit",
+            "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds",
+            "watch")  # fmt: skip
+_QUERY = {
+    "list": _LISTING, "deletecollection": ("dryRun", *_LISTING[1:-1]),
+    "get": (), "create": ("dryRun", "fieldManager", "fieldValidation"),
+    "update": ("dryRun", "fieldManager", "fieldValidation"),
+    "patch": ("dryRun", "fieldManager", "fieldValidation", "force"),
+    "delete": ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy"),
+}  # fmt: skip
+_TYPES = {
+    "limit": "integer", "timeoutSeconds": "integer", "gracePeriodSeconds": "integer",
+    "watch": "boolean", "allowWatchBookmarks": "boolean", "sendInitialEvents": "boolean",
+    "force": "boolean", "orphanDependents": "boolean",
+}  # fmt: skip
+_PATCH_MEDIA = ("application/apply-patch+yaml", "application/json-patch+json",
+                "application/merge-patch+json", "application/strategic-merge-patch+json")  # fmt: skip
+
+
+def paths_of(info: ResourceInfo) -> list[tuple[str, dict[str, tuple[str, Tree]]]]:
+    """Per path: HTTP method to verb and kind, for a resource and its subresources."""
+    base = f"/{path_of(info.group, info.version)}"
+    if info.namespaced:
+        base += "/namespaces/{namespace}"
+    place = f"{base}/{info.resource}"
+    own = {"group": info.group, "version": info.version, "kind": info.kind}
+    found: list[tuple[str, dict[str, tuple[str, Tree]]]] = []
+    for path, verbs in (
+        (place, ("list", "create", "deletecollection")),
+        (f"{place}/{{name}}", ("get", "update", "patch", "delete")),
+    ):
+        found.append((path, {_ACTIONS[v][0]: (v, own) for v in verbs if v in info.verbs}))
+    for sub in info.subresources.values():
+        kind = _kind_of(info, sub)
+        methods = {_ACTIONS[verb][0]: (verb, kind) for verb in sub.verbs if verb in _ACTIONS}
+        found.append((f"{place}/{{name}}/{sub.name}", methods))
+    return [(path, methods) for path, methods in found if methods]
+
+
+def _kind_of(info: ResourceInfo, sub: SubresourceInfo) -> Tree:
+    version = sub.version or info.version
+    return {"group": sub.group if sub.version else info.group, "version": version,
+            "kind": sub.kind}  # fmt: skip
+
+
+def parameters_of(path: str, verb: str) -> list[Tree]:
+    """Path and query parameters of an operation: name, place, type."""
+    found = [{"name": name, "in": "path", "type": "string"} for name in ("namespace", "name")
+             if f"{{{name}}}" in path]  # fmt: skip
+    for name in (*_QUERY[verb], "pretty"):
+        found.append({"name": name, "in": "query", "type": _TYPES.get(name, "string")})
+    return found
+
+
+def _operation(info: ResourceInfo, path: str, verb: str, kind: Tree) -> Tree:
+    tree: Tree = {
+        "x-kubernetes-action": _ACTIONS[verb][1],
+        "x-kubernetes-group-version-kind": kind,
+        "parameters": [
+            {"name": each["name"], "in": each["in"], "schema": {"type": each["type"]},
+             **({"required": True} if each["in"] == "path" else {})}
+            for each in parameters_of(path, verb)
+        ],
+        "responses": {"200": {"description": "OK"}},
+    }  # fmt: skip
+    body = _body_of(info, path, verb)
+    if body:
+        tree["requestBody"] = body
+    return tree
+
+
+def _body_of(info: ResourceInfo, path: str, verb: str) -> Tree:
+    if verb == "patch":
+        return {"required": True, "content": {
+            media: {"schema": {"type": "object"}} for media in _PATCH_MEDIA
+            if info.custom is None or not media.startswith("application/strategic")
+        }}  # fmt: skip
+    if verb not in ("create", "update"):
+        return {}
+    name = custom_name(info) if info.custom is not None else info.type_name
+    content: Tree = {"type": "object"}
+    if name and (path.endswith(("/{name}", f"/{info.resource}"))):
+        content = {"$ref": f"#/components/schemas/{name}"}
+    return {"required": True, "content": {_JSON: {"schema": content}}}
+
+
+def _head(server: ApiServer, paths: Tree, schemas: Tree) -> Tree:
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": server.build["gitVersion"]},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def document(server: ApiServer, group: str, version: str) -> Tree:
+    """The document of one group version."""
+    paths: Tree = {}
+    types: dict[str, None] = {}
+    custom: Tree = {}
+    for info in server.table.in_version(group, version):
+        for path, methods in paths_of(info):
+            paths[path] = {
+                method: _operation(info, path, verb, kind)
+                for method, (verb, kind) in methods.items()
+            }
+        if info.custom is not None:
+            custom[custom_name(info)] = custom_schema(info)
+        elif info.type_name:
+            used(info.type_name, types)
+            listed = f"{info.type_name}List"
+            if listed in load_data("types")["types"]:
+                used(listed, types)
+    return _head(server, paths, {**{name: schema(name) for name in sorted(types)}, **custom})

@@ -1,0 +1,282 @@
+"""From an HTTP request to a `Request`: paths, verbs, bodies.
+
+Pure: the HTTP rim hands in method, path, query, headers and body. What is no API request (discovery,
+health, unknown paths) is answered by other modules. Upstream: apiserver pkg/endpoints/request.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import define, field, frozen
+
+from controlplane.api.request import ADMIN, Request, User
+from controlplane.apiserver.schema import go_json, status
+from controlplane.apiserver.schema.codec import META_STRUCT, json_type, kind_error
+from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
+
+__all__ = ["HttpRequest", "Target", "parse_path", "to_request"]
+
+Tree = dict[str, Any]
+
+BODY_LIMIT = 3 * 1024 * 1024
+MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json",
+               "application/strategic-merge-patch+json", "application/apply-patch+yaml")  # fmt: skip
+_NO = ("false", "0")
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+_CONNECT = ("exec", "attach", "portforward", "proxy")
+
+
+@define(eq=False)
+class HttpRequest:
+    """What the rim received. Header names are in lower case."""
+
+    method: str
+    path: str
+    query: Mapping[str, list[str]] = field(factory=dict)
+    headers: Mapping[str, str] = field(factory=dict)
+    body: bytes = b""
+    user: User = ADMIN
+
+
+@frozen
+class Target:
+    """The parts of an API path; `watch` for the old /watch/ paths."""
+
+    group: str
+    version: str
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: str = ""
+    watch: bool = False
+
+
+def parse_path(path: str) -> Target | None:
+    """The target of a path below /api/v1 or /apis/group/version; None for other paths."""
+    parts = [part for part in path.split("/") if part]
+    if len(parts) >= 2 and parts[0] == "api":
+        group, version, rest = "", parts[1], parts[2:]
+    elif len(parts) >= 3 and parts[0] == "apis":
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    watch = bool(rest) and rest[0] == "watch"
+    if watch:
+        rest = rest[1:]
+    namespace = ""
+    if rest and rest[0] == "namespaces":
+        if len(rest) >= 3 and rest[2] not in ("status", "finalize"):
+            namespace, rest = rest[1], rest[2:]
+        elif len(rest) >= 2:
+            namespace = rest[1]
+    if not rest:
+        return Target(group, version, watch=watch)
+    resource = rest[0]
+    name = rest[1] if len(rest) > 1 else ""
+    sub = rest[2] if len(rest) > 2 else ""
+    return Target(group, version, resource, namespace if resource != "namespaces" else "",
+                  name, sub, "/".join(rest[3:]), watch)  # fmt: skip
+
+
+def _first(query: Mapping[str, list[str]]) -> dict[str, str]:
+    return {key: values[0] for key, values in query.items() if values}
+
+
+def no_such_path() -> status.ApiError:
+    """404 for a path that nothing serves."""
+    return status.ApiError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def no_such_method() -> status.ApiError:
+    """405 for a method that a path does not know."""
+    return status.ApiError(
+        405, "MethodNotAllowed",
+        "the server does not allow this method on the requested resource", {},
+    )  # fmt: skip
+
+
+def to_request(table: ResourceTable, http: HttpRequest) -> Request:
+    """The API request of an HTTP request to a resource. ApiError 4xx."""
+    target = parse_path(http.path)
+    if target is None or not target.resource:
+        raise no_such_path()
+    info = table.get(target.group, target.version, target.resource)
+    if info is None or (target.rest and target.subresource not in _CONNECT):
+        raise no_such_path()
+    if bool(target.namespace) != info.namespaced and (target.namespace or target.name):
+        if not (info.namespaced and not target.name):
+            raise no_such_path()
+    query = _first(http.query)
+    if len(http.query.get("dryRun", ())) > 1:
+        query["dryRun"] = "\n".join(http.query["dryRun"])
+    verb = _verb(http.method, target, query)
+    request = Request(
+        verb, target.group, target.version, target.resource, target.namespace, target.name,
+        target.subresource, query, user=http.user, accept=http.headers.get("accept", ""),
+        user_agent=http.headers.get("user-agent", ""), path=http.path,
+        upgrade=http.headers.get("upgrade", ""),
+        content_type=http.headers.get("content-type", ""),
+    )  # fmt: skip
+    _check_method(info, target, request)
+    if verb in ("create", "update", "patch", "delete", "deletecollection"):
+        if len(http.body) > BODY_LIMIT:
+            raise status.too_large(BODY_LIMIT)
+    if verb == "patch":
+        request.raw = http.body
+        kind = request.content_type.partition(";")[0].strip()
+        if kind not in PATCH_TYPES:
+            raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    elif verb in ("create", "update") and target.subresource not in _CONNECT:
+        sub = info.subresources.get(target.subresource)
+        read_body(request, http.body, sub.kind if sub is not None else info.kind)
+    elif verb in ("delete", "deletecollection"):
+        _read_delete_options(request, http.body)
+    return request
+
+
+def _verb(method: str, target: Target, query: Tree) -> str:
+    if method in ("GET", "HEAD"):
+        watching = target.watch or ("watch" in query and query["watch"] not in _NO)
+        if watching and not target.subresource and (target.watch or not target.name):
+            return "watch"
+        return "get" if target.name else "list"
+    if method == "DELETE":
+        return "delete" if target.name else "deletecollection"
+    verb = _VERBS.get(method)
+    if verb is None:
+        raise no_such_method()
+    return verb
+
+
+def _check_method(info: ResourceInfo, target: Target, request: Request) -> None:
+    """405 where the path exists but not with this method."""
+    verb = request.verb
+    if target.subresource:
+        sub = info.subresources.get(target.subresource)
+        if sub is None:
+            if info.custom is not None:
+                return
+            raise no_such_path()
+        if target.subresource in _CONNECT or target.subresource == "log":
+            return
+        if verb not in sub.verbs:
+            raise no_such_method()
+        return
+    if verb == "create" and target.name:
+        raise no_such_method()
+    if verb in ("update", "patch") and not target.name:
+        raise no_such_method()
+    if info.namespaced and not target.namespace and verb not in ("list", "watch", "create",
+                                                                 "deletecollection"):  # fmt: skip
+        raise no_such_path()
+    if info.namespaced and not target.namespace and verb in ("create", "deletecollection"):
+        if info.resource not in _CLUSTERWIDE_CREATES:
+            raise no_such_method()
+    if verb not in info.verbs:
+        raise no_such_method()
+
+
+_CLUSTERWIDE_CREATES: tuple[str, ...] = ()
+
+
+def _summary(raw: bytes, limit: int = 30) -> str:
+    """The beginning of a body as error messages show it: JSON as it is, the rest in hex."""
+    if not raw:
+        return "<empty>"
+    cut = raw[:limit]
+    text = cut.decode("utf-8", "replace") if raw[:1] == b"{" else binascii.hexlify(cut).decode()
+    return text + " ..." if len(raw) > limit else text
+
+
+def _unrecognized(kind: str, problem: str, raw: bytes) -> status.ApiError:
+    return status.bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): {problem} ({_summary(raw)})"
+    )
+
+
+def read_body(request: Request, raw: bytes, kind: str) -> None:
+    """Parse the body of a create or update into `request.body`. ApiError 400, 415."""
+    media = request.content_type.partition(";")[0].strip()
+    if media in ("", "application/json"):
+        try:
+            request.body = go_json.parse_json(raw)
+        except go_json.TextError as error:
+            raise _unrecognized(
+                kind, f"couldn't get version/kind; json parse error: {error}", raw
+            ) from None
+    elif media == "application/yaml":
+        try:
+            request.body = go_json.parse_yaml(raw)
+        except go_json.YamlDuplicates as error:
+            request.body = error.value
+            request.body_issues = (str(error),)
+        except go_json.TextError as error:
+            raise _unrecognized(kind, str(error), raw) from None
+    elif media == "application/vnd.kubernetes.protobuf":
+        raise _unrecognized(
+            kind,
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]",
+            raw,
+        )
+    else:
+        raise status.unsupported_media_type(MEDIA_TYPES)
+    if request.body is None:
+        request.body = {}
+    _check_object(request.body, kind, raw)
+
+
+def _check_object(body: Any, kind: str, raw: bytes) -> None:
+    if not isinstance(body, dict):
+        found = json_type(body)
+        raise _unrecognized(
+            kind,
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go "
+            f"value of type {META_STRUCT}",
+            raw,
+        )
+    problem = kind_error(body)
+    if problem:
+        raise _unrecognized(kind, problem, raw)
+    version = body.get("apiVersion")
+    if isinstance(version, str) and version.count("/") > 1:
+        raise _unrecognized(kind, f"unexpected GroupVersion string: {version}", raw)
+
+
+_DELETE_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+
+
+def _read_delete_options(request: Request, raw: bytes) -> None:
+    if not raw:
+        return
+    media = request.content_type.partition(";")[0].strip()
+    try:
+        if media == "application/yaml":
+            body = go_json.parse_yaml(raw)
+        elif media in ("", "application/json"):
+            body = go_json.parse_json(raw)
+        else:
+            raise status.unsupported_media_type(MEDIA_TYPES)
+    except go_json.TextError as error:
+        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    if body is None:
+        body = {}
+    if not isinstance(body, dict):
+        raise status.bad_request(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            f"{json_type(body)} into Go value of type {META_STRUCT}"
+        )
+    problem = kind_error(body)
+    if problem:
+        raise status.bad_request(problem)
+    kind = body.get("kind") or "DeleteOptions"
+    if kind != "DeleteOptions":
+        version = body.get("apiVersion", "")
+        raise status.bad_request(
+            f'no kind "{kind}" is registered for version "{version}" in scheme "{_DELETE_SCHEME}"'
+        )
+    request.body = dict(body)

@@ -1,0 +1,1 @@
+"""What is special to a kind: strategies, defaults, validation, selectable fields, table columns."""

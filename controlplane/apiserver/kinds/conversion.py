@@ -1,0 +1,251 @@
+"""Kinds that are served in several versions, and bodies in a version nobody asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from controlplane.api.object import Object
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.codec import (
+    META_STRUCT,
+    DecodeError,
+    decode,
+    json_type,
+    kind_error,
+)
+from controlplane.apiserver.schema.resources import ResourceInfo
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.requests.server import ApiServer
+
+__all__ = ["check_foreign_kind", "from_hub", "read_typed", "to_hub", "unreadable_kind"]
+
+Tree = dict[str, Any]
+
+# Versions that are still known though no longer served.
+LEGACY = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "policy/v1beta1", "batch/v1beta1",
+           "autoscaling/v2beta1", "autoscaling/v2beta2", "networking.k8s.io/v1beta1",
+           "events.k8s.io/v1beta1", "coordination.k8s.io/v1beta1", "storage.k8s.io/v1beta1",
+           "rbac.authorization.k8s.io/v1beta1", "discovery.k8s.io/v1beta1",
+           "node.k8s.io/v1beta1", "scheduling.k8s.io/v1beta1")  # fmt: skip
+_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+
+
+def check_foreign_kind(server: ApiServer, info: ResourceInfo, body: Tree) -> Tree:
+    """A body whose apiVersion or kind differs from the resource's: completed, or refused."""
+    problem = kind_error(body)
+    if problem:
+        raise unreadable_kind(info.kind, problem, body)
+    api_version = body.get("apiVersion") or info.api_version
+    kind = body.get("kind") or info.kind
+    if api_version == info.api_version and kind == info.kind:
+        return {**body, "apiVersion": api_version, "kind": kind}
+    version = api_version.rpartition("/")[2]
+    subject = f'{kind} in version "{version}" cannot be handled as a {info.kind}'
+    if api_version.count("/") > 1:
+        raise status.bad_request(
+            f"the object provided is unrecognized (must be of type {info.kind}): unexpected "
+            f"GroupVersion string: {api_version} ({_snippet(body)})"
+        )
+    if _registered(server, api_version, kind):
+        if kind == info.kind:
+            raise status.bad_request(
+                f"the API version in the data ({api_version}) does not match the expected API "
+                f"version ({info.api_version})"
+            )
+        raise status.bad_request(
+            f"{subject}: converting ({version}.{kind}) to ({info.group.partition('.')[0] or 'core'}"
+            f".{info.kind}): unknown conversion"
+        )
+    if kind == info.kind and api_version in LEGACY:
+        raise status.bad_request(
+            f"the API version in the data ({api_version}) does not match the expected API version "
+            f"({info.api_version})"
+        )
+    raise status.bad_request(
+        f'{subject}: no kind "{kind}" is registered for version "{api_version}" in scheme '
+        f'"{_SCHEME}"'
+    )
+
+
+def unreadable_kind(kind: str, problem: str, body: Any) -> status.ApiError:
+    """400 for a body that does not tell what it is."""
+    return status.bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): {problem} "
+        f"({_snippet(body)})"
+    )
+
+
+def read_typed(type_name: str, body: Any) -> Tree:
+    """The body of a subresource or of a kind that is not stored, as a canonical tree.
+
+    `type_name` ends in version and kind, as `io.k8s.api.core.v1.Binding`. No body is an empty
+    object. ApiError 400.
+    """
+    version, kind = type_name.split(".")[-2:]
+    body = {} if body is None else body
+    problem = kind_error(body) if isinstance(body, dict) else (
+        f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type(body)} "
+        f"into Go value of type {META_STRUCT}"
+    )  # fmt: skip
+    if problem:
+        raise unreadable_kind(kind, problem, body)
+    try:
+        return decode(type_name, body)
+    except DecodeError as error:
+        raise status.bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
+        ) from None
+
+
+def _registered(server: ApiServer, api_version: str, kind: str) -> bool:
+    base = kind.removesuffix("List")
+    return server.table.by_kind(api_version, base) is not None
+
+
+def _snippet(body: Any) -> str:
+    text = json.dumps(body, separators=(",", ":"))
+    return text if len(text) <= 32 else text[:32] + " ..."
+
+
+Converter = Callable[[Tree], Tree]
+
+
+def _renamed(tree: Tree, names: dict[str, str]) -> Tree:
+    return {names.get(key, key): value for key, value in tree.items()}
+
+
+_EVENT_V1 = {
+    "involvedObject": "regarding", "message": "note", "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount", "reportingComponent": "reportingController",
+}  # fmt: skip
+_EVENT_CORE = {new: old for old, new in _EVENT_V1.items()}
+
+
+def _event_to_v1(tree: Tree) -> Tree:
+    return _renamed(tree, _EVENT_V1)
+
+
+def _event_to_core(tree: Tree) -> Tree:
+    return _renamed(tree, _EVENT_CORE)
+
+
+_CPU = "targetCPUUtilizationPercentage"
+
+
+def _is_plain_cpu(metric: Tree) -> bool:
+    resource = metric.get("resource") or {}
+    target = resource.get("target") or {}
+    return (
+        metric.get("type") == "Resource" and resource.get("name") == "cpu"
+        and target.get("averageUtilization") is not None
+    )  # fmt: skip
+
+
+def _autoscaler_to_v1(tree: Tree) -> Tree:
+    """Version 1 knows one metric, the use of cpu; the rest goes into annotations."""
+    spec = dict(tree.get("spec") or {})
+    meta = tree["metadata"]
+    rest = []
+    for metric in spec.pop("metrics", None) or ():
+        if _is_plain_cpu(metric) and _CPU not in spec:
+            spec[_CPU] = metric["resource"]["target"]["averageUtilization"]
+        else:
+            rest.append(metric)
+    annotations = dict(meta.get("annotations") or {})
+    if rest:
+        annotations["autoscaling.alpha.kubernetes.io/metrics"] = json.dumps(
+            rest, separators=(",", ":"))  # fmt: skip
+    if spec.pop("behavior", None) is not None:
+        annotations["autoscaling.alpha.kubernetes.io/behavior"] = json.dumps(
+            tree["spec"]["behavior"], separators=(",", ":"))  # fmt: skip
+    state = dict(tree.get("status") or {})
+    state.pop("currentMetrics", None)
+    conditions = state.pop("conditions", None)
+    if conditions:
+        annotations["autoscaling.alpha.kubernetes.io/conditions"] = json.dumps(
+            conditions, separators=(",", ":"))  # fmt: skip
+    state.setdefault("currentReplicas", 0)
+    state.setdefault("desiredReplicas", 0)
+    if annotations:
+        meta = {**meta, "annotations": annotations}
+    return {**tree, "metadata": meta, "spec": spec, "status": state}
+
+
+_HIDDEN = {
+    "autoscaling.alpha.kubernetes.io/metrics": "metrics",
+    "autoscaling.alpha.kubernetes.io/behavior": "behavior",
+    "autoscaling.alpha.kubernetes.io/conditions": "conditions",
+    "autoscaling.alpha.kubernetes.io/current-metrics": "currentMetrics",
+}
+
+
+def _autoscaler_to_v2(tree: Tree) -> Tree:
+    spec = dict(tree.get("spec") or {})
+    meta = tree["metadata"]
+    annotations = dict(meta.get("annotations") or {})
+    state = dict(tree.get("status") or {})
+    state.pop("currentCPUUtilizationPercentage", None)
+    use = spec.pop(_CPU, None)
+    metrics: list[Tree] = []
+    for key, part in _HIDDEN.items():
+        text = annotations.pop(key, None)
+        if text is None:
+            continue
+        try:
+            value = json.loads(text)
+        except ValueError:
+            continue
+        if part == "metrics":
+            metrics = value
+        elif part == "behavior":
+            spec["behavior"] = value
+        else:
+            state[part] = value
+    if use is not None:
+        metrics = [*metrics, {"type": "Resource", "resource": {
+            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": use}}}]  # fmt: skip
+    if metrics:
+        spec["metrics"] = metrics
+    if not state.get("currentReplicas", 1):
+        del state["currentReplicas"]
+    meta = {key: value for key, value in meta.items() if key != "annotations"}
+    if annotations:
+        meta["annotations"] = annotations
+    state.setdefault("currentMetrics", None)
+    return {**tree, "metadata": meta, "spec": spec, "status": state}
+
+
+_FROM: dict[tuple[str, str, str], Converter] = {
+    ("events.k8s.io", "v1", "events"): _event_to_v1,
+    ("autoscaling", "v1", "horizontalpodautoscalers"): _autoscaler_to_v1,
+}
+_TO: dict[tuple[str, str, str], Converter] = {
+    ("events.k8s.io", "v1", "events"): _event_to_core,
+    ("autoscaling", "v1", "horizontalpodautoscalers"): _autoscaler_to_v2,
+}
+
+
+def from_hub(info: ResourceInfo, obj: Object) -> Object:
+    """A stored object in the version of `info`."""
+    convert = _FROM.get((info.group, info.version, info.resource))
+    tree = convert(obj.tree) if convert is not None else obj.tree
+    tree = {**tree, "apiVersion": info.api_version, "kind": info.kind}
+    tree = decode(info.type_name, tree)
+    if info.resource == "events":
+        tree.setdefault("deprecatedFirstTimestamp", None)
+        tree.setdefault("deprecatedLastTimestamp", None)
+    return Object(tree)
+
+
+def to_hub(info: ResourceInfo, tree: Tree, hub: ResourceInfo | None = None) -> Tree:
+    """A tree of the version of `info` in the stored version."""
+    convert = _TO.get((info.group, info.version, info.resource))
+    if convert is not None:
+        tree = convert(tree)
+    group, version = info.hub
+    tree = {**tree, "apiVersion": f"{group}/{version}" if group else version, "kind": info.kind}
+    return tree if hub is None else decode(hub.type_name, tree)

@@ -1,0 +1,208 @@
+"""Object metadata: what a create wipes, and the rules every kind shares.
+
+Upstream: apimachinery pkg/api/validation/objectmeta.go, apiserver pkg/registry/rest/meta.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    required,
+    too_long,
+)
+
+__all__ = ["validate_labels", "validate_meta", "validate_meta_update", "wiped"]
+
+Tree = dict[str, Any]
+NameRule = Callable[[str], names.Problems]
+
+_WIPED = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds",
+          "selfLink")  # fmt: skip
+_ANNOTATION_LIMIT = 262144
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
+
+def wiped(meta: Tree) -> Tree:
+    """The metadata of a created object without what only the server may set."""
+    if any(key in meta for key in _WIPED):
+        return {key: value for key, value in meta.items() if key not in _WIPED}
+    return meta
+
+
+def validate_labels(labels: Tree, path: str) -> list[FieldError]:
+    """Keys are qualified names, values label values."""
+    errors: list[FieldError] = []
+    for key in sorted(labels) if len(labels) > 1 else labels:
+        for problem in names.label_key(key):
+            errors.append(invalid(path, key, problem))
+        value = labels[key]
+        for problem in names.label_value(value):
+            errors.append(invalid(path, value, problem))
+    return errors
+
+
+def validate_annotations(annotations: Tree, path: str) -> list[FieldError]:
+    """Keys are qualified names (case ignored); the total size is limited."""
+    errors: list[FieldError] = []
+    total = 0
+    for key, value in sorted(annotations.items()):
+        for problem in names.qualified_name(key.lower()):
+            errors.append(invalid(path, key, problem))
+        total += len(key.encode()) + len(value.encode())
+    if total > _ANNOTATION_LIMIT:
+        errors.append(too_long(path, _ANNOTATION_LIMIT))
+    return errors
+
+
+def _validate_owners(owners: list[Tree], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    controller: Tree | None = None
+    for owner in owners:
+        api_version = owner.get("apiVersion", "")
+        group, slash, version = api_version.rpartition("/")
+        if not slash:
+            group, version = "", api_version
+        if not version or "/" in group:
+            errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
+        if not owner.get("kind"):
+            errors.append(invalid(f"{path}.kind", "", "must not be empty"))
+        if not owner.get("name"):
+            errors.append(invalid(f"{path}.name", "", "must not be empty"))
+        if not owner.get("uid"):
+            errors.append(invalid(f"{path}.uid", "", "must not be empty"))
+        if owner.get("kind") == "Event" and api_version == "v1":
+            errors.append(invalid(path, _go_owner(owner),
+                                  f"{group}/{version}, Kind=Event is disallowed from being an owner"
+                                  ))  # fmt: skip
+        if owner.get("controller"):
+            if controller is not None:
+                errors.append(invalid(path, [_go_owner(item) for item in owners], (
+                    "Only one reference can have Controller set to true. Found \"true\" in "
+                    f"references for {_owner_name(controller)} and {_owner_name(owner)}"
+                )))  # fmt: skip
+            else:
+                controller = owner
+    return errors
+
+
+def _owner_name(owner: Tree) -> str:
+    return f"{owner.get('kind', '')}/{owner.get('name', '')}"
+
+
+def _go_owner(owner: Tree) -> Tree:
+    shown = {key: owner.get(key, "") for key in ("apiVersion", "kind", "name", "uid")}
+    shown.update({key: owner[key] for key in ("controller", "blockOwnerDeletion") if key in owner})
+    return shown
+
+
+def _validate_finalizers(finalizers: list[str], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for finalizer in finalizers:
+        for problem in names.label_key(finalizer):
+            errors.append(invalid(path, finalizer, problem))
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        errors.append(invalid(path, finalizers,
+                              "finalizer orphan and foregroundDeletion cannot be both set"
+                              ))  # fmt: skip
+    return errors
+
+
+def finalizer_errors(meta: Tree) -> list[FieldError]:
+    """Finalizers of built-in kinds are standard ones, or qualified."""
+    return [
+        invalid(f"metadata.finalizers[{index}]", name,
+                "name is neither a standard finalizer name nor is it fully qualified")
+        for index, name in enumerate(meta.get("finalizers") or ())
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    ]  # fmt: skip
+
+
+def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
+    """The older rule of core kinds: standard, or fully qualified."""
+    errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
+    if "/" not in name and name not in _STANDARD_FINALIZERS:
+        errors.append(invalid(path, name, (
+            "name is neither a standard finalizer name nor is it fully qualified"
+        )))  # fmt: skip
+    return errors
+
+
+def validate_meta(
+    meta: Tree, rule: NameRule, *, namespaced: bool, path: str = "metadata"
+) -> list[FieldError]:
+    """The rules for a new object's metadata."""
+    errors: list[FieldError] = []
+    generate_name = meta.get("generateName")
+    if generate_name:
+        for problem in rule(names.masked(generate_name)):
+            errors.append(invalid(f"{path}.generateName", generate_name, problem))
+    name = meta.get("name", "")
+    if not name:
+        errors.append(required(f"{path}.name", "name or generateName is required"))
+    else:
+        for problem in rule(name):
+            errors.append(invalid(f"{path}.name", name, problem))
+    namespace = meta.get("namespace", "")
+    if namespaced:
+        if not namespace:
+            errors.append(required(f"{path}.namespace"))
+        else:
+            for problem in names.dns_label(namespace):
+                errors.append(invalid(f"{path}.namespace", namespace, problem))
+    elif namespace:
+        errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
+    return errors + _validate_accessors(meta, path)
+
+
+def _validate_accessors(meta: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if meta.get("generation", 0) < 0:
+        errors.append(invalid(f"{path}.generation", meta["generation"],
+                              "must be greater than or equal to 0"))  # fmt: skip
+    if "labels" in meta:
+        errors += validate_labels(meta["labels"], f"{path}.labels")
+    if "annotations" in meta:
+        errors += validate_annotations(meta["annotations"], f"{path}.annotations")
+    if "ownerReferences" in meta:
+        errors += _validate_owners(meta["ownerReferences"], f"{path}.ownerReferences")
+    if "finalizers" in meta:
+        errors += _validate_finalizers(meta["finalizers"], f"{path}.finalizers")
+    return errors
+
+
+_IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp",
+              "deletionGracePeriodSeconds")  # fmt: skip
+
+
+def validate_meta_update(new: Tree, old: Tree, path: str = "metadata") -> list[FieldError]:
+    """The rules for changed metadata."""
+    if new is old:
+        return []
+    errors: list[FieldError] = []
+    if not new.get("resourceVersion"):
+        errors.append(invalid(f"{path}.resourceVersion", 0, "must be specified for an update"))
+    if new.get("generation", 0) < old.get("generation", 0):
+        errors.append(invalid(f"{path}.generation", new.get("generation", 0),
+                              "must not be decremented"))  # fmt: skip
+    for key in _IMMUTABLE:
+        if new.get(key) != old.get(key):
+            errors.append(invalid(f"{path}.{key}", new.get(key), "field is immutable"))
+    if old.get("deletionTimestamp") and "finalizers" in new:
+        kept = old.get("finalizers", ())
+        added = [name for name in new["finalizers"] if name not in kept]
+        if added:
+            listed = ", ".join(f'"{name}"' for name in added)
+            errors.append(forbidden(f"{path}.finalizers", (
+                "no new finalizers can be added if the object is being deleted, found new "
+                f"finalizers []string{{{listed}}}"
+            )))  # fmt: skip
+    if any(new.get(key) is not old.get(key) for key in
+           ("labels", "annotations", "ownerReferences", "finalizers")):  # fmt: skip
+        errors += _validate_accessors(new, path)
+    return errors

@@ -1,0 +1,181 @@
+"""Field selectors: which fields of a kind may be selected, and their values.
+
+Upstream: pkg/apis/*/v1/conversion.go (which labels are accepted) and the strategies' ToSelectableFields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api import fields, labels
+from controlplane.api.object import Object
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.storage.watch_cache import Interest
+
+__all__ = ["field_selector", "interest_of", "label_selector", "matcher", "value_at"]
+
+Tree = dict[str, Any]
+
+_META = ("metadata.name", "metadata.namespace")
+_POD = (*_META, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
+        "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP",
+        "status.podIPs", "status.nominatedNodeName")  # fmt: skip
+_EVENT_OBJECT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_EVENT = (*_META, *(f"involvedObject.{part}" for part in _EVENT_OBJECT), "reason",
+          "reportingComponent", "source", "type")  # fmt: skip
+_EVENT_V1 = (*_META, *(f"regarding.{part}" for part in _EVENT_OBJECT), "reason",
+             "reportingController", "type")  # fmt: skip
+_SUPPORTED: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "pods"): _POD,
+    ("", "nodes"): ("metadata.name", "spec.unschedulable"),
+    ("", "namespaces"): ("metadata.name", "status.phase"),
+    ("", "secrets"): (*_META, "type"),
+    ("", "services"): (*_META, "spec.clusterIP", "spec.type"),
+    ("", "events"): _EVENT,
+    ("events.k8s.io", "events"): _EVENT_V1,
+    ("", "replicationcontrollers"): (*_META, "status.replicas"),
+    ("batch", "jobs"): (*_META, "status.successful"),
+    ("certificates.k8s.io", "certificatesigningrequests"): ("metadata.name", "spec.signerName"),
+    ("resource.k8s.io", "resourceslices"): ("metadata.name", "spec.nodeName", "spec.driver"),
+}
+# Other names of selectable fields, and where in the stored object they are found.
+_ALIASES: dict[tuple[str, str], dict[str, str]] = {
+    ("", "pods"): {"spec.host": "spec.nodeName"},
+    ("events.k8s.io", "events"): {
+        **{f"regarding.{part}": f"involvedObject.{part}" for part in _EVENT_OBJECT},
+        "reportingController": "reportingComponent",
+    },
+}
+_NUMBERS = {"status.replicas", "status.successful"}
+_FLAGS = {"spec.unschedulable", "spec.hostNetwork"}
+
+
+def value_at(tree: Tree, path: str) -> str:
+    """The text of the field at a dotted path, "" when absent."""
+    current: Any = tree
+    for part in path.split("."):
+        if not isinstance(current, dict):
+            return ""
+        current = current.get(part)
+    if current is None:
+        return ""
+    if isinstance(current, bool):
+        return "true" if current else "false"
+    return str(current)
+
+
+def _value(tree: Tree, path: str, kind: str) -> str:
+    if path == "status.podIPs":
+        return ""
+    if kind == "Event":
+        if path == "source":
+            return value_at(tree, "source.component") or value_at(tree, "reportingComponent")
+        if path == "reportingComponent":
+            return value_at(tree, path)
+    if path == "status.successful":
+        return value_at(tree, "status.succeeded") or "0"
+    found = value_at(tree, path)
+    if not found:
+        if path in _NUMBERS:
+            return "0"
+        if path in _FLAGS:
+            return "false"
+    return found
+
+
+def label_selector(text: str) -> labels.Selector | None:
+    """The parsed labelSelector parameter, None when it selects everything. ApiError 400."""
+    if not text:
+        return None
+    try:
+        selector = labels.parse(text)
+    except labels.SelectorError as error:
+        raise status.bad_request(str(error)) from None
+    return None if selector.empty() else selector
+
+
+def field_selector(info: ResourceInfo, text: str) -> fields.FieldSelector | None:
+    """The parsed fieldSelector parameter, None when it selects everything. ApiError 400."""
+    if not text:
+        return None
+    try:
+        selector = fields.parse(text)
+    except labels.SelectorError as error:
+        raise status.bad_request(str(error)) from None
+    supported = _SUPPORTED.get((info.group, info.resource), _META)
+    if info.custom is not None:
+        supported = (*_META, *info.custom.selectable_fields)
+    aliases = _ALIASES.get((info.group, info.resource), {})
+    found = []
+    for operator, name, value in selector:
+        if name not in supported and name not in aliases:
+            raise status.bad_request(_unsupported(info, name))
+        found.append(fields.FieldRequirement(operator, aliases.get(name, name), value))
+    return fields.FieldSelector(tuple(found)) if found else None
+
+
+def _unsupported(info: ResourceInfo, name: str) -> str:
+    if (info.group, info.resource) == ("batch", "jobs"):
+        return f'field label "{name}" not supported for Job'
+    if (info.group, info.resource) in _SUPPORTED or info.custom is not None:
+        return f"field label not supported: {name}"
+    return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+class _Matcher:
+    """Whether an object meets a label selector and the fields that no index covers."""
+
+    __slots__ = ("_fields", "_kind", "_labels")
+
+    def __init__(
+        self,
+        selector: labels.Selector | None,
+        rest: tuple[fields.FieldRequirement, ...],
+        kind: str,
+    ) -> None:
+        self._labels = selector
+        self._fields = rest
+        self._kind = kind
+
+    def __call__(self, obj: Object) -> bool:
+        tree = obj.tree
+        if self._labels is not None:
+            found = tree["metadata"].get("labels") or {}
+            if not self._labels.matches(found):
+                return False
+        for operator, name, value in self._fields:
+            if (_value(tree, name, self._kind) == value) is (operator == "!="):
+                return False
+        return True
+
+
+def matcher(
+    selector: labels.Selector | None, rest: tuple[fields.FieldRequirement, ...], kind: str
+) -> _Matcher | None:
+    """A test for objects, None when everything passes."""
+    if selector is None and not rest:
+        return None
+    return _Matcher(selector, rest, kind)
+
+
+def interest_of(info: ResourceInfo, namespace: str, name: str, query: dict[str, str]) -> Interest:
+    """What a list or watch with these parameters wants to see. ApiError 400."""
+    selector = label_selector(query.get("labelSelector", ""))
+    chosen = field_selector(info, query.get("fieldSelector", ""))
+    rest: list[fields.FieldRequirement] = []
+    node = ""
+    for term in chosen or ():
+        operator, field, value = term
+        if operator == "=" and value:
+            if field == "metadata.name" and not name:
+                name = value
+                continue
+            if field == "metadata.namespace" and not namespace and info.namespaced:
+                namespace = value
+                continue
+            if field == "spec.nodeName" and info.resource == "pods" and not node:
+                node = value
+                continue
+        rest.append(term)
+    return Interest(namespace, name, node, matcher(selector, tuple(rest), info.kind))

@@ -1,0 +1,347 @@
+"""Strategies of kinds with few rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from controlplane.api.times import format_time
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.defaulting import others
+from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status, without
+from controlplane.apiserver.kinds.validation import common as rules
+from controlplane.apiserver.schema.field_errors import FieldError
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.requests.registry import DeleteOptions
+
+Tree = dict[str, Any]
+Default = Callable[[Tree], Tree]
+Rule = Callable[[Tree], list[FieldError]]
+UpdateRule = Callable[[Tree, Tree], list[FieldError]]
+
+
+class PlainStrategy(Strategy):
+    """A kind described by functions: defaults, rules for new and for changed objects."""
+
+    def __init__(
+        self,
+        default: Default | None = None,
+        rule: Rule | None = None,
+        update_rule: UpdateRule | None = None,
+        status_rule: UpdateRule | None = None,
+        **settings: Any,
+    ) -> None:
+        self._default = default
+        self._rule = rule
+        self._update_rule = update_rule
+        self._status_rule = status_rule
+        for key, value in settings.items():
+            setattr(self, key, value)
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        return tree if self._default is None else self._default(tree)
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return [] if self._rule is None else self._rule(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        if self._update_rule is not None:
+            return self._update_rule(new, old)
+        return self.validate(ctx, new)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return [] if self._status_rule is None else self._status_rule(new, old)
+
+
+class EndpointsStrategy(PlainStrategy):
+    """Endpoints, which their slices have replaced."""
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        return self.read_warnings()
+
+    def read_warnings(self) -> list[str]:
+        """Warnings for a read of this kind."""
+        return ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
+
+    def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
+        """Warnings for a deletion of this kind."""
+        for text in self.read_warnings():
+            ctx.warn(text)
+
+
+class NamespaceStrategy(Strategy):
+    """Namespaces: finalizers in the spec, a phase, and a label with the name."""
+
+    returns_deleted = True
+    deletes_in_steps = True
+    name_rule = staticmethod(names.dns_label)
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        return others.default_namespace(tree)
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        spec = tree.get("spec") or {}
+        finalizers = spec.get("finalizers", [])
+        if "kubernetes" not in finalizers:
+            finalizers = [*finalizers, "kubernetes"]
+        tree = {**tree, "spec": {**spec, "finalizers": finalizers}, "status": {"phase": "Active"}}
+        return others.default_namespace(tree)
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        new = with_status(new, old)
+        spec = with_status(new.get("spec") or {}, old.get("spec") or {}, "finalizers")
+        return {**new, "spec": spec}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_namespace(tree)
+
+    def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps."""
+        return with_status(new, old, "spec")
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_namespace_status(new, old)
+
+
+class NodeStrategy(Strategy):
+    """Nodes keep the status they are created with."""
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        return others.default_node(tree)
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        if "configSource" in (tree.get("spec") or {}):
+            tree = {**tree, "spec": without(tree["spec"], "configSource")}
+        return tree
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_node(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_node_update(new, old)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_node_update(new, old)
+
+
+class ClaimStrategy(Strategy):
+    """Persistent volume claims."""
+
+    returns_deleted = True
+    settles_on_update = True
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        return others.default_claim(tree)
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        tree = {**tree, "status": {"phase": "Pending"}}
+        return self._source(tree)
+
+    def _source(self, tree: Tree) -> Tree:
+        """DataSource and dataSourceRef follow each other; sources nobody serves are dropped."""
+        spec = tree["spec"]
+        source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
+        if source is not None and not _known_source(source):
+            spec = without(spec, "dataSource")
+        if ref is not None and ref.get("namespace") is not None:
+            spec = without(spec, "dataSourceRef")
+        tree = tree if spec is tree["spec"] else {**tree, "spec": spec}
+        source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
+        if source is not None and ref is None:
+            copied = {key: source[key] for key in ("apiGroup", "kind", "name") if key in source}
+            return {**tree, "spec": {**spec, "dataSourceRef": copied}}
+        if ref is not None and source is None and "namespace" not in ref:
+            copied = {key: ref[key] for key in ("apiGroup", "kind", "name") if key in ref}
+            return {**tree, "spec": {**spec, "dataSource": copied}}
+        return tree
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        return self._source(with_status(new, old))
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_claim(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_claim_update(new, old)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_claim_status(new, old)
+
+
+def _known_source(source: Tree) -> bool:
+    group, kind = source.get("apiGroup") or "", source.get("kind", "")
+    return (group, kind) in (
+        ("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+    )  # fmt: skip
+
+
+class VolumeStrategy(Strategy):
+    """Persistent volumes note when their phase changed."""
+
+    returns_deleted = True
+    meta_checked_twice = False
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        return others.default_volume(tree)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        if (tree.get("spec") or {}).get("persistentVolumeReclaimPolicy") == "Recycle":
+            return [
+                "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
+                "Instead, the recommended approach is to use dynamic provisioning."
+            ]
+        return []
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        status = {"phase": "Pending", "lastPhaseTransitionTime": format_time(ctx.now)}
+        return {**tree, "status": status}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_volume(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_volume_update(new, old)
+
+    def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps."""
+        new = with_status(new, old, "spec")
+        status, was = new.get("status") or {}, old.get("status") or {}
+        time = status.get("lastPhaseTransitionTime")
+        if time is None or time == was.get("lastPhaseTransitionTime"):
+            if status.get("phase") != was.get("phase"):
+                now = format_time(ctx.now)
+                new = {**new, "status": {**status, "lastPhaseTransitionTime": now}}
+        return new
+
+
+class EventStrategy(Strategy):
+    """Events are kept for an hour and belong to no owner."""
+
+    has_status = False
+    create_on_update = True
+    unsupported_gc = True
+    ttl_seconds = 3600
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_event(tree, ctx)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_event(new, ctx)
+
+
+class PolicyStrategy(Strategy):
+    """Pod disruption budgets."""
+
+    meta_checked_twice = False
+
+    generation = True
+    unconditional_update = False
+
+    def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
+        names_of = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
+        return {**tree, "status": dict.fromkeys(names_of, 0)}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_budget(tree)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_budget_status(new, old)
+
+
+class EndpointSliceStrategy(Strategy):
+    """Endpoint slices count every change outside metadata, and label changes."""
+
+    has_status = False
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        return others.default_endpoint_slice(tree)
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return {**tree, "metadata": {**tree["metadata"], "generation": 1}}
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        if tree.get("addressType") == "FQDN":
+            return ["spec.addressType: FQDN endpoints are deprecated"]
+        return []
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        meta, was = new["metadata"], old["metadata"]
+        changed = any(
+            new.get(key) != old.get(key)
+            for key in ("endpoints", "ports", "addressType")
+        ) or meta.get("labels") != was.get("labels")  # fmt: skip
+        if not changed:
+            return new
+        return {**new, "metadata": {**meta, "generation": was.get("generation", 0) + 1}}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_endpoint_slice(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_endpoint_slice(new)
+
+
+class AttachmentStrategy(Strategy):
+    """Volume attachments; a status update leaves the metadata alone."""
+
+    returns_deleted = True
+    unconditional_update = False
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return {**tree, "status": {"attached": False}}
+
+    def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps."""
+        new = with_status(new, old, "spec")
+        meta = {**old["metadata"]}
+        if "managedFields" in new["metadata"]:
+            meta["managedFields"] = new["metadata"]["managedFields"]
+        meta["resourceVersion"] = new["metadata"].get("resourceVersion", "")
+        return {**new, "metadata": meta}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_attachment(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_attachment_update(new, old)

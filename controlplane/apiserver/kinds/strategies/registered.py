@@ -1,0 +1,182 @@
+"""The table of strategies."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.defaulting import others
+from controlplane.apiserver.kinds.strategies import plain, workloads
+from controlplane.apiserver.kinds.strategies.plain import EndpointsStrategy, PlainStrategy
+from controlplane.apiserver.kinds.strategies.pods import PodStrategy
+from controlplane.apiserver.kinds.strategies.services import ServiceStrategy
+from controlplane.apiserver.kinds.strategy import Strategy
+from controlplane.apiserver.kinds.validation import common as rules
+from controlplane.apiserver.requests.crd.definitions import DefinitionStrategy
+
+__all__ = ["strategy_for"]
+
+_RBAC = "rbac.authorization.k8s.io"
+_STORAGE = "storage.k8s.io"
+_NETWORK = "networking.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
+_FLOW = "flowcontrol.apiserver.k8s.io"
+_RESOURCE = "resource.k8s.io"
+
+
+def _table() -> dict[tuple[str, str], Strategy]:
+    plain_kinds: dict[tuple[str, str], Strategy] = {
+        ("", "secrets"): PlainStrategy(
+            others.default_secret, rules.validate_secret, rules.validate_secret_update,
+            has_status=False,
+        ),
+        ("", "configmaps"): PlainStrategy(
+            None, rules.validate_config_map, rules.validate_config_map_update, has_status=False,
+        ),
+        ("", "serviceaccounts"): PlainStrategy(None, has_status=False, returns_deleted=True),
+        ("", "endpoints"): EndpointsStrategy(
+            others.default_endpoints, rules.validate_endpoints, has_status=False,
+            create_on_update=True,
+        ),
+        ("", "limitranges"): PlainStrategy(
+            others.default_limit_range, rules.validate_limit_range, has_status=False,
+            create_on_update=True,
+        ),
+        ("", "resourcequotas"): PlainStrategy(
+            others.default_quota, rules.validate_quota, rules.validate_quota_update,
+            rules.validate_quota_status,
+            returns_deleted=True,
+        ),
+        ("", "podtemplates"): PlainStrategy(
+            others.default_pod_template, rules.validate_pod_template, has_status=False,
+            returns_deleted=True, generation=True,
+        ),
+        ("apiextensions.k8s.io", "customresourcedefinitions"): DefinitionStrategy(),
+        ("apps", "controllerrevisions"): PlainStrategy(
+            None, rules.validate_controller_revision, rules.validate_controller_revision_update,
+            has_status=False,
+        ),
+        ("coordination.k8s.io", "leases"): PlainStrategy(
+            others.default_lease, rules.validate_lease, has_status=False, create_on_update=True,
+            unconditional_update=False,
+        ),
+        (_STORAGE, "storageclasses"): PlainStrategy(
+            others.default_storage_class, rules.validate_storage_class,
+            rules.validate_storage_class_update, has_status=False, returns_deleted=True,
+        ),
+        (_STORAGE, "csidrivers"): PlainStrategy(
+            others.default_csi_driver, rules.validate_csi_driver, rules.validate_csi_driver_update,
+            has_status=False, returns_deleted=True, unconditional_update=False,
+        ),
+        (_STORAGE, "csinodes"): PlainStrategy(
+            None, rules.validate_csi_node, has_status=False, returns_deleted=True,
+            unconditional_update=False,
+        ),
+        (_STORAGE, "csistoragecapacities"): PlainStrategy(
+            None, rules.validate_storage_capacity, has_status=False, unconditional_update=False,
+        ),
+        (_STORAGE, "volumeattributesclasses"): PlainStrategy(
+            None, rules.validate_attributes_class, rules.validate_attributes_class_update,
+            has_status=False, returns_deleted=True,
+        ),
+        ("scheduling.k8s.io", "priorityclasses"): PlainStrategy(
+            others.default_priority_class, rules.validate_priority_class,
+            rules.validate_priority_class_update, has_status=False, generation=True,
+        ),
+        (_NETWORK, "ingresses"): PlainStrategy(
+            None, rules.validate_ingress, None, rules.validate_ingress_status, generation=True,
+            empty_status={"loadBalancer": {}},
+        ),
+        (_NETWORK, "ingressclasses"): PlainStrategy(
+            others.default_ingress_class, has_status=False, generation=True,
+        ),
+        (_NETWORK, "networkpolicies"): PlainStrategy(
+            others.default_network_policy, rules.validate_network_policy, has_status=False,
+            generation=True,
+        ),
+        ("node.k8s.io", "runtimeclasses"): PlainStrategy(
+            None, rules.validate_runtime_class, rules.validate_runtime_class_update,
+            has_status=False, create_on_update=True, unconditional_update=False,
+        ),
+        (_RBAC, "roles"): PlainStrategy(
+            None, rules.validate_role, has_status=False, create_on_update=True,
+            name_rule=names.path_segment,
+        ),
+        (_RBAC, "clusterroles"): PlainStrategy(
+            None, rules.validate_role, has_status=False, create_on_update=True,
+            name_rule=names.path_segment,
+        ),
+        (_RBAC, "rolebindings"): PlainStrategy(
+            others.default_role_binding, rules.validate_role_binding,
+            rules.validate_role_binding_update, has_status=False, create_on_update=True,
+            name_rule=names.path_segment,
+        ),
+        (_RBAC, "clusterrolebindings"): PlainStrategy(
+            others.default_role_binding, rules.validate_cluster_role_binding,
+            rules.validate_role_binding_update, has_status=False, create_on_update=True,
+            name_rule=names.path_segment,
+        ),
+        (_ADMISSION, "mutatingwebhookconfigurations"): PlainStrategy(
+            others.default_mutating_webhooks, has_status=False, generation=True,
+            unconditional_update=False,
+        ),
+        (_ADMISSION, "validatingwebhookconfigurations"): PlainStrategy(
+            others.default_validating_webhooks, has_status=False, generation=True,
+            unconditional_update=False,
+        ),
+        (_ADMISSION, "validatingadmissionpolicies"): PlainStrategy(
+            others.default_admission_policy, generation=True, unconditional_update=False,
+        ),
+        (_ADMISSION, "validatingadmissionpolicybindings"): PlainStrategy(
+            others.default_policy_binding, has_status=False, generation=True,
+            unconditional_update=False,
+        ),
+        (_FLOW, "flowschemas"): PlainStrategy(others.default_flow_schema, generation=True),
+        (_FLOW, "prioritylevelconfigurations"): PlainStrategy(
+            others.default_priority_level, generation=True,
+        ),
+        (_RESOURCE, "resourceclaims"): PlainStrategy(
+            others.default_resource_claim, returns_deleted=True,
+        ),
+        (_RESOURCE, "resourceclaimtemplates"): PlainStrategy(
+            others.default_resource_claim_template, returns_deleted=True, has_status=False,
+        ),
+        (_RESOURCE, "resourceslices"): PlainStrategy(
+            None, returns_deleted=True, has_status=False, generation=True,
+        ),
+        (_RESOURCE, "deviceclasses"): PlainStrategy(
+            None, returns_deleted=True, has_status=False, generation=True,
+        ),
+    }  # fmt: skip
+    special: dict[tuple[str, str], Strategy] = {
+        ("", "pods"): PodStrategy(),
+        ("", "namespaces"): plain.NamespaceStrategy(),
+        ("", "nodes"): plain.NodeStrategy(),
+        ("", "services"): ServiceStrategy(),
+        ("", "persistentvolumeclaims"): plain.ClaimStrategy(),
+        ("", "persistentvolumes"): plain.VolumeStrategy(),
+        ("", "events"): plain.EventStrategy(),
+        ("", "replicationcontrollers"): workloads.ReplicationControllerStrategy(),
+        ("apps", "deployments"): workloads.DeploymentStrategy(),
+        ("apps", "replicasets"): workloads.ReplicaSetStrategy(),
+        ("apps", "statefulsets"): workloads.StatefulSetStrategy(),
+        ("apps", "daemonsets"): workloads.DaemonSetStrategy(),
+        ("batch", "jobs"): workloads.JobStrategy(),
+        ("batch", "cronjobs"): workloads.CronJobStrategy(),
+        ("autoscaling", "horizontalpodautoscalers"): workloads.AutoscalerStrategy(),
+        ("policy", "poddisruptionbudgets"): plain.PolicyStrategy(),
+        ("discovery.k8s.io", "endpointslices"): plain.EndpointSliceStrategy(),
+        (_STORAGE, "volumeattachments"): plain.AttachmentStrategy(),
+    }
+    return plain_kinds | special
+
+
+@cache
+def _strategies() -> dict[tuple[str, str], Strategy]:
+    return _table()
+
+
+@cache
+def strategy_for(group: str, resource: str) -> Strategy:
+    """The strategy of a built-in resource."""
+    return _strategies().get((group, resource)) or Strategy()

@@ -1,0 +1,298 @@
+"""Strategies of workload kinds. Upstream: pkg/registry/{apps,batch,autoscaling}."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.apiserver.kinds.defaulting import workloads as defaults
+from controlplane.apiserver.kinds.metadata import validate_annotations
+from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
+from controlplane.apiserver.kinds.validation import workloads as rules
+from controlplane.apiserver.kinds.warnings import template_warnings
+from controlplane.apiserver.schema.field_errors import FieldError
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.requests.registry import DeleteOptions
+
+Tree = dict[str, Any]
+
+
+class _Workload(Strategy):
+    """A kind with a spec that counts generations, defaulted by `_default`."""
+
+    generation = True
+    _default: Any = None
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        if old is not None and tree.get("spec") is old.get("spec"):
+            return tree
+        result: Tree = type(self)._default(tree)
+        return result
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        if old is not None and tree.get("spec") == old.get("spec"):
+            return []
+        spec, path = tree.get("spec") or {}, "spec.template"
+        if "jobTemplate" in spec:
+            spec, path = spec["jobTemplate"].get("spec") or {}, "spec.jobTemplate.spec.template"
+        return template_warnings(spec.get("template") or {}, path)
+
+    def finish(self, tree: Tree) -> Tree:
+        template = (tree.get("spec") or {}).get("template") or {}
+        meta = template.get("metadata") or {}
+        if meta.get("labels", True):
+            return tree
+        meta = {key: value for key, value in meta.items() if key != "labels"}
+        template = {**template, "metadata": meta}
+        return {**tree, "spec": {**tree["spec"], "template": template}}
+
+
+class DeploymentStrategy(_Workload):
+    """Deployments; their annotations count for the generation too."""
+
+    _default = staticmethod(defaults.default_deployment)
+    status_keeps_labels = True
+
+    def spec_changed(self, new: Tree, old: Tree) -> bool:
+        """Whether an update of this kind counts as a new generation."""
+        return not same(new, old, "spec") or not same(
+            new["metadata"], old["metadata"], "annotations"
+        )
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_deployment(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        given = new["metadata"].get("annotations") or {}
+        errors = []
+        if given is not old["metadata"].get("annotations"):
+            # Seen in recordings: a deployment's annotations are looked at once more than others'.
+            errors = validate_annotations(given, "metadata.annotations")
+        return errors + rules.validate_deployment_update(new, old)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_deployment_status(new, old)
+
+
+class ReplicaSetStrategy(_Workload):
+    """Replica sets."""
+
+    _default = staticmethod(defaults.default_replica_set)
+
+    def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
+        return {**tree, "status": {"replicas": 0}}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_replica_set(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_replica_set_update(new, old)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_replica_status(new, old)
+
+
+class ReplicationControllerStrategy(_Workload):
+    """Replication controllers; their dependents are orphaned unless asked otherwise."""
+
+    _default = staticmethod(defaults.default_replication_controller)
+    orphan_by_default = True
+
+    def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
+        return {**tree, "status": {"replicas": 0}}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_replication_controller(tree)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_replica_status(new, old)
+
+
+class StatefulSetStrategy(_Workload):
+    """Stateful sets."""
+
+    _default = staticmethod(defaults.default_stateful_set)
+
+    def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
+        return {**tree, "status": {"availableReplicas": 0, "replicas": 0}}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_stateful_set(tree)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        found = super().warnings(ctx, tree, old)
+        if (tree.get("spec") or {}).get("revisionHistoryLimit", 0) < 0:
+            found.append("spec.revisionHistoryLimit: a negative value retains all historical "
+                         "revisions; a value >= 0 is recommended")  # fmt: skip
+        return found
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_stateful_set_update(new, old)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_stateful_set_status(new, old)
+
+
+class DaemonSetStrategy(_Workload):
+    """Daemon sets."""
+
+    _default = staticmethod(defaults.default_daemon_set)
+
+    def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
+        names = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled",
+                 "numberReady")  # fmt: skip
+        return {**tree, "status": dict.fromkeys(names, 0)}
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        tree = super().prepare_create(ctx, tree)
+        return _with_generation(tree, max(_template_generation(tree), 1))
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        new = super().prepare_update(ctx, new, old)
+        generation = _template_generation(old)
+        if not same(new.get("spec") or {}, old.get("spec") or {}, "template"):
+            generation += 1
+        return _with_generation(new, generation)
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_daemon_set(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_daemon_set_update(new, old)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_daemon_set_status(new, old)
+
+
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+def _template_generation(tree: Tree) -> int:
+    text = (tree["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
+    return int(text) if text.isdigit() else 0
+
+
+def _with_generation(tree: Tree, generation: int) -> Tree:
+    meta = tree["metadata"]
+    annotations = meta.get("annotations") or {}
+    text = str(generation)
+    if annotations.get(_TEMPLATE_GENERATION) == text:
+        return tree
+    annotations = {**annotations, _TEMPLATE_GENERATION: text}
+    return {**tree, "metadata": {**meta, "annotations": annotations}}
+
+
+class JobStrategy(_Workload):
+    """Jobs; selector and template labels are generated from the uid."""
+
+    _default = staticmethod(defaults.default_job)
+    orphan_by_default = True
+    settles_on_update = True
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return generated_selector(super().prepare_create(ctx, tree))
+
+    def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
+        """Warnings for a deletion of this kind."""
+        if not options.policy and options.orphan is None:
+            ctx.warn(
+                "child pods are preserved by default when jobs are deleted; set "
+                "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to "
+                "suppress this warning"
+            )
+
+    def finish(self, tree: Tree) -> Tree:
+        """What is left out when this kind is stored."""
+        return defaults.labels_from_template(super().finish(tree))
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_job(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_job_update(new, old)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_job_status(new, old)
+
+
+def generated_selector(tree: Tree) -> Tree:
+    """Selector and labels by which a job finds its pods, unless it manages them itself."""
+    spec, meta = tree["spec"], tree["metadata"]
+    if spec.get("manualSelector"):
+        return tree
+    template = spec.get("template") or {}
+    template_meta = template.get("metadata") or {}
+    uid, name = meta["uid"], meta.get("name", "")
+    labels = dict(template_meta.get("labels", {}))
+    for key, value in (
+        ("controller-uid", uid), ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid), ("batch.kubernetes.io/job-name", name),
+    ):  # fmt: skip
+        labels.setdefault(key, value)
+    selector = spec.get("selector") or {}
+    matched = dict(selector.get("matchLabels", {}))
+    matched.setdefault("batch.kubernetes.io/controller-uid", uid)
+    template = {**template, "metadata": {**template_meta, "labels": labels}}
+    spec = {**spec, "template": template, "selector": {**selector, "matchLabels": matched}}
+    return {**tree, "spec": spec}
+
+
+class CronJobStrategy(_Workload):
+    """Cron jobs."""
+
+    _default = staticmethod(defaults.default_cron_job)
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_cron_job(tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_cron_job(new, update=True)
+
+
+class AutoscalerStrategy(Strategy):
+    """Horizontal pod autoscalers."""
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        if old is not None and tree.get("spec") is old.get("spec"):
+            return tree
+        return defaults.default_autoscaler(tree)
+
+    def reset_status(self, tree: Tree) -> Tree:
+        """The status of a new object of this kind."""
+        return {**tree, "status": {"currentMetrics": None, "desiredReplicas": 0}}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return rules.validate_autoscaler(tree)
+
+    def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps."""
+        return with_status(new, old, "spec")

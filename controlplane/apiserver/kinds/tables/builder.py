@@ -1,0 +1,126 @@
+"""Building a Table from objects."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from controlplane.api.object import Object
+from controlplane.apiserver.kinds.tables.ages import age
+from controlplane.apiserver.kinds.tables.pod_rows import pod_conditions, pod_row
+from controlplane.apiserver.kinds.tables.rows import ROWS
+from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.schema.types import load_data
+
+__all__ = ["plain_metadata", "table_of"]
+
+Tree = dict[str, Any]
+
+
+@cache
+def _columns() -> Tree:
+    return {**load_data("columns"), "/componentstatuses": _COMPONENT_COLUMNS}
+
+
+def _text_column(name: str) -> Tree:
+    text = f"{name} of the component's health check."
+    return {"name": name, "type": "string", "format": "", "description": text, "priority": 0}
+
+
+_COMPONENT_COLUMNS: list[Tree] = [
+    {"name": "Name", "type": "string", "format": "name", "description": "Name of the component.",
+     "priority": 0},
+    *(_text_column(name) for name in ("Status", "Message", "Error")),
+]  # fmt: skip
+
+
+def _columns_of(info: ResourceInfo) -> tuple[str, list[Tree]]:
+    key = f"{info.group}/{info.resource}"
+    if info.resource == "events":
+        key = "/events"
+    found = _columns().get(key)
+    return (key, found) if found is not None else ("", _columns()[""])
+
+
+def _row_object(obj: Object, include: str, version: str) -> Any:
+    if include == "None":
+        return None
+    if include == "Object":
+        return obj.tree
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}",
+            "metadata": plain_metadata(obj.tree["metadata"])}  # fmt: skip
+
+
+_DAEMON_SETS = "deprecated.daemonset.template.generation"
+
+
+def plain_metadata(meta: Tree) -> Tree:
+    """Metadata without the annotation that only whole daemon sets show."""
+    annotations = meta.get("annotations")
+    if not annotations or _DAEMON_SETS not in annotations:
+        return meta
+    kept = {key: value for key, value in annotations.items() if key != _DAEMON_SETS}
+    if kept:
+        return {**meta, "annotations": kept}
+    return {key: value for key, value in meta.items() if key != "annotations"}
+
+
+def _plain_row(tree: Tree) -> list[Any]:
+    meta = tree["metadata"]
+    return [meta.get("name", ""), meta.get("creationTimestamp")]
+
+
+def _scale_row(tree: Tree, now: int) -> list[Any]:
+    meta = tree["metadata"]
+    return [
+        meta.get("name", ""), tree["spec"].get("replicas", 0), tree["status"].get("replicas", 0),
+        age(meta.get("creationTimestamp"), now),
+    ]  # fmt: skip
+
+
+def _foreign(info: ResourceInfo, items: list[Object]) -> list[Tree] | None:
+    """The columns of what a subresource answers in a kind of its own; None for the resource's."""
+    kind = items[0].tree.get("kind", info.kind) if len(items) == 1 else info.kind
+    if kind == info.kind:
+        return None
+    if kind != "Scale":
+        return list(_columns()[""])
+    by_name = {column["name"]: column for column in _columns()["apps/deployments"]}
+    counts = [
+        {"name": name, "type": "integer", "format": "", "description": text, "priority": 0}
+        for name, text in (
+            ("Desired", "replicas is the desired number of instances for the scaled object."),
+            ("Available", "replicas is the actual number of observed instances of the scaled "
+                          "object."),
+        )
+    ]  # fmt: skip
+    return [by_name["Name"], *counts, by_name["Age"]]
+
+
+def table_of(info: ResourceInfo, items: list[Object], now: int, include: str, version: str) -> Tree:
+    """The Table of the objects; `include` is None, Metadata (the default) or Object."""
+    shown = _foreign(info, items)
+    if shown is not None:
+        key, columns = "", shown
+        cells = (lambda tree: _scale_row(tree, now)) if len(shown) > 2 else _plain_row
+    elif info.custom is not None:
+        columns, cells = info.custom.table(now)
+    else:
+        key, columns = _columns_of(info)
+        if key == "/pods":
+            cells = lambda tree: pod_row(tree, now)  # noqa: E731
+        elif key in ROWS and (key or ""):
+            cells = lambda tree: ROWS[key](tree, now)  # noqa: E731
+        else:
+            cells = _plain_row
+    rows = []
+    for obj in items:
+        row: Tree = {"cells": cells(obj.tree)}
+        if shown is None and info.resource == "pods" and not info.group:
+            conditions = pod_conditions(obj.tree)
+            if conditions:
+                row["conditions"] = conditions
+        row["object"] = _row_object(obj, include, version)
+        rows.append(row)
+    return {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}",
+            "columnDefinitions": columns, "rows": rows}  # fmt: skip

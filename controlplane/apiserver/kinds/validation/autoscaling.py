@@ -1,0 +1,195 @@
+"""Validation of horizontal pod autoscalers. Upstream: pkg/apis/autoscaling/validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api import quantity
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.validation.selectors import validate_label_selector
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+__all__ = ["validate_autoscaler"]
+
+Tree = dict[str, Any]
+
+_SOURCES = {"Object": "object", "Pods": "pods", "Resource": "resource", "External": "external",
+            "ContainerResource": "containerResource"}  # fmt: skip
+_TARGETS = ("Utilization", "Value", "AverageValue")
+
+
+def validate_autoscaler(tree: Tree) -> list[FieldError]:
+    """A horizontal pod autoscaler."""
+    spec = tree.get("spec") or {}
+    errors: list[FieldError] = []
+    low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
+    if low is not None and low < 1:
+        errors.append(invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
+    if high < 1:
+        errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
+    if low is not None and high < low:
+        errors.append(invalid("spec.maxReplicas", high,
+                              "must be greater than or equal to `minReplicas`"))  # fmt: skip
+    errors += _reference(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
+    errors += _metrics(spec.get("metrics") or [], "spec.metrics", low)
+    behavior = spec.get("behavior")
+    if behavior is not None:
+        for key in ("scaleUp", "scaleDown"):
+            if behavior.get(key) is not None:
+                errors += _rules(behavior[key], f"spec.behavior.{key}")
+    return errors
+
+
+def _reference(ref: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for key in ("kind", "name"):
+        value = ref.get(key, "")
+        if not value:
+            errors.append(required(f"{path}.{key}"))
+        else:
+            errors += [invalid(f"{path}.{key}", value, p) for p in names.path_segment(value)]
+    version = ref.get("apiVersion", "")
+    if version.count("/") > 1:
+        errors.append(invalid(f"{path}.apiVersion", version,
+                              f"unexpected GroupVersion string: {version}"))  # fmt: skip
+    elif "/" not in version and version != "v1":
+        errors.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
+    return errors
+
+
+def _metrics(metrics: list[Tree], path: str, low: int | None) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, metric in enumerate(metrics):
+        errors += _metric(metric, f"{path}[{index}]")
+    if low == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
+        errors.append(forbidden(path, (
+            "must specify at least one Object or External metric to support scaling to zero "
+            "replicas"
+        )))  # fmt: skip
+    return errors
+
+
+def _metric(metric: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    kind = metric.get("type", "")
+    if not kind:
+        errors.append(required(f"{path}.type", "must specify a metric source type"))
+    elif kind not in _SOURCES:
+        errors += [not_supported(f"{path}.type", kind, _SOURCES)] * 2  # upstream says it twice
+    present = [key for key in _SOURCES.values() if metric.get(key) is not None]
+    for key in present:
+        errors += _source(key, metric[key], f"{path}.{key}")
+    expected = _SOURCES.get(kind)
+    if expected is not None and expected not in present:
+        errors.append(required(f"{path}.{expected}",
+                               "must populate information for the given metric source"
+                               ))  # fmt: skip
+    if len(present) != 1:
+        for key in present:
+            if key != expected:
+                errors.append(forbidden(f"{path}.{key}",
+                                        "must populate the given metric source only"
+                                        ))  # fmt: skip
+    return errors
+
+
+def _source(key: str, source: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    target = source.get("target") or {}
+    if key in {"resource", "containerResource"}:
+        if key == "containerResource" and not source.get("container"):
+            errors.append(required(f"{path}.container", "must specify a container"))
+        if not source.get("name"):
+            errors.append(required(f"{path}.name", "must specify a resource name"))
+        errors += _target(target, f"{path}.target")
+        if target.get("averageUtilization") is None and target.get("averageValue") is None:
+            errors.append(required(f"{path}.target.averageUtilization", (
+                "must set either a target raw value or a target utilization"
+            )))  # fmt: skip
+        if target.get("averageUtilization") is not None and target.get("averageValue") is not None:
+            errors.append(forbidden(f"{path}.target.averageValue", (
+                "may not set both a target raw value and a target utilization"
+            )))  # fmt: skip
+        return errors
+    errors += _identifier(source.get("metric") or {}, f"{path}.metric")
+    errors += _target(target, f"{path}.target")
+    if key == "object":
+        errors = _reference(source.get("describedObject") or {}, f"{path}.describedObject") + errors
+    if key == "pods" and target.get("averageValue") is None:
+        errors.append(required(f"{path}.target.averageValue",
+                               "must specify a positive target averageValue"))  # fmt: skip
+    elif key != "pods" and target.get("value") is None and target.get("averageValue") is None:
+        errors.append(required(f"{path}.target.averageValue", (
+            "must set either a target value for metric or a per-pod target"
+        )))  # fmt: skip
+    return errors
+
+
+def _identifier(metric: Tree, path: str) -> list[FieldError]:
+    name = metric.get("name", "")
+    errors: list[FieldError] = []
+    if not name:
+        errors.append(required(f"{path}.name", "must specify a metric name"))
+    else:
+        errors += [invalid(f"{path}.name", name, p) for p in names.path_segment(name)]
+    return errors + validate_label_selector(metric.get("selector"), f"{path}.selector")
+
+
+def _target(target: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    kind = target.get("type", "")
+    if not kind:
+        errors.append(required(f"{path}.type", "must specify a metric target type"))
+    elif kind not in _TARGETS:
+        errors.append(invalid(f"{path}.type", kind,
+                              "must be either Utilization, Value, or AverageValue"
+                              ))  # fmt: skip
+    for key in ("value", "averageValue"):
+        text = target.get(key)
+        if text is not None and quantity.parse(text).sign() != 1:
+            errors.append(invalid(f"{path}.{key}", text, "must be positive"))
+    utilization = target.get("averageUtilization")
+    if utilization is not None and utilization < 1:
+        errors.append(invalid(f"{path}.averageUtilization", utilization, "must be greater than 0"))
+    return errors
+
+
+_SELECT = ("Disabled", "Max", "Min")
+_POLICY_TYPES = ("Percent", "Pods")
+
+
+def _rules(rules: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    window = rules.get("stabilizationWindowSeconds")
+    if window is not None and window < 0:
+        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window,
+                              "must be greater than or equal to zero"))  # fmt: skip
+    if window is not None and window > 3600:
+        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window,
+                              "must be less than or equal to 3600"))  # fmt: skip
+    choice = rules.get("selectPolicy")
+    if choice is not None and choice not in _SELECT:
+        errors.append(not_supported(f"{path}.selectPolicy", choice, _SELECT))
+    policies = rules.get("policies") or []
+    if not policies:
+        errors.append(required(f"{path}.policies", "must specify at least one Policy"))
+    for index, policy in enumerate(policies):
+        place = f"{path}.policies[{index}]"
+        if policy.get("type") not in _POLICY_TYPES:
+            errors.append(not_supported(f"{place}.type", policy.get("type", ""), _POLICY_TYPES))
+        if policy.get("value", 0) <= 0:
+            errors.append(invalid(f"{place}.value", policy.get("value", 0),
+                                  "must be greater than zero"))  # fmt: skip
+        period = policy.get("periodSeconds", 0)
+        if period <= 0:
+            errors.append(invalid(f"{place}.periodSeconds", period, "must be greater than zero"))
+        if period > 1800:
+            errors.append(invalid(f"{place}.periodSeconds", period,
+                                  "must be less than or equal to 1800"))  # fmt: skip
+    return errors

@@ -1,0 +1,7 @@
+"""The rules of all kinds but workloads, services and pods, under one name."""
+
+from __future__ import annotations
+
+from controlplane.apiserver.kinds.validation.core import *  # noqa: F403
+from controlplane.apiserver.kinds.validation.policies import *  # noqa: F403
+from controlplane.apiserver.kinds.validation.storage import *  # noqa: F403

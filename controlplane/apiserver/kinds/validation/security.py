@@ -1,0 +1,203 @@
+"""Validation of security contexts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+)
+from controlplane.apiserver.schema.internal_form import internal
+
+__all__ = ["validate_pod_security", "validate_security_context"]
+
+Tree = dict[str, Any]
+
+_ID_RANGE = "must be between 0 and 2147483647, inclusive"
+_MAX_ID = 2**31 - 1
+_SYSCTL_FORM = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
+_SYSCTL_TEXT = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
+_PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
+
+
+def _identity(tree: Tree, key: str, path: str) -> list[FieldError]:
+    value = tree.get(key)
+    if value is None or 0 <= value <= _MAX_ID:
+        return []
+    return [invalid(f"{path}.{key}", value, _ID_RANGE)]
+
+
+def _seccomp(profile: Tree | None, path: str) -> list[FieldError]:
+    if profile is None:
+        return []
+    errors: list[FieldError] = []
+    kind, local = profile.get("type", ""), profile.get("localhostProfile")
+    if not kind:
+        return [required(f"{path}.type", "type is required when seccompProfile is set")]
+    if local is not None:
+        errors += _descending(local, f"{path}.localhostProfile")
+    if kind == "Localhost":
+        if not local:
+            errors.append(required(f"{path}.localhostProfile",
+                                   "must be set when seccomp type is Localhost"))  # fmt: skip
+    else:
+        if local is not None:
+            errors.append(invalid(f"{path}.localhostProfile", internal("SeccompProfile", profile),
+                                  "can only be set when seccomp type is Localhost"
+                                  ))  # fmt: skip
+        if kind not in _PROFILES:
+            errors.append(not_supported(f"{path}.type", kind, _PROFILES))
+    return errors
+
+
+def _descending(text: str, path: str) -> list[FieldError]:
+    from controlplane.apiserver.kinds.validation.containers import local_descending_path
+
+    return local_descending_path(text, path)
+
+
+def _app_armor(profile: Tree | None, path: str) -> list[FieldError]:
+    if profile is None:
+        return []
+    kind, local = profile.get("type", ""), profile.get("localhostProfile")
+    errors: list[FieldError] = []
+    if kind == "Localhost":
+        if local is None:
+            errors.append(required(f"{path}.localhostProfile",
+                                   "must be set when AppArmor type is Localhost"))  # fmt: skip
+        else:
+            if not local.strip():
+                errors.append(required(f"{path}.localhostProfile",
+                                       "must be set when AppArmor type is Localhost"
+                                       ))  # fmt: skip
+            elif local != local.strip():
+                errors.append(invalid(f"{path}.localhostProfile", local,
+                                      "must not be padded with whitespace"))  # fmt: skip
+            if len(local) > 4095:
+                from controlplane.apiserver.schema.field_errors import too_long
+
+                errors.append(too_long(f"{path}.localhostProfile", 4095))
+    elif kind in {"RuntimeDefault", "Unconfined"}:
+        if local is not None:
+            errors.append(invalid(f"{path}.localhostProfile", local,
+                                  "can only be set when AppArmor type is Localhost"
+                                  ))  # fmt: skip
+    elif not kind:
+        errors.append(required(f"{path}.type",
+                               "type is required when appArmorProfile is set"))  # fmt: skip
+    else:
+        errors.append(not_supported(f"{path}.type", kind, _PROFILES))
+    return errors
+
+
+def validate_security_context(
+    context: Tree, path: str, *, host_users: bool = True
+) -> list[FieldError]:
+    """The security context of a container."""
+    errors: list[FieldError] = []
+    if not context:
+        return errors
+    errors += _identity(context, "runAsUser", path)
+    errors += _identity(context, "runAsGroup", path)
+    mount = context.get("procMount")
+    if mount is not None:
+        if mount not in ("Default", "Unmasked"):
+            errors.append(not_supported(f"{path}.procMount", mount, ("Default", "Unmasked")))
+        if host_users and mount == "Unmasked":
+            errors.append(invalid(f"{path}.procMount", mount,
+                                  "`hostUsers` must be false to use `Unmasked`"))  # fmt: skip
+    errors += _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
+    if context.get("allowPrivilegeEscalation") is False:
+        if context.get("privileged"):
+            errors.append(invalid(path, internal("SecurityContext", context), (
+                "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            )))  # fmt: skip
+        if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
+            errors.append(invalid(path, internal("SecurityContext", context), (
+                "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` "
+                "CAP_SYS_ADMIN"
+            )))  # fmt: skip
+    errors += _windows(context.get("windowsOptions"), f"{path}.windowsOptions")
+    errors += _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+    return errors
+
+
+def _windows(options: Tree | None, path: str) -> list[FieldError]:
+    if options is None:
+        return []
+    errors: list[FieldError] = []
+    user = options.get("runAsUserName")
+    if user is not None and not user:
+        errors.append(
+            invalid(f"{path}.runAsUserName", user, "runAsUserName cannot be an empty string")
+        )
+    spec = options.get("gmsaCredentialSpec")
+    if spec is not None and not spec:
+        errors.append(invalid(f"{path}.gmsaCredentialSpec", spec,
+                              "gmsaCredentialSpec cannot be an empty string"))  # fmt: skip
+    return errors
+
+
+def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldError]:
+    """The security context of a pod; `path` is that of the spec."""
+    errors: list[FieldError] = []
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        errors.append(invalid(f"{path}.shareProcessNamespace", True,
+                              "ShareProcessNamespace and HostPID cannot both be enabled"
+                              ))  # fmt: skip
+    if not context:
+        return errors
+    place = f"{path}.securityContext"
+    errors = []
+    errors += _identity(context, "fsGroup", place)
+    errors += _identity(context, "runAsUser", place)
+    errors += _identity(context, "runAsGroup", place)
+    for index, group in enumerate(context.get("supplementalGroups") or ()):
+        if not 0 <= group <= _MAX_ID:
+            errors.append(invalid(f"{place}.supplementalGroups[{index}]", group, _ID_RANGE))
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        errors.append(invalid(f"{path}.shareProcessNamespace", True,
+                              "ShareProcessNamespace and HostPID cannot both be enabled"
+                              ))  # fmt: skip
+    errors += _sysctls(context.get("sysctls") or [], f"{place}.sysctls", spec)
+    for key, choices in (("fsGroupChangePolicy", ("Always", "OnRootMismatch")),):
+        if key in context and context[key] not in choices:
+            errors.append(not_supported(f"{place}.{key}", context[key], choices))
+    errors += _seccomp(context.get("seccompProfile"), f"{place}.seccompProfile")
+    errors += _windows(context.get("windowsOptions"), f"{place}.windowsOptions")
+    errors += _app_armor(context.get("appArmorProfile"), f"{place}.appArmorProfile")
+    for key, choices in (
+        ("supplementalGroupsPolicy", ("Merge", "Strict")),
+        ("seLinuxChangePolicy", ("MountOption", "Recursive")),
+    ):
+        if key in context and context[key] not in choices:
+            errors.append(not_supported(f"{place}.{key}", context[key], choices))
+    return errors
+
+
+def _sysctls(sysctls: list[Tree], path: str, spec: Tree) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: dict[str, None] = {}
+    for index, sysctl in enumerate(sysctls):
+        place = f"{path}[{index}]"
+        name = sysctl.get("name", "")
+        if not name:
+            errors.append(required(f"{place}.name"))
+        elif len(name) > 253 or not _SYSCTL_FORM.fullmatch(name):
+            errors.append(invalid(f"{place}.name", name, (
+                f"must have at most 253 characters and match regex {_SYSCTL_TEXT}"
+            )))  # fmt: skip
+        elif name.replace("/", ".") in seen:
+            errors.append(duplicate(f"{place}.name", name.replace("/", ".")))
+        else:
+            if name.startswith("net.") and spec.get("hostNetwork"):
+                errors.append(invalid(f"{place}.name", name,
+                                      "may not be specified when 'hostNetwork' is true"
+                                      ))  # fmt: skip
+            seen[name.replace("/", ".")] = None
+    return errors

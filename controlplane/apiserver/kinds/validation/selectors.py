@@ -1,0 +1,314 @@
+"""Validation of selectors, tolerations and affinity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.metadata import validate_labels
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+__all__ = [
+    "label_name", "validate_affinity", "validate_label_selector", "validate_node_selector",
+    "validate_taint_effect", "validate_tolerations", "validate_topology_spread",
+]  # fmt: skip
+
+Tree = dict[str, Any]
+
+_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def label_name(key: str, path: str) -> list[FieldError]:
+    """A label key."""
+    return [invalid(path, key, problem) for problem in names.label_key(key)]
+
+
+def _requirement(req: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    operator, values = req.get("operator", ""), req.get("values") or []
+    if operator in {"In", "NotIn"}:
+        if not values:
+            errors.append(required(f"{path}.values",
+                                   "must be specified when `operator` is 'In' or 'NotIn'"
+                                   ))  # fmt: skip
+    elif operator in {"Exists", "DoesNotExist"}:
+        if values:
+            errors.append(forbidden(
+                f"{path}.values",
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            ))  # fmt: skip
+    else:
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    errors += label_name(req.get("key", ""), f"{path}.key")
+    for index, value in enumerate(values):
+        errors += [
+            invalid(f"{path}.values[{index}]", value, problem)
+            for problem in names.label_value(value)
+        ]
+    return errors
+
+
+def validate_label_selector(selector: Tree | None, path: str) -> list[FieldError]:
+    """A LabelSelector; None is fine."""
+    if not selector:
+        return []
+    errors = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
+    for index, req in enumerate(selector.get("matchExpressions") or ()):
+        errors += _requirement(req, f"{path}.matchExpressions[{index}]")
+    return errors
+
+
+def _node_requirement(req: Tree, path: str) -> list[FieldError]:
+    operator, values = req.get("operator", ""), req.get("values") or []
+    if operator in {"Gt", "Lt"}:
+        errors: list[FieldError] = []
+        if len(values) != 1:
+            errors.append(required(
+                f"{path}.values",
+                "must be specified single value when `operator` is 'Lt' or 'Gt'",
+            ))  # fmt: skip
+        errors += label_name(req.get("key", ""), f"{path}.key")
+        for index, value in enumerate(values):
+            errors += [
+                invalid(f"{path}.values[{index}]", value, problem)
+                for problem in names.label_value(value)
+            ]
+        return errors
+    return _requirement(req, path)
+
+
+def _field_requirement(req: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    operator, values = req.get("operator", ""), req.get("values") or []
+    if operator in {"In", "NotIn"}:
+        if len(values) != 1:
+            errors.append(required(
+                f"{path}.values",
+                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+            ))  # fmt: skip
+    else:
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    key = req.get("key", "")
+    if key != "metadata.name":
+        errors.append(invalid(f"{path}.key", key, "not a valid field selector key"))
+        return errors
+    for index, value in enumerate(values):
+        errors += [
+            invalid(f"{path}.values[{index}]", value, problem)
+            for problem in names.dns_subdomain(value)
+        ]
+    return errors
+
+
+def _node_term(term: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, req in enumerate(term.get("matchExpressions") or ()):
+        errors += _node_requirement(req, f"{path}.matchExpressions[{index}]")
+    for index, req in enumerate(term.get("matchFields") or ()):
+        errors += _field_requirement(req, f"{path}.matchFields[{index}]")
+    return errors
+
+
+def validate_node_selector(selector: Tree, path: str) -> list[FieldError]:
+    """A NodeSelector needs at least one term."""
+    terms = selector.get("nodeSelectorTerms") or []
+    if not terms:
+        return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
+    errors: list[FieldError] = []
+    for index, term in enumerate(terms):
+        errors += _node_term(term, f"{path}.nodeSelectorTerms[{index}]")
+    return errors
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _weight(entry: Tree, path: str) -> list[FieldError]:
+    weight = entry.get("weight", 0)
+    if 1 <= weight <= 100:
+        return []
+    return [invalid(f"{path}.weight", weight, "must be in the range 1-100")]
+
+
+def _node_affinity(affinity: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    needed = affinity.get(_REQUIRED)
+    if needed is not None:
+        errors += validate_node_selector(needed, f"{path}.{_REQUIRED}")
+    for index, entry in enumerate(affinity.get(_PREFERRED) or ()):
+        place = f"{path}.{_PREFERRED}[{index}]"
+        errors += _weight(entry, place)
+        errors += _node_term(entry.get("preference") or {}, f"{place}.preference")
+    return errors
+
+
+def _pod_term(term: Tree, path: str) -> list[FieldError]:
+    selector = term.get("labelSelector")
+    errors = validate_label_selector(selector, f"{path}.labelSelector")
+    errors += validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
+    for name in term.get("namespaces") or ():
+        errors += [invalid(f"{path}.namespace", name, problem) for problem in names.dns_label(name)]
+    errors += _term_keys(term, path)
+    key = term.get("topologyKey", "")
+    if not key:
+        errors.append(required(f"{path}.topologyKey", "can not be empty"))
+    errors += label_name(key, f"{path}.topologyKey")
+    return errors
+
+
+def _term_keys(term: Tree, path: str) -> list[FieldError]:
+    keys, mismatched = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
+    errors: list[FieldError] = []
+    if not keys and not mismatched:
+        return errors
+    if term.get("labelSelector") is None:
+        text = "must not be specified when labelSelector is not set"
+        if keys:
+            errors.append(forbidden(f"{path}.matchLabelKeys", text))
+        if mismatched:
+            errors.append(forbidden(f"{path}.mismatchLabelKeys", text))
+        return errors
+    for name, listed in (("matchLabelKeys", keys), ("mismatchLabelKeys", mismatched)):
+        for index, key in enumerate(listed):
+            errors += label_name(key, f"{path}.{name}[{index}]")
+    for index, key in enumerate(keys):
+        if key in mismatched:
+            errors.append(invalid(f"{path}.matchLabelKeys[{index}]", key,
+                                  "exists in both matchLabelKeys and mismatchLabelKeys"
+                                  ))  # fmt: skip
+    return errors
+
+
+def _pod_affinity(affinity: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, term in enumerate(affinity.get(_REQUIRED) or ()):
+        errors += _pod_term(term, f"{path}.{_REQUIRED}[{index}]")
+    for index, entry in enumerate(affinity.get(_PREFERRED) or ()):
+        place = f"{path}.{_PREFERRED}[{index}]"
+        errors += _weight(entry, place)
+        errors += _pod_term(entry.get("podAffinityTerm") or {}, f"{place}.podAffinityTerm")
+    return errors
+
+
+def validate_affinity(affinity: Tree, path: str) -> list[FieldError]:
+    """Node affinity, pod affinity and anti-affinity."""
+    errors: list[FieldError] = []
+    if affinity.get("nodeAffinity") is not None:
+        errors += _node_affinity(affinity["nodeAffinity"], f"{path}.nodeAffinity")
+    for key in ("podAffinity", "podAntiAffinity"):
+        if affinity.get(key) is not None:
+            errors += _pod_affinity(affinity[key], f"{path}.{key}")
+    return errors
+
+
+def validate_taint_effect(effect: str, path: str) -> list[FieldError]:
+    """One of the three effects."""
+    if effect in _TAINT_EFFECTS:
+        return []
+    return [not_supported(path, effect, _TAINT_EFFECTS, sort=False)]
+
+
+# The two that DefaultTolerationSeconds adds to every pod; they need no second look.
+_ORDINARY = ("Exists", "NoExecute")
+
+
+def validate_tolerations(tolerations: list[Tree], path: str) -> list[FieldError]:
+    """Tolerations of a pod."""
+    errors: list[FieldError] = []
+    for index, toleration in enumerate(tolerations):
+        key, operator = toleration.get("key", ""), toleration.get("operator", "")
+        effect, value = toleration.get("effect", ""), toleration.get("value", "")
+        if (operator, effect) == _ORDINARY and not value and key and not names.label_key(key):
+            continue
+        place = f"{path}[{index}]"
+        if key:
+            errors += label_name(key, f"{place}.key")
+        elif operator != "Exists":
+            errors.append(invalid(f"{place}.operator", operator, (
+                'operator must be Exists when `key` is empty, which means "match all values and '
+                'all keys"'
+            )))  # fmt: skip
+        if "tolerationSeconds" in toleration and effect != "NoExecute":
+            errors.append(invalid(f"{place}.effect", effect,
+                                  "effect must be 'NoExecute' when `tolerationSeconds` is set"
+                                  ))  # fmt: skip
+        if operator in {"Equal", ""}:
+            problems = names.label_value(value)
+            if problems:
+                errors.append(invalid(f"{place}.operator", value, ";".join(problems)))
+        elif operator == "Exists":
+            if value:
+                errors.append(invalid(f"{place}.operator", _shown(toleration),
+                                      "value must be empty when `operator` is 'Exists'"
+                                      ))  # fmt: skip
+        else:
+            errors.append(not_supported(f"{place}.operator", operator, ("Equal", "Exists")))
+        if effect:
+            errors += validate_taint_effect(effect, f"{place}.effect")
+    return errors
+
+
+def _shown(toleration: Tree) -> Tree:
+    """A toleration as upstream's internal type prints."""
+    return {
+        "Key": toleration.get("key", ""), "Operator": toleration.get("operator", ""),
+        "Value": toleration.get("value", ""), "Effect": toleration.get("effect", ""),
+        "TolerationSeconds": toleration.get("tolerationSeconds"),
+    }  # fmt: skip
+
+
+_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
+_INCLUSION = ("Honor", "Ignore")
+
+
+def validate_topology_spread(constraints: list[Tree], path: str) -> list[FieldError]:
+    """Topology spread constraints of a pod."""
+    errors: list[FieldError] = []
+    for index, constraint in enumerate(constraints):
+        place = f"{path}[{index}]"
+        skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
+        when = constraint.get("whenUnsatisfiable", "")
+        if skew <= 0:
+            errors.append(invalid(f"{place}.maxSkew", skew, "must be greater than zero"))
+        if not key:
+            errors.append(required(f"{place}.topologyKey", "can not be empty"))
+        if when not in _UNSATISFIABLE:
+            errors.append(not_supported(f"{place}.whenUnsatisfiable", when, _UNSATISFIABLE))
+        for other in constraints[index + 1 :]:
+            if (other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) == (key, when):
+                errors.append(duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}",
+                                        f"{{{key}, {when}}}"))  # fmt: skip
+                break
+        minimum = constraint.get("minDomains")
+        if minimum is not None:
+            if minimum <= 0:
+                errors.append(invalid(f"{place}.minDomains", minimum, "must be greater than zero"))
+            if when != "DoNotSchedule":
+                errors.append(invalid(f"{place}.minDomains", minimum, (
+                    "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not "
+                    f"{when}"
+                )))  # fmt: skip
+        for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            policy = constraint.get(name)
+            if policy is not None and policy not in _INCLUSION:
+                errors.append(not_supported(f"{place}.{name}", policy, _INCLUSION))
+        keys = constraint.get("matchLabelKeys") or []
+        selector = constraint.get("labelSelector")
+        if keys:
+            if selector is None:
+                errors.append(forbidden(f"{place}.matchLabelKeys",
+                                        "must not be specified when labelSelector is not set"
+                                        ))  # fmt: skip
+            else:
+                for number, name in enumerate(keys):
+                    errors += label_name(name, f"{place}.matchLabelKeys[{number}]")
+        errors += validate_label_selector(selector, f"{place}.labelSelector")
+    return errors

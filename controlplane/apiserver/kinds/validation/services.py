@@ -1,0 +1,374 @@
+"""Validation of services. Upstream: pkg/apis/core/validation (ValidateService)."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.metadata import validate_labels
+from controlplane.apiserver.kinds.validation.containers import port_or_name
+from controlplane.apiserver.kinds.validation.selectors import label_name
+from controlplane.apiserver.kinds.validation.shared import cidr_problems, immutable
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+__all__ = ["validate_service", "validate_service_status", "validate_service_update"]
+
+Tree = dict[str, Any]
+
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_MAX_AFFINITY = 86400
+
+
+def _wants_ip(spec: Tree) -> bool:
+    return spec.get("type") in ("ClusterIP", "NodePort", "LoadBalancer")
+
+
+def validate_service(tree: Tree) -> list[FieldError]:
+    """A service."""
+    spec = tree.get("spec") or {}
+    kind = spec.get("type", "")
+    headless = (spec.get("clusterIPs") or [""])[0] == "None"
+    errors: list[FieldError] = []
+    ports = spec.get("ports") or []
+    if not ports and not headless and kind != "ExternalName":
+        errors.append(required("spec.ports"))
+    if kind == "LoadBalancer":
+        for index, port in enumerate(ports):
+            if port.get("port") == 10250:
+                errors.append(invalid(f"spec.ports[{index}]", port.get("port"),
+                                      "may not expose port 10250 externally since it is used by "
+                                      "kubelet"))  # fmt: skip
+        if headless:
+            errors.append(invalid("spec.clusterIPs[0]", "None",
+                                  "may not be set to 'None' for LoadBalancer services"
+                                  ))  # fmt: skip
+    elif kind == "NodePort":
+        if headless:
+            errors.append(invalid("spec.clusterIPs[0]", "None",
+                                  "may not be set to 'None' for NodePort services"
+                                  ))  # fmt: skip
+    elif kind == "ExternalName":
+        errors += _external_name(spec)
+    several = len(ports) > 1
+    seen: dict[str, None] = {}
+    for index, port in enumerate(ports):
+        errors += _port(port, several, seen, f"spec.ports[{index}]")
+    if spec.get("selector"):
+        errors += validate_labels(spec["selector"], "spec.selector")
+    errors += _affinity(spec)
+    if kind not in _TYPES:
+        errors.append(not_supported("spec.type", kind, _TYPES) if kind else required("spec.type"))
+    errors += _cluster_ips(spec)
+    errors += _external_ips(spec.get("externalIPs") or [], "spec.externalIPs")
+    if kind not in ("LoadBalancer", "NodePort"):
+        for index, port in enumerate(ports):
+            if port.get("nodePort"):
+                errors.append(forbidden(f"spec.ports[{index}].nodePort",
+                                        "may not be used when `type` is 'ClusterIP'"
+                                        ))  # fmt: skip
+    errors += _unique_ports(ports)
+    errors += _source_ranges(tree, spec)
+    if "allocateLoadBalancerNodePorts" in spec and kind != "LoadBalancer":
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts",
+                                "may only be used when `type` is 'LoadBalancer'"
+                                ))  # fmt: skip
+    errors += _balancer_class(spec)
+    errors += _external_traffic(spec)
+    errors += _internal_traffic(spec)
+    return errors + _distribution(spec)
+
+
+def _external_name(spec: Tree) -> list[FieldError]:
+    errors: list[FieldError] = []
+    text = "may not be set for ExternalName services"
+    if spec.get("clusterIPs"):
+        errors.append(forbidden("spec.clusterIPs", text))
+    if spec.get("ipFamilies"):
+        errors.append(forbidden("spec.ipFamilies", text))
+    if "ipFamilyPolicy" in spec:
+        errors.append(forbidden("spec.ipFamilyPolicy", text))
+    name = spec.get("externalName", "").removesuffix(".")
+    if name:
+        errors += [invalid("spec.externalName", name, p) for p in names.dns_subdomain(name)]
+    else:
+        errors.append(required("spec.externalName"))
+    return errors
+
+
+def _port(port: Tree, several: bool, seen: dict[str, None], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = port.get("name", "")
+    if several and not name:
+        errors.append(required(f"{path}.name"))
+    elif name:
+        errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
+        if name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        else:
+            seen[name] = None
+    number = port.get("port", 0)
+    errors += [invalid(f"{path}.port", number, problem) for problem in names.port_number(number)]
+    protocol = port.get("protocol", "")
+    if not protocol:
+        errors.append(required(f"{path}.protocol"))
+    elif protocol not in _PROTOCOLS:
+        errors.append(not_supported(f"{path}.protocol", protocol, _PROTOCOLS))
+    errors += port_or_name(port.get("targetPort", 0), f"{path}.targetPort")
+    app = port.get("appProtocol")
+    if app is not None:
+        errors += label_name(app, f"{path}.appProtocol")
+    return errors
+
+
+def _affinity(spec: Tree) -> list[FieldError]:
+    affinity = spec.get("sessionAffinity", "")
+    if affinity not in ("ClientIP", "None"):
+        if not affinity:
+            return [required("spec.sessionAffinity")]
+        return [not_supported("spec.sessionAffinity", affinity, ("ClientIP", "None"))]
+    config = spec.get("sessionAffinityConfig")
+    if affinity == "None":
+        if config is not None:
+            return [forbidden("spec.sessionAffinityConfig",
+                              "must not be set when session affinity is None")]  # fmt: skip
+        return []
+    path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+    seconds = ((config or {}).get("clientIP") or {}).get("timeoutSeconds")
+    if seconds is None:
+        return [required(path)]
+    if not 0 < seconds <= _MAX_AFFINITY:
+        return [invalid(path, seconds,
+                        f"must be greater than 0 and less than or equal to {_MAX_AFFINITY}"
+                        )]  # fmt: skip
+    return []
+
+
+def _cluster_ips(spec: Tree) -> list[FieldError]:
+    if not _wants_ip(spec):
+        return []
+    errors: list[FieldError] = []
+    policy = spec.get("ipFamilyPolicy")
+    if policy is None:
+        errors.append(required("spec.ipFamilyPolicy"))
+    elif policy not in _POLICIES:
+        errors.append(not_supported("spec.ipFamilyPolicy", policy, _POLICIES))
+    ips, single = spec.get("clusterIPs") or [], spec.get("clusterIP", "")
+    if single:
+        if not ips:
+            errors.append(required("spec.clusterIPs"))
+        elif ips[0] != single:
+            errors.append(invalid("spec.clusterIPs", ips, "first value must match `clusterIP`"))
+    elif ips:
+        errors.append(invalid("spec.clusterIPs", ips,
+                              "must be empty when `clusterIP` is not specified"))  # fmt: skip
+    for index, ip in enumerate(ips):
+        if index == 0 and ip == "None":
+            if len(ips) > 1:
+                errors.append(invalid(f"spec.clusterIPs[{index}]", ips,
+                                      "'None' must be the first and only value"
+                                      ))  # fmt: skip
+                return errors
+            continue
+        errors += [invalid(f"spec.clusterIPs[{index}]", ip, p) for p in names.ip_problems(ip)]
+    return errors
+
+
+def _external_ips(ips: list[str], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, text in enumerate(ips):
+        place = f"{path}[{index}]"
+        problems = names.ip_problems(text)
+        if problems:
+            errors += [invalid(place, text, problem) for problem in problems]
+            continue
+        errors += _not_special(text, place)
+    return errors
+
+
+def _not_special(text: str, path: str) -> list[FieldError]:
+    ip = ipaddress.ip_address(text)
+    if ip.is_unspecified:
+        return [invalid(path, text, "may not be unspecified (0.0.0.0 or ::)")]
+    if ip.is_loopback:
+        return [invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")]
+    if ip.is_link_local:
+        return [invalid(path, text,
+                        "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+                        )]  # fmt: skip
+    if ip.is_multicast and str(ip).startswith(("224.0.0.", "ff02:")):
+        return [invalid(path, text,
+                        "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+                        )]  # fmt: skip
+    return []
+
+
+def _unique_ports(ports: list[Tree]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    node_ports: dict[tuple[str, int], None] = {}
+    numbers: dict[tuple[str, int], None] = {}
+    for index, port in enumerate(ports):
+        number = port.get("nodePort", 0)
+        if not number:
+            continue
+        key = (port.get("protocol", ""), number)
+        if key in node_ports:
+            errors.append(duplicate(f"spec.ports[{index}].nodePort", number))
+        node_ports[key] = None
+    for index, port in enumerate(ports):
+        key = (port.get("protocol", ""), port.get("port", 0))
+        if key in numbers:
+            errors.append(duplicate(f"spec.ports[{index}]", {
+                "Name": "", "Protocol": port.get("protocol", ""), "AppProtocol": None,
+                "Port": port.get("port", 0), "TargetPort": 0, "NodePort": 0,
+            }))  # fmt: skip
+        numbers[key] = None
+    return errors
+
+
+_RANGES_ANNOTATION = "service.beta.kubernetes.io/load-balancer-source-ranges"
+
+
+def _source_ranges(tree: Tree, spec: Tree) -> list[FieldError]:
+    ranges = spec.get("loadBalancerSourceRanges") or []
+    errors: list[FieldError] = []
+    path = "spec.LoadBalancerSourceRanges"
+    if ranges:
+        if spec.get("type") != "LoadBalancer":
+            errors.append(forbidden(path, "may only be used when `type` is 'LoadBalancer'"))
+        for index, text in enumerate(ranges):
+            errors += [invalid(f"{path}[{index}]", text, p) for p in cidr_problems(text.strip())]
+        return errors
+    annotations = tree["metadata"].get("annotations") or {}
+    if annotations.get(_RANGES_ANNOTATION):
+        place = f"metadata.annotations[{_RANGES_ANNOTATION}]"
+        if spec.get("type") != "LoadBalancer":
+            errors.append(forbidden(place, "may only be used when `type` is 'LoadBalancer'"))
+        for text in annotations[_RANGES_ANNOTATION].strip().split(","):
+            errors += [invalid(place, text, p) for p in cidr_problems(text.strip())]
+    return errors
+
+
+def _balancer_class(spec: Tree) -> list[FieldError]:
+    name = spec.get("loadBalancerClass")
+    if name is None:
+        return []
+    if spec.get("type") != "LoadBalancer":
+        return [forbidden("spec.loadBalancerClass",
+                          "may only be used when `type` is 'LoadBalancer'")]  # fmt: skip
+    return label_name(name, "spec.loadBalancerClass")
+
+
+def _external_traffic(spec: Tree) -> list[FieldError]:
+    policy, kind = spec.get("externalTrafficPolicy", ""), spec.get("type")
+    exposed = kind in ("LoadBalancer", "NodePort") or (
+        kind == "ClusterIP" and bool(spec.get("externalIPs"))
+    )
+    errors: list[FieldError] = []
+    if not exposed:
+        if policy:
+            errors.append(invalid("spec.externalTrafficPolicy", policy,
+                                  "may only be set for externally-accessible services"
+                                  ))  # fmt: skip
+    elif not policy:
+        errors.append(required("spec.externalTrafficPolicy"))
+    elif policy not in ("Cluster", "Local"):
+        errors.append(not_supported("spec.externalTrafficPolicy", policy, ("Cluster", "Local")))
+    port = spec.get("healthCheckNodePort", 0)
+    wants = kind == "LoadBalancer" and policy == "Local"
+    if wants:
+        if not port:
+            errors.append(required("spec.healthCheckNodePort"))
+        else:
+            errors += [
+                invalid("spec.healthCheckNodePort", port, p) for p in names.port_number(port)
+            ]
+    elif port:
+        errors.append(invalid("spec.healthCheckNodePort", port, (
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        )))  # fmt: skip
+    return errors
+
+
+def _internal_traffic(spec: Tree) -> list[FieldError]:
+    if spec.get("type") == "ExternalName":
+        return []
+    policy = spec.get("internalTrafficPolicy")
+    if policy is None:
+        if spec.get("type") in ("NodePort", "LoadBalancer", "ClusterIP"):
+            return [required("spec.internalTrafficPolicy")]
+        return []
+    if policy not in ("Cluster", "Local"):
+        return [not_supported("spec.internalTrafficPolicy", policy, ("Cluster", "Local"))]
+    return []
+
+
+def _distribution(spec: Tree) -> list[FieldError]:
+    choice = spec.get("trafficDistribution")
+    choices = ("PreferClose", "PreferSameZone", "PreferSameNode")
+    if choice is None or choice in choices:
+        return []
+    return [not_supported("spec.trafficDistribution", choice, choices, sort=False)]
+
+
+def validate_service_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed service; addresses once given stay."""
+    spec, was = new.get("spec") or {}, old.get("spec") or {}
+    errors: list[FieldError] = []
+    if _wants_ip(was) and _wants_ip(spec):
+        ips, had = spec.get("clusterIPs") or [], was.get("clusterIPs") or []
+        if ips and had and ips[0] != had[0]:
+            errors.append(invalid("spec.clusterIPs[0]", ips, "may not change once set"))
+        families, before = spec.get("ipFamilies") or [], was.get("ipFamilies") or []
+        if families and before and families[0] != before[0]:
+            errors.append(invalid("spec.ipFamilies[0]", families, "may not change once set"))
+    if was.get("type") == "LoadBalancer" and spec.get("type") == "LoadBalancer":
+        errors += immutable(
+            spec.get("loadBalancerClass"), was.get("loadBalancerClass"), "spec.loadBalancerClass"
+        )
+    return errors + validate_service(new)
+
+
+def validate_service_status(new: Tree, _old: Tree) -> list[FieldError]:
+    """Addresses of a load balancer."""
+    spec, status = new.get("spec") or {}, new.get("status") or {}
+    ingress = (status.get("loadBalancer") or {}).get("ingress") or []
+    return validate_ingress_points(
+        ingress, spec.get("type") == "LoadBalancer", "status.loadBalancer"
+    )
+
+
+def validate_ingress_points(points: list[Tree], allowed: bool, path: str) -> list[FieldError]:
+    """Where a load balancer is reached."""
+    errors: list[FieldError] = []
+    if not allowed and points:
+        errors.append(forbidden(f"{path}.ingress",
+                                "may only be used when `spec.type` is 'LoadBalancer'"
+                                ))  # fmt: skip
+        return errors
+    for index, point in enumerate(points):
+        place = f"{path}.ingress[{index}]"
+        ip, host = point.get("ip", ""), point.get("hostname", "")
+        if ip:
+            errors += [invalid(f"{place}.ip", ip, problem) for problem in names.ip_problems(ip)]
+        mode = point.get("ipMode")
+        if ip and mode is not None and mode not in ("Proxy", "VIP"):
+            errors.append(not_supported(f"{place}.ipMode", mode, ("Proxy", "VIP")))
+        if host:
+            errors += [invalid(f"{place}.hostname", host, p) for p in names.dns_subdomain(host)]
+            if not names.ip_problems(host):
+                errors.append(invalid(f"{place}.hostname", host,
+                                      "must be a DNS name, not an IP address"))  # fmt: skip
+    return errors
+
+
+__all__ += ["validate_ingress_points"]

@@ -1,0 +1,76 @@
+"""Small rules that several kinds share."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Any
+
+from controlplane.apiserver.schema.field_errors import FieldError, Raw, invalid
+
+__all__ = ["at_most_full", "cidr_problems", "immutable", "int_or_percent", "non_negative",
+           "non_negative_field", "redacted", "scaled"]  # fmt: skip
+
+Tree = dict[str, Any]
+
+_PERCENT = re.compile(r"[0-9]+%")
+_PERCENT_TEXT = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or "
+    "'93%', regex used for validation is '[0-9]+%')"
+)
+
+
+def non_negative(value: int, path: str) -> list[FieldError]:
+    """Zero or more."""
+    if value >= 0:
+        return []
+    return [invalid(path, value, "must be greater than or equal to 0")]
+
+
+def non_negative_field(tree: Tree, key: str, path: str) -> list[FieldError]:
+    """The field, if there, is zero or more."""
+    value = tree.get(key)
+    return [] if value is None else non_negative(value, f"{path}.{key}")
+
+
+def int_or_percent(value: int | str, path: str) -> list[FieldError]:
+    """A count or a percentage."""
+    if isinstance(value, str):
+        return [] if _PERCENT.fullmatch(value) else [invalid(path, value, _PERCENT_TEXT)]
+    return non_negative(value, path)
+
+
+def at_most_full(value: int | str | None, path: str) -> list[FieldError]:
+    """A percentage of at most 100."""
+    if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
+        return [invalid(path, value, "must not be greater than 100%")]
+    return []
+
+
+def scaled(value: int | str | None) -> int:
+    """The number of a count or percentage; 0 for anything else."""
+    if isinstance(value, str):
+        return int(value[:-1]) if _PERCENT.fullmatch(value) else 0
+    return value or 0
+
+
+def cidr_problems(text: str) -> tuple[str, ...]:
+    """A block of addresses."""
+    if "/" in text:
+        try:
+            ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            pass
+        else:
+            return ()
+    return ("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",)
+
+
+def immutable(new: Any, old: Any, path: str) -> list[FieldError]:
+    """The value may not change."""
+    return [] if new == old else [invalid(path, new, "field is immutable")]
+
+
+def redacted(path: str, detail: str) -> FieldError:
+    """A value that is not shown."""
+    return FieldError("FieldValueInvalid", path, Raw(""), detail)

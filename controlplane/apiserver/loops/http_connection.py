@@ -1,0 +1,572 @@
+"""One client: HTTP/1.1 on a byte stream, request after request.
+
+Keep-alive, chunked answers, streams that end when either side hangs up, and limits on everything a
+client can make long. A malformed request gets 400 in plain text and the end of the connection.
+Upstream: the limits and texts are those of Go's net/http server and of apiserver pkg/server/config.go.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from email.utils import formatdate
+from http import HTTPStatus
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, unquote_to_bytes
+
+import h11
+import trio
+from attrs import frozen
+
+from controlplane.apiserver.front.answering import HttpAnswer
+from controlplane.apiserver.front.routing import BODY_LIMIT, parse_path
+from controlplane.apiserver.http import bodies
+from controlplane.apiserver.http.message import END, StreamStart
+from controlplane.apiserver.loops import time_control as control
+from controlplane.apiserver.requests.authorization.rbac import MASTERS
+from controlplane.apiserver.schema.status import ApiError, internal_error, timeout, too_large
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from controlplane.api.request import User
+    from controlplane.apiserver.http.bodies import Chunk
+    from controlplane.apiserver.loops.http_listener import Listener
+    from controlplane.apiserver.storage.watch_cache import WatchEvent
+
+    Line = bytes | WatchEvent
+
+__all__ = ["Connection", "Limits"]
+
+JSON = "application/json"
+READ_SIZE: Final = 65_536
+COPIED: Final = 16_384
+"""What is shorter is joined to the frame around it and leaves in one write."""
+_NO_BODY = (204, 304)
+_READING = ("GET", "HEAD", "OPTIONS")
+_LONG = ("attach", "exec", "log", "portforward", "proxy")
+_CLOSED = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+@frozen
+class Limits:
+    """What a client may use: bytes and real seconds."""
+
+    connections: int = 4096
+    header_bytes: int = 1 << 20
+    body_bytes: int = BODY_LIMIT
+    reads: int = 400
+    """Requests under way that only read, of users that may not do everything."""
+    writes: int = 200
+    stream_events: int = 10_000
+    """A watch whose client is so many events behind is ended."""
+    idle_s: float = 300.0
+    read_s: float = 30.0
+    write_s: float = 60.0
+    answer_s: float = 60.0
+    handshake_s: float = 10.0
+    linger_s: float = 0.5
+
+
+class Sink:
+    """Where the answers to one request arrive from the world.
+
+    The events of a stream wait here as references to what the server holds anyway, and are encoded
+    when the client takes them: a slow client costs little, and a long beginning is no burden.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: deque[Any] = deque()
+        self._batches = 0
+        self._behind = 0
+        self._came = trio.Event()
+        self._waiting = False
+        self.overflowed = False
+        self.at_once: Callable[[Iterable[Line]], bytes | None] | None = None
+        """Sends lines without waiting: answers what of them is still to be sent, None for nothing done."""
+        self.rest = b""
+        """What `at_once` could not send; it goes before everything else."""
+
+    def push(self, piece: Any) -> None:
+        """A piece came. Beyond the limit (what the first batch holds apart) the stream will be ended."""
+        if isinstance(piece, tuple):
+            if self._waiting and self.at_once is not None and not self._pieces and not self.rest:
+                rest = self.at_once(piece)
+                if rest is not None:
+                    self.rest = rest
+                    if rest:
+                        self._came.set()
+                    return
+            self._behind += len(piece) if self._batches else 0
+            self._batches += 1
+            if self._behind > self._limit:
+                self.overflowed = True
+                piece = END
+        self._pieces.append(piece)
+        self._came.set()
+
+    async def first(self) -> Any:
+        """The first piece: a finished answer, the start of a stream, or None."""
+        await self._came.wait()
+        return self._pieces.popleft()
+
+    async def lines(self) -> list[Line] | None:
+        """All events that are here, at least some; None when the stream has ended.
+
+        With a `rest` to be sent there may be none.
+        """
+        while not self._pieces:
+            if self.rest:
+                return []
+            self._came = trio.Event()
+            self._waiting = True
+            await self._came.wait()
+            self._waiting = False
+        found: list[Line] = []
+        while self._pieces and isinstance(self._pieces[0], tuple):
+            found += self._pieces.popleft()
+        self._batches = self._behind = 0
+        return found or None
+
+
+@frozen
+class Asked:
+    """A request as far as the rim looks at it."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    headers: list[tuple[str, str]]
+    streamed: bool
+    """Whether the client understands chunks: HTTP/1.1."""
+    _first: dict[str, str]
+
+    def header(self, name: str) -> str:
+        """The first value of a header, by its lower-case name."""
+        return self._first.get(name, "")
+
+
+class Refused(Exception):
+    """The request cannot be answered as HTTP; the connection ends with this code and text."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Connection:
+    """Serves one stream until it ends. `listener` gives it the world, the limits and who may ask."""
+
+    def __init__(self, stream: trio.abc.Stream, listener: Listener) -> None:
+        self._stream = stream
+        self._listener = listener
+        self._limits = listener.limits
+        self._http = h11.Connection(
+            h11.SERVER, max_incomplete_event_size=listener.limits.header_bytes
+        )
+
+    async def serve(self) -> None:
+        """Request after request."""
+        try:
+            while await self._exchange():
+                self._http.start_next_cycle()
+        except _CLOSED:
+            pass
+        except Refused as refusal:
+            await self._refuse(refusal)
+            await self._linger()
+
+    async def _exchange(self) -> bool:
+        """One request and its answer; False when the connection ends with it."""
+        with self._listener.idle():
+            if not await self._wait_for_bytes():
+                return False
+        asked: Asked | None = None
+        body: bytes | None = None
+        with trio.move_on_after(self._limits.read_s) as scope:
+            asked = await self._head()
+            if asked is not None:
+                body = await self._body()
+        if scope.cancelled_caught:
+            raise Refused(408, "Request Timeout")
+        if asked is None:
+            return False
+        if body is None:
+            await self._answer(asked, _failure(too_large(self._limits.body_bytes)))
+            await self._linger()
+            return False
+        await self._respond(asked, body)
+        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+
+    # ------------------------------------------------------------------ reading
+
+    async def _wait_for_bytes(self) -> bool:
+        if self._http.trailing_data[0]:
+            return True
+        with trio.move_on_after(self._limits.idle_s):
+            data = await self._receive()
+            self._http.receive_data(data)
+            return bool(data)
+        return False
+
+    async def _receive(self) -> bytes:
+        try:
+            return bytes(await self._stream.receive_some(READ_SIZE))
+        except trio.BrokenResourceError:  # TLS cut off without a goodbye
+            return b""
+
+    async def _next(self) -> Any:
+        while True:
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError as error:
+                raise _refusal(error) from None
+            if event is not h11.NEED_DATA:
+                return event
+            if self._http.they_are_waiting_for_100_continue:
+                await self._send(
+                    self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
+                )
+            try:
+                self._http.receive_data(await self._receive())
+            except h11.RemoteProtocolError as error:
+                raise _refusal(error) from None
+
+    async def _head(self) -> Asked | None:
+        event = await self._next()
+        if not isinstance(event, h11.Request):
+            return None
+        if event.http_version not in (b"1.0", b"1.1"):
+            raise Refused(505, "HTTP Version Not Supported: unsupported protocol version")
+        headers = [
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers
+        ]
+        size = sum(len(name) + len(value) for name, value in event.headers)
+        if size + len(event.target) > self._limits.header_bytes:
+            raise Refused(431, "Request Header Fields Too Large")
+        target = event.target.decode("latin-1")
+        if target.startswith(("http://", "https://")):
+            target = "/" + target.split("/", 3)[3] if target.count("/") > 2 else "/"
+        raw_path, _, raw_query = target.partition("?")
+        path = _unquoted(raw_path)
+        if not path.startswith("/"):
+            raise Refused(400, "Bad Request")
+        try:
+            query = parse_qs(raw_query, keep_blank_values=True)
+        except ValueError:
+            raise Refused(400, "Bad Request") from None
+        first = dict(reversed(headers))
+        streamed = event.http_version == b"1.1"
+        return Asked(event.method.decode("latin-1"), path, query, headers, streamed, first)
+
+    async def _body(self) -> bytes | None:
+        """The body; None when it is too long."""
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            event = await self._next()
+            if isinstance(event, h11.Data):
+                size += len(event.data)
+                if size > self._limits.body_bytes:
+                    return None
+                pieces.append(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                return b"".join(pieces)
+            else:
+                raise Refused(400, "Bad Request")
+
+    # ------------------------------------------------------------------ answering
+
+    async def _respond(self, asked: Asked, body: bytes) -> None:
+        listener = self._listener
+        try:
+            user = listener.access.user(asked.header("authorization"))
+            if asked.path == control.PATH and listener.pace is not None:
+                if MASTERS not in user.groups:
+                    raise ApiError(403, "Forbidden", "time is for whoever has the token")
+                tree = await control.control(listener.pace, asked.method, body)
+                await self._answer(asked, HttpAnswer(200, {"Content-Type": JSON}, tree))
+                return
+        except ApiError as error:
+            await self._answer(asked, _failure(error))
+            return
+        lane = _lane(asked, user)
+        if not listener.enter(lane):
+            await self._answer(asked, _too_many())
+            return
+        try:
+            await self._serve(asked, body, user)
+        finally:
+            listener.leave(lane)
+
+    async def _serve(self, asked: Asked, body: bytes, user: User) -> None:
+        """Let the world answer."""
+        listener = self._listener
+        sink = Sink(self._limits.stream_events)
+        number = listener.ask(
+            asked.method, asked.path, asked.query, asked.headers, body, user, sink.push
+        )
+        answered: Any = _failure(timeout("request did not complete within the allotted timeout", 0))
+        with trio.move_on_after(self._limits.answer_s):
+            answered = await sink.first()
+        if isinstance(answered, StreamStart):
+            await self._stream_out(asked, answered, number, sink)
+        elif isinstance(answered, HttpAnswer):
+            await self._answer(asked, answered)
+        else:
+            await self._answer(asked, _failure(internal_error("the API server is down")))
+
+    def _headers(self, asked: Asked) -> list[tuple[str, str]]:
+        audit = asked.header("audit-id")
+        plain = audit.isascii() and audit.isprintable()
+        return [
+            ("Audit-Id", audit if audit and plain else self._listener.audit_id()),
+            ("Cache-Control", "no-cache, private"),
+            ("Date", formatdate(usegmt=True)),
+        ]
+
+    async def _answer(self, asked: Asked, answered: HttpAnswer) -> None:
+        headers = self._headers(asked)
+        if "Cache-Control" in answered.headers:
+            del headers[1]
+        for name, value in answered.headers.items():
+            for each in [value] if isinstance(value, str) else value:
+                headers.append((name, _header_value(each)))
+        if self._http.their_state is not h11.DONE:
+            headers.append(("Connection", "close"))
+        if asked.method == "HEAD" or answered.code in _NO_BODY:
+            headers.append(("Content-Length", "0"))
+            await self._send_answer(answered.code, headers, ())
+            return
+        pretty = bodies.pretty_wanted(asked.query, asked.header("user-agent"))
+        first, chunks = _peeked(bodies.encoded(answered, pretty=pretty))
+        if first >= bodies.GZIP_FROM and "gzip" in asked.header("accept-encoding"):
+            if asked.method == "GET":
+                headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+                chunks = bodies.compressed(chunks)
+        if isinstance(chunks, tuple):
+            headers.append(("Content-Length", str(first)))
+        await self._send_answer(answered.code, headers, chunks)
+
+    async def _send_answer(
+        self, code: int, headers: list[tuple[str, str]], chunks: Iterable[Chunk]
+    ) -> None:
+        """Small answers leave in one write; a long one goes on when the client has taken what was sent."""
+        http = self._http
+        data = _bytes(http.send(_response(code, headers)))
+        for chunk in chunks:
+            for part in self._framed(chunk):
+                if len(part) < COPIED:
+                    data += part
+                    continue
+                await self._send(data)
+                data = b""
+                await self._send(part)
+        await self._send(data + _bytes(http.send(h11.EndOfMessage())))
+
+    def _framed(self, chunk: Chunk) -> list[bytes]:
+        """A piece of a body with what HTTP puts around it, not copied."""
+        data = h11.Data(data=chunk)  # type: ignore[arg-type]  # any bytes-like object will do
+        return self._http.send_with_data_passthrough(data) or []
+
+    async def _send(self, data: Chunk | None) -> None:
+        if not data:
+            return
+        if len(data) > bodies.PIECE:
+            view = memoryview(data)
+            for at in range(0, len(view), bodies.PIECE):
+                await self._send(view[at : at + bodies.PIECE])
+            return
+        with trio.move_on_after(self._limits.write_s) as scope:
+            await self._stream.send_all(data)
+        if scope.cancelled_caught:
+            raise trio.ClosedResourceError("the client does not read")
+
+    async def _stream_out(self, asked: Asked, start: StreamStart, number: int, sink: Sink) -> None:
+        """A watch: headers at once, then what comes, until either side ends it."""
+        headers = [*self._headers(asked), ("Content-Type", start.content_type)]
+        ended = False
+        try:
+            await self._send(self._http.send(_response(200, headers)))
+            write = self._listener.write
+            if asked.streamed and write is not None and isinstance(self._stream, trio.SocketStream):
+                sink.at_once = _at_once(write, self._stream.socket.fileno())
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._until_hang_up, nursery.cancel_scope)
+                ended = await self._pump(sink, chunked=asked.streamed)
+                nursery.cancel_scope.cancel()
+        finally:
+            sink.at_once = None
+            if not ended:
+                self._listener.hung_up(number)
+        if not ended:
+            raise trio.ClosedResourceError
+
+    async def _pump(self, sink: Sink, *, chunked: bool) -> bool:
+        """Send what comes to its end; False when the client does not keep up or is gone."""
+        try:
+            while True:
+                found = await sink.lines()
+                if sink.rest:
+                    rest, sink.rest = sink.rest, b""
+                    await self._send(rest)
+                if found is None:
+                    break
+                for chunk in bodies.regrouped(_encoded(found)):
+                    await self._send_chunk(chunk, chunked=chunked)
+            if not sink.overflowed:
+                await self._send(self._http.send(h11.EndOfMessage()))
+        except _CLOSED:
+            return False
+        return not sink.overflowed
+
+    async def _send_chunk(self, chunk: Chunk, *, chunked: bool) -> None:
+        """One piece of a stream, at once, and framed here: h11 keeps no count of chunks."""
+        if not chunked:
+            await self._send(chunk)
+        elif len(chunk) < COPIED:
+            await self._send(b"%x\r\n%b\r\n" % (len(chunk), bytes(chunk)))
+        else:
+            await self._send(b"%x\r\n" % len(chunk))
+            await self._send(chunk)
+            await self._send(b"\r\n")
+
+    async def _until_hang_up(self, scope: trio.CancelScope) -> None:
+        """Read on while a stream goes out: the end of input is the client's goodbye, as in net/http."""
+        early = 0
+        while True:
+            data = await self._receive()
+            early += len(data)
+            if not data or early > READ_SIZE:
+                scope.cancel()
+                return
+            self._http.receive_data(data)
+
+    async def _linger(self) -> None:
+        """Read what is still on its way for a moment: closing at once would reset the answer away."""
+        with trio.move_on_after(self._limits.linger_s):
+            try:
+                while await self._stream.receive_some(READ_SIZE):
+                    pass
+            except _CLOSED:
+                return
+
+    async def _refuse(self, refusal: Refused) -> None:
+        text = f"{refusal.code} {refusal}"
+        raw = (
+            f"HTTP/1.1 {text}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+            f"Connection: close\r\n\r\n{text}"
+        )
+        with trio.move_on_after(self._limits.write_s):
+            try:
+                await self._stream.send_all(raw.encode("latin-1"))
+            except _CLOSED:
+                return
+
+
+def _lane(asked: Asked, user: User) -> str:
+    """Which limit of requests under way holds for this one: "reads", "writes", or "" for none.
+
+    Upstream: pkg/server/filters/maxinflight.go; who may do everything and what runs long is exempt.
+    """
+    if MASTERS in user.groups:
+        return ""
+    if asked.method not in _READING:
+        return "writes"
+    target = parse_path(asked.path)
+    watch = (asked.query.get("watch") or ("false",))[0].lower() not in ("false", "0")
+    if target is not None and (watch or target.watch or target.subresource in _LONG):
+        return ""
+    return "reads"
+
+
+def _too_many() -> HttpAnswer:
+    headers: dict[str, str | list[str]] = {
+        "Content-Type": "text/plain; charset=utf-8",
+        "Retry-After": "1",
+    }
+    return HttpAnswer(429, headers, text="Too many requests, please try again later.\n")
+
+
+def _refusal(error: h11.RemoteProtocolError) -> Refused:
+    code = error.error_status_hint
+    if code == 431:
+        return Refused(431, "Request Header Fields Too Large")
+    if code == 501:
+        return Refused(501, "Not Implemented")
+    return Refused(400, "Bad Request")
+
+
+def _failure(error: ApiError) -> HttpAnswer:
+    return HttpAnswer(error.code, {"Content-Type": JSON}, error.tree)
+
+
+def _unquoted(raw: str) -> str:
+    """A path without percent signs; a malformed escape is refused, as Go's URL parser does."""
+    for at, char in enumerate(raw):
+        if char == "%":
+            digits = raw[at + 1 : at + 3]
+            if len(digits) != 2 or not all(digit in "0123456789abcdefABCDEF" for digit in digits):
+                raise Refused(400, "Bad Request")
+    return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8", "replace")
+
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+def _response(code: int, headers: list[tuple[str, str]]) -> h11.Response:
+    return h11.Response(status_code=code, headers=headers, reason=_PHRASES.get(code, ""))
+
+
+def _header_value(text: str) -> str:
+    """A text as a header can carry it."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if char.isascii() and char.isprintable() else "?" for char in text)
+
+
+def _bytes(data: bytes | None) -> bytes:
+    return data or b""
+
+
+def _at_once(
+    system_write: Callable[[int, bytes], int], descriptor: int
+) -> Callable[[Iterable[Line]], bytes | None]:
+    """Sends lines on a socket as one chunk, as far as it takes them now: nobody needs to be woken for it."""
+
+    def write(lines: Iterable[Line]) -> bytes | None:
+        data = b""
+        for line in lines:
+            data += line if isinstance(line, bytes) else bodies.short_line(line)
+            if not COPIED > len(data) > 0:
+                return None
+        if not data:
+            return data
+        frame = b"%x\r\n%b\r\n" % (len(data), data)
+        try:
+            return frame[system_write(descriptor, frame) :]
+        except OSError:  # the one who waits will see for himself, or the client is slow
+            return None
+
+    return write
+
+
+def _encoded(lines: list[Line]) -> Iterator[Chunk]:
+    """The lines as bytes, each let go of when it is taken."""
+    lines.reverse()
+    while lines:
+        line = lines.pop()
+        if isinstance(line, bytes):
+            yield line
+        else:
+            yield from bodies.event_parts(line)
+
+
+def _peeked(chunks: Iterator[Chunk]) -> tuple[int, Iterable[Chunk]]:
+    """How long the first chunk is, and all of them; a tuple when there is but one."""
+    head = next(chunks, b"")
+    second = next(chunks, None)
+    if second is None:
+        return len(head), (head,)
+    return len(head), chain((head, second), chunks)

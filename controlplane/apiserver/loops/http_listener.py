@@ -1,0 +1,175 @@
+"""The listening side: accepts connections, counts them, and hands their requests to the world."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from controlplane.api import identity
+from controlplane.apiserver.http.message import gone, packed
+from controlplane.apiserver.loops.http_connection import Connection, Limits
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterator
+
+    from actors.inlet import Inlet
+    from actors.pace import Pacer
+    from controlplane.api.request import User
+    from controlplane.apiserver.http.access import Access
+
+__all__ = ["Listener"]
+
+BACKLOG = 1024
+
+
+class Listener:
+    """Serves HTTP for one API server of a world.
+
+    `inlet` and `actor`: where requests enter. `pace` enables time control. `tls` is None for plain
+    HTTP. `write` is the system's way of writing to an open socket without waiting, where it has one.
+    """
+
+    def __init__(
+        self,
+        inlet: Inlet,
+        actor: str,
+        access: Access,
+        *,
+        pace: Pacer | None = None,
+        tls: ssl.SSLContext | None = None,
+        limits: Limits | None = None,
+        write: Callable[[int, bytes], int] | None = None,
+    ) -> None:
+        self.access = access
+        self.write = write
+        self.pace = pace
+        self.limits = limits or Limits()
+        self.connections = 0
+        self._under_way = {"reads": 0, "writes": 0}
+        self._inlet = inlet
+        self._actor = actor
+        self._tls = tls
+        self._number = 0
+        self._answers = 0
+        self._idle: dict[int, trio.CancelScope] = {}
+        self._closing = False
+        self._accepting = trio.CancelScope()
+        self._sockets: list[trio.SocketListener] = []
+        self.defects = 0
+        """Connections that ended with an exception of ours: a defect."""
+
+    async def open(self, host: str, port: int) -> int:
+        """Bind; the port that was got. OSError when it cannot be had."""
+        self._sockets = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
+        bound: int = self._sockets[0].socket.getsockname()[1]
+        return bound
+
+    async def serve(self) -> None:
+        """Accept connections until `close`, and see them to their end."""
+        async with trio.open_nursery() as nursery:
+            with self._accepting:
+                await trio.serve_listeners(self._connection, self._sockets, handler_nursery=nursery)
+
+    async def close(self, grace_s: float = 1.0) -> None:
+        """Take no more requests; let those under way end within `grace_s` real seconds."""
+        self._closing = True
+        self._accepting.cancel()
+        for scope in list(self._idle.values()):
+            scope.cancel()
+        with trio.move_on_after(grace_s):
+            while self.connections:
+                await trio.sleep(0.01)
+
+    async def _connection(self, stream: trio.SocketStream) -> None:
+        if self.connections >= self.limits.connections or self._closing:
+            await trio.aclose_forcefully(stream)
+            return
+        self.connections += 1
+        try:
+            await self._serve_one(stream)
+        except Exception:
+            self.defects += 1
+        finally:
+            self.connections -= 1
+
+    async def _serve_one(self, socket: trio.SocketStream) -> None:
+        stream: trio.abc.Stream = socket
+        if self._tls is not None:
+            secure: trio.SSLStream[Any] = trio.SSLStream(
+                socket, self._tls, server_side=True, https_compatible=True
+            )
+            stream = secure
+            try:
+                with trio.fail_after(self.limits.handshake_s):
+                    await secure.do_handshake()
+            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+                await trio.aclose_forcefully(socket)
+                return
+        try:
+            await Connection(stream, self).serve()
+        finally:
+            with trio.move_on_after(1, shield=True):
+                await stream.aclose()
+
+    # ------------------------------------------------------------------ for connections
+
+    @contextmanager
+    def idle(self) -> Iterator[None]:
+        """While a connection waits for its next request, it may be closed at any time."""
+        with trio.CancelScope() as scope:
+            if self._closing:
+                scope.cancel()
+            self._idle[id(scope)] = scope
+            try:
+                yield
+            finally:
+                del self._idle[id(scope)]
+        if scope.cancelled_caught:
+            raise trio.ClosedResourceError
+
+    def enter(self, lane: str) -> bool:
+        """Whether one more request may be under way; `leave` follows if so.
+
+        `lane` is "reads", "writes", or "" where no limit holds.
+        """
+        if not lane:
+            return True
+        limit = self.limits.reads if lane == "reads" else self.limits.writes
+        if self._under_way[lane] >= limit:
+            return False
+        self._under_way[lane] += 1
+        return True
+
+    def leave(self, lane: str) -> None:
+        """A request that entered has its answer."""
+        if lane:
+            self._under_way[lane] -= 1
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, list[str]],
+        headers: list[tuple[str, str]],
+        body: bytes,
+        user: User,
+        answered: Callable[[Any], None],
+    ) -> int:
+        """Let a request enter the world; its number."""
+        self._number = number = self._number + 1
+        self._inlet.put(
+            self._actor, packed(number, method, path, query, headers, body, user), answered
+        )
+        return number
+
+    def hung_up(self, number: int) -> None:
+        """Let the world know that the client of a stream is gone."""
+        self._inlet.put(self._actor, gone(number))
+
+    def audit_id(self) -> str:
+        """A fresh id for an answer's Audit-Id header."""
+        self._answers += 1
+        return identity.uid((1 << 63) + self._answers)

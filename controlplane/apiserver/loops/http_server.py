@@ -1,0 +1,250 @@
+"""The half of the rim that lives in the world: it answers recorded HTTP requests inside the API server's actor.
+
+A request is one step, like any other; a watch is a stream of lines until its virtual time limit,
+its end, or until the client hangs up, which is recorded input too.
+
+Point: `apiserver.watch` (a bookmark or the time limit of a watch is due).
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from actors.log import ERROR, INFO
+from controlplane.api.times import SECOND
+from controlplane.apiserver.front.answering import HttpAnswer, answer
+from controlplane.apiserver.front.routing import HttpRequest, parse_path
+from controlplane.apiserver.http import protobuf
+from controlplane.apiserver.http.authorization import impersonated
+from controlplane.apiserver.http.bodies import watch_line
+from controlplane.apiserver.http.message import END, StreamStart, to_request
+from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT
+from controlplane.apiserver.requests.tokens import account_exists
+from controlplane.apiserver.schema import status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Context, Task
+    from actors.inlet import ExternalMessage
+    from controlplane.api.request import User
+    from controlplane.apiserver.front.answering import WatchAnswer
+    from controlplane.apiserver.requests.server import ApiServer
+    from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
+
+BOOKMARK_NS = 60 * SECOND
+"""How often a watch that asked for bookmarks gets one. Upstream: storage/cacher, bookmarkFrequency."""
+LAST_BOOKMARK_NS = 2 * SECOND
+"""The last one comes so long before the time limit."""
+MIN_SECONDS = 1800
+"""A watch without a time limit ends after so long, or up to as long again. Upstream: --min-request-timeout."""
+STEP_SECONDS = 30
+"""Such time limits are multiples of this; which one is a choice, the shortest is option 0."""
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class HttpFront:
+    """Answers what enters from outside, in the name of whoever the rim has found it to be.
+
+    `wrote` is called after every request that may have written.
+    """
+
+    def __init__(
+        self, ctx: Context, core: ApiServer, epoch_ns: int, wrote: Callable[[], None]
+    ) -> None:
+        self._ctx = ctx
+        self._core = core
+        core.authorize = True  # whoever comes from outside is held to the stored roles
+        self._epoch = epoch_ns
+        self._wrote = wrote
+        self._open: dict[int, HttpWatch] = {}
+
+    def serve(self, message: ExternalMessage) -> HttpWatch | None:
+        """Answer a request; the stream, if it opened one."""
+        value: dict[str, Any] = message.value
+        if "gone" in value:
+            watch = self._open.pop(value["gone"], None)
+            if watch is not None:
+                watch.close()
+            return None
+        http = to_request(value)
+        now = self._epoch + self._ctx.now
+        answered: HttpAnswer | WatchAnswer
+        try:
+            self._check_account(http.user)
+            http.user = impersonated(self._core, http)
+            answered = answer(self._core, json_request(http), now)
+        except status.ApiError as error:
+            answered = HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)
+        except Exception as error:
+            answered = self._panic(http, error)
+        if isinstance(answered, HttpAnswer):
+            if http.method in _VERBS:
+                self._log(http, answered)
+                self._wrote()
+            message.reply(answered)
+            return None
+        return self._stream(value["n"], answered, message)
+
+    def _check_account(self, user: User) -> None:
+        """ApiError 401 for a service account that is gone since it got its token."""
+        if user.name.startswith(SERVICE_ACCOUNT) and not account_exists(self._core, user):
+            raise status.ApiError(401, "Unauthorized", "Unauthorized")
+
+    def sweep(self) -> None:
+        """Tell the clients of watches that the cache has ended, when it lists anew."""
+        for watch in list(self._open.values()):
+            if watch.watcher.closed:
+                watch.deliver()
+
+    def hang_up(self) -> None:
+        """End every stream: the server goes down."""
+        for watch in list(self._open.values()):
+            watch.message.reply(END)
+        self._open.clear()
+
+    def _panic(self, http: HttpRequest, error: Exception) -> HttpAnswer:
+        """A defect of ours must not take the server down. Upstream: endpoints/filters, WithPanicRecovery."""
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        data = {
+            "request": f"{http.method} {http.path}",
+            "error": type(error).__name__,
+            "function": where.name,
+        }
+        self._ctx.log("apiserver.panic", level=ERROR, data=data)
+        failure = status.internal_error("the request could not be answered because of a defect")
+        return HttpAnswer(failure.code, {"Content-Type": "application/json"}, failure.tree)
+
+    def _log(self, http: HttpRequest, answered: HttpAnswer) -> None:
+        target = parse_path(http.path)
+        if target is None:
+            return
+        tree = answered.tree if isinstance(answered.tree, dict) else {}
+        meta = tree.get("metadata") if answered.code < 300 else None
+        sub = f"/{target.subresource}" if target.subresource else ""
+        data: dict[str, object] = {
+            "verb": f"{_VERBS[http.method]} {target.resource}{sub}",
+            "code": answered.code,
+            "by": http.headers.get("user-agent") or "http",
+        }
+        uid: str | None = None
+        if isinstance(meta, dict) and isinstance(meta.get("uid"), str):
+            key = "/".join(str(meta[part]) for part in ("namespace", "name") if meta.get(part))
+            place, uid = f"{tree.get('kind')}/{key}", meta["uid"]
+        else:
+            parts = (target.resource, target.namespace, target.name)
+            place = "/".join(part for part in parts if part)
+        if answered.code >= 300 and tree.get("reason"):
+            data["reason"] = tree["reason"]
+        self._ctx.log(
+            "apiserver.write",
+            level=INFO,
+            obj=place,
+            uid=uid,
+            rv=self._core.store.revision,
+            data=data,
+        )
+
+    def _stream(self, number: int, answered: WatchAnswer, message: ExternalMessage) -> HttpWatch:
+        watch = HttpWatch(self, number, answered, message)
+        self._open[number] = watch
+        media = answered.format.media_type
+        message.reply(
+            StreamStart(media if media == "application/json" else f"{media};stream=watch")
+        )
+        answered.watcher.user_data = watch
+        if answered.seconds <= 0:
+            answered.seconds = MIN_SECONDS + self._ctx.choose(
+                "watch time", MIN_SECONDS // STEP_SECONDS, "no timeoutSeconds"
+            ) * STEP_SECONDS  # fmt: skip
+        watch.clock = self._ctx.spawn(self._attend, watch, name="watch")
+        return watch
+
+    async def _attend(self, ctx: Context, watch: HttpWatch) -> None:
+        """Bookmarks and the time limit of one watch."""
+        answered = watch.answered
+        limit = ctx.now + answered.seconds * SECOND
+        last_mark = limit - LAST_BOOKMARK_NS
+        while True:
+            wake = limit
+            if answered.bookmarks:
+                wake = min(ctx.now + BOOKMARK_NS, limit)
+                if ctx.now < last_mark < wake:
+                    wake = last_mark
+            await ctx.sleep_until(wake, idle=True, point="apiserver.watch")
+            if ctx.now >= limit:
+                watch.clock = None
+                answered.watcher.stop()
+                watch.deliver()
+                return
+            self._core.send_bookmark(answered.request, answered.watcher)
+            watch.deliver()
+
+    def render(self, watch: HttpWatch) -> tuple[bytes | WatchEvent, ...]:
+        """The queued events of a watch: as they are, for the rim to encode, or in the form asked for."""
+        answered = watch.answered
+        events = answered.watcher.drain()
+        if answered.format.plain:
+            return tuple(events)
+        now = self._epoch + self._ctx.now
+        return tuple(
+            watch_line(answered.render(self._core, event, now), answered.format.media_type)
+            for event in events
+        )
+
+    def forget(self, watch: HttpWatch) -> None:
+        """The stream has ended."""
+        self._open.pop(watch.number, None)
+        if watch.clock is not None:
+            self._ctx.cancel(watch.clock)
+            watch.clock = None
+
+
+def json_request(http: HttpRequest) -> HttpRequest:
+    """The same request with a JSON body, if it has one in protobuf that we can read."""
+    if http.headers.get("content-type") != protobuf.MEDIA_TYPE:
+        return http
+    try:
+        tree = protobuf.decoded(http.body)
+    except protobuf.Unreadable:
+        return http
+    headers = {**http.headers, "content-type": "application/json"}
+    return HttpRequest(
+        http.method, http.path, http.query, headers, json.dumps(tree).encode(), http.user
+    )
+
+
+class HttpWatch:
+    """One watch with a client outside."""
+
+    __slots__ = ("_front", "answered", "clock", "message", "number")
+
+    def __init__(
+        self, front: HttpFront, number: int, answered: WatchAnswer, message: ExternalMessage
+    ) -> None:
+        self._front = front
+        self.number = number
+        self.answered = answered
+        self.message = message
+        self.clock: Task | None = None
+
+    @property
+    def watcher(self) -> Watcher:
+        """What it follows."""
+        return self.answered.watcher
+
+    def deliver(self) -> None:
+        """Send what is queued, and the end if the watch ended."""
+        lines = self._front.render(self)
+        if lines:
+            self.message.reply(lines)
+        if self.watcher.closed:
+            self.message.reply(END)
+            self._front.forget(self)
+
+    def close(self) -> None:
+        """The client hung up: stop following."""
+        self.watcher.stop()
+        self._front.forget(self)

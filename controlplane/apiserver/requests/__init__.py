@@ -1,0 +1,1 @@
+"""What a request does: registry, listing, patching, apply, admission, authorization, custom resources."""

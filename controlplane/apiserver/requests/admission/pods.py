@@ -1,0 +1,263 @@
+"""Admission of pods: service account, priority, tolerations, runtime class.
+
+Upstream: plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds,runtimeclass}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api import quantity
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.schema import status
+
+__all__ = ["default_tolerations", "overhead_check", "priority", "priority_class_check", "runtime_class",
+           "service_account"]  # fmt: skip
+
+Tree = dict[str, Any]
+
+_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
+_TOLERATIONS = tuple(
+    {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+)
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+def _skip(ctx: Context) -> bool:
+    return bool(ctx.request.subresource)
+
+
+def default_tolerations(ctx: Context, tree: Tree, _old: Tree | None) -> Tree:
+    """Every pod tolerates an unready or unreachable node for five minutes."""
+    if _skip(ctx):
+        return tree
+    spec = tree["spec"]
+    tolerations = spec.get("tolerations", [])
+    missing = []
+    for wanted in _TOLERATIONS:
+        for toleration in tolerations:
+            if toleration.get("key", "") in ("", wanted["key"]) and toleration.get(
+                "effect", "") in ("", "NoExecute"):  # fmt: skip
+                break
+        else:
+            missing.append(wanted)
+    if not missing:
+        return tree
+    return {**tree, "spec": {**spec, "tolerations": [*tolerations, *missing]}}
+
+
+def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
+    """Resolve the priority class of a new pod."""
+    if _skip(ctx):
+        return tree
+    spec = tree["spec"]
+    if old is not None:
+        was = old["spec"]
+        if "priority" not in spec and "priority" in was:
+            spec = {**spec, "priority": was["priority"]}
+        if "preemptionPolicy" not in spec and "preemptionPolicy" in was:
+            spec = {**spec, "preemptionPolicy": was["preemptionPolicy"]}
+        return tree if spec is tree["spec"] else {**tree, "spec": spec}
+    name = spec.get("priorityClassName", "")
+    policy = "PreemptLowerPriority"
+    if name:
+        found = ctx.server.registry_of("scheduling.k8s.io", "priorityclasses").find("", name)
+        if found is None:
+            raise status.forbidden(
+                ctx.info, tree["metadata"].get("name", ""),
+                f"no PriorityClass with name {name} was found",
+            )  # fmt: skip
+        value = found.tree["value"]
+        policy = found.tree.get("preemptionPolicy", policy)
+    else:
+        name, value, policy = _global_default(ctx)
+    given = spec.get("priority")
+    if given is not None and given != value:
+        raise status.forbidden(
+            ctx.info, tree["metadata"].get("name", ""),
+            f"the integer value of priority ({given}) must not be provided in pod spec; priority "
+            f"admission controller computed {value} from the given PriorityClass name",
+        )  # fmt: skip
+    given_policy = spec.get("preemptionPolicy")
+    if given_policy is not None and given_policy != policy:
+        raise status.forbidden(
+            ctx.info, tree["metadata"].get("name", ""),
+            f"the string value of PreemptionPolicy ({given_policy}) must not be provided in pod "
+            f"spec; priority admission controller computed {policy} from the given PriorityClass "
+            "name",
+        )  # fmt: skip
+    spec = {**spec, "priority": value, "preemptionPolicy": policy}
+    if name:
+        spec["priorityClassName"] = name
+    return {**tree, "spec": spec}
+
+
+def _global_default(ctx: Context) -> tuple[str, int, str]:
+    """The class for pods that name none: the global default of the lowest value."""
+    space = ctx.server.registry_of("scheduling.k8s.io", "priorityclasses").space
+    best: Tree | None = None
+    for entry in space.entries.values():
+        tree = entry.object.tree
+        if tree.get("globalDefault") and (best is None or tree["value"] < best["value"]):
+            best = tree
+    if best is None:
+        return "", 0, "PreemptLowerPriority"
+    return (best["metadata"]["name"], best["value"],
+            best.get("preemptionPolicy", "PreemptLowerPriority"))  # fmt: skip
+
+
+def priority_class_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
+    """At most one priority class is the global default."""
+    if not tree.get("globalDefault") or (old is not None and old.get("globalDefault")):
+        return
+    space = ctx.server.registry_of("scheduling.k8s.io", "priorityclasses").space
+    for entry in space.entries.values():
+        other = entry.object
+        if other.tree.get("globalDefault") and other.name != tree["metadata"]["name"]:
+            raise status.forbidden(
+                ctx.info, tree["metadata"]["name"],
+                f"PriorityClass {other.name} is already marked as default. Only one default can "
+                "exist",
+            )  # fmt: skip
+
+
+def service_account(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
+    """Every pod runs as a service account that exists, with its token mounted."""
+    if _skip(ctx) or old is not None:
+        return tree
+    meta, spec = tree["metadata"], tree["spec"]
+    name = meta.get("name", "")
+    if _MIRROR in meta.get("annotations", ()):
+        if spec.get("serviceAccountName"):
+            raise status.forbidden(
+                ctx.info, name, "a mirror pod may not reference service accounts"
+            )
+        return tree
+    account = spec.get("serviceAccountName") or "default"
+    found = ctx.server.registry_of("", "serviceaccounts").find(ctx.request.namespace, account)
+    if found is None:
+        raise status.forbidden(
+            ctx.info, name,
+            f"error looking up service account {ctx.request.namespace}/{account}: serviceaccount "
+            f'"{account}" not found',
+        )  # fmt: skip
+    spec = {**spec, "serviceAccountName": account, "serviceAccount": account}
+    automount = spec.get("automountServiceAccountToken")
+    if automount is None:
+        automount = found.tree.get("automountServiceAccountToken", True)
+    if automount:
+        spec = _with_token(ctx, spec)
+    if not spec.get("imagePullSecrets") and found.tree.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = found.tree["imagePullSecrets"]
+    return {**tree, "spec": spec}
+
+
+def _with_token(ctx: Context, spec: Tree) -> Tree:
+    """Mount a projected token into every container that has nothing at its path."""
+    volumes = spec.get("volumes", [])
+    volume = ""
+    for existing in volumes:
+        if existing["name"].startswith("kube-api-access-"):
+            volume = existing["name"]
+    made = not volume
+    if made:
+        volume = f"kube-api-access-{ctx.server.suffix()}"
+    mount = {"name": volume, "readOnly": True, "mountPath": _TOKEN_PATH}
+    needed = False
+    out = dict(spec)
+    for key in ("initContainers", "containers"):
+        if key not in spec:
+            continue
+        containers = []
+        for container in spec[key]:
+            mounts = container.get("volumeMounts", [])
+            if any(m.get("mountPath") == _TOKEN_PATH for m in mounts):
+                containers.append(container)
+            else:
+                containers.append({**container, "volumeMounts": [*mounts, mount]})
+                needed = True
+        out[key] = containers
+    if made and needed:
+        out["volumes"] = [*volumes, {"name": volume, "projected": _token_source()}]
+    return out
+
+
+def _token_source() -> Tree:
+    return {
+        "defaultMode": 0o644,
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {"configMap": {
+                "name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]
+            }},
+            {"downwardAPI": {"items": [{
+                "path": "namespace",
+                "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+            }]}},
+        ],
+    }  # fmt: skip
+
+
+def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
+    """Overhead and scheduling of a pod's runtime class."""
+    if _skip(ctx) or old is not None:
+        return tree
+    spec = tree["spec"]
+    name = spec.get("runtimeClassName")
+    meta = tree["metadata"]
+    found = None
+    if name is not None and not name:
+        raise status.plain_error("resource name may not be empty")
+    if name:
+        found = ctx.server.registry_of("node.k8s.io", "runtimeclasses").find("", name)
+        if found is None:
+            raise status.forbidden(ctx.info, meta.get("name", ""),
+                                   f'pod rejected: RuntimeClass "{name}" not found')  # fmt: skip
+    overhead = ((found.tree.get("overhead") or {}) if found is not None else {}).get("podFixed")
+    if overhead is not None:
+        given = spec.get("overhead")
+        if given and not _same_amounts(given, overhead):
+            raise status.forbidden(ctx.info, meta.get("name", ""), (
+                "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+            ))  # fmt: skip
+        spec = {**spec, "overhead": overhead}
+    scheduling = (found.tree.get("scheduling") or {}) if found is not None else {}
+    selector = scheduling.get("nodeSelector")
+    if selector:
+        had = spec.get("nodeSelector", {})
+        for key, value in selector.items():
+            if had.get(key, value) != value:
+                raise status.forbidden(ctx.info, meta.get("name", ""), (
+                    f"pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = "
+                    f"{value}; pod.spec.nodeSelector[{key}] = {had[key]}"
+                ))  # fmt: skip
+        spec = {**spec, "nodeSelector": {**had, **selector}}
+    tolerations = scheduling.get("tolerations")
+    if tolerations:
+        had_list = spec.get("tolerations", [])
+        spec = {**spec, "tolerations": [*had_list, *(t for t in tolerations if t not in had_list)]}
+    return tree if spec is tree["spec"] else {**tree, "spec": spec}
+
+
+def overhead_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
+    """Only a runtime class gives a pod overhead."""
+    if _skip(ctx) or old is not None:
+        return
+    spec = tree["spec"]
+    if not spec.get("overhead"):
+        return
+    name = spec.get("runtimeClassName")
+    classes = ctx.server.registry_of("node.k8s.io", "runtimeclasses")
+    found = classes.find("", name) if name else None
+    fixed = ((found.tree.get("overhead") or {}) if found is not None else {}).get("podFixed")
+    if fixed is None:
+        raise status.forbidden(ctx.info, tree["metadata"].get("name", ""), (
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        ))  # fmt: skip
+
+
+def _same_amounts(a: Tree, b: Tree) -> bool:
+    return a.keys() == b.keys() and all(
+        quantity.parse(a[name]).cmp(quantity.parse(b[name])) == 0 for name in a
+    )

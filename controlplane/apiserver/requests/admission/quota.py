@@ -1,0 +1,425 @@
+"""LimitRanger and ResourceQuota. Upstream: plugin/pkg/admission/{limitranger,resourcequota} and
+pkg/quota/v1/evaluator/core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from controlplane.api import quantity
+from controlplane.api.object import Object
+from controlplane.api.quantity import Quantity
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.schema import status
+
+__all__ = ["limit_check", "limit_defaults", "quota_check"]
+
+Tree = dict[str, Any]
+Amounts = dict[str, Quantity]
+
+_ANNOTATION = "kubernetes.io/limit-ranger"
+_ZERO = quantity.parse("0")
+
+
+def _in_namespace(ctx: Context, resource: str) -> list[Object]:
+    space = ctx.server.registry_of("", resource).space
+    if not space.entries:
+        return []
+    return [obj for _, obj in space.items(f"{ctx.request.namespace}/")]
+
+
+def _amounts(texts: Tree | None) -> Amounts:
+    return {name: quantity.parse(str(text)) for name, text in (texts or {}).items()}
+
+
+def _added(total: Amounts, more: Amounts) -> Amounts:
+    out = dict(total)
+    for name, amount in more.items():
+        out[name] = out[name].add(amount) if name in out else amount
+    return out
+
+
+def _higher(total: Amounts, other: Amounts) -> Amounts:
+    out = dict(total)
+    for name, amount in other.items():
+        if name not in out or amount.cmp(out[name]) > 0:
+            out[name] = amount
+    return out
+
+
+def _limits_of(ctx: Context, kind: str) -> Iterable[Tree]:
+    for limit_range in _in_namespace(ctx, "limitranges"):
+        for limit in (limit_range.tree.get("spec") or {}).get("limits") or ():
+            if limit.get("type") == kind:
+                yield limit
+
+
+# -- limit ranges --------------------------------------------------------------------------------
+
+
+def limit_defaults(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
+    """Containers get the default requests and limits of the namespace's limit ranges."""
+    if old is not None or ctx.request.subresource:
+        return tree
+    requests: Tree = {}
+    limits: Tree = {}
+    for limit in _limits_of(ctx, "Container"):
+        requests = {**(limit.get("defaultRequest") or {}), **requests}
+        limits = {**(limit.get("default") or {}), **limits}
+    if not requests and not limits:
+        return tree
+    notes: list[str] = []
+    spec = dict(tree["spec"])
+    for key, noun in (("containers", "container"), ("initContainers", "init container")):
+        if spec.get(key):
+            spec[key] = [_with_defaults(c, requests, limits, noun, notes) for c in spec[key]]
+    if not notes:
+        return tree
+    meta = tree["metadata"]
+    annotations = {**meta.get("annotations", {}),
+                   _ANNOTATION: "LimitRanger plugin set: " + "; ".join(notes)}  # fmt: skip
+    return {**tree, "metadata": {**meta, "annotations": annotations}, "spec": spec}
+
+
+def _with_defaults(
+    container: Tree, requests: Tree, limits: Tree, noun: str, notes: list[str]
+) -> Tree:
+    had = container.get("resources") or {}
+    new = dict(had)
+    for key, defaults, word in (("requests", requests, "request"), ("limits", limits, "limit")):
+        given = had.get(key) or {}
+        missing = {name: text for name, text in defaults.items() if name not in given}
+        if missing:
+            new[key] = {**given, **missing}
+            notes.append(f"{', '.join(sorted(missing))} {word} for {noun} {container['name']}")
+    return container if new == had else {**container, "resources": new}
+
+
+def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
+    """Requests and limits lie within the namespace's limit ranges."""
+    if ctx.request.subresource:
+        return
+    problems: list[str] = []
+    if ctx.info.resource == "persistentvolumeclaims":
+        requests = _amounts((tree["spec"].get("resources") or {}).get("requests"))
+        for limit in _limits_of(ctx, "PersistentVolumeClaim"):
+            problems += _minimum(limit, requests, {})
+            problems += _maximum_request(limit, requests)
+    elif old is None:
+        spec = tree["spec"]
+        containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+        for limit in _limits_of(ctx, "Container"):
+            for container in containers:
+                resources = container.get("resources") or {}
+                problems += _constraints(limit, _amounts(resources.get("requests")),
+                                         _amounts(resources.get("limits")))  # fmt: skip
+        for limit in _limits_of(ctx, "Pod"):
+            problems += _constraints(
+                limit, _pod_total(spec, "requests"), _pod_total(spec, "limits")
+            )
+    if problems:
+        unique = list(dict.fromkeys(problems))
+        text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+        raise status.forbidden(ctx.info, tree["metadata"].get("name", ""), text)
+
+
+def _pod_total(spec: Tree, key: str) -> Amounts:
+    """What a pod asks for in sum: containers together, or the largest init container."""
+    total: Amounts = {}
+    sidecars: Amounts = {}
+    highest: Amounts = {}
+    for container in spec.get("containers") or ():
+        total = _added(total, _amounts((container.get("resources") or {}).get(key)))
+    for container in spec.get("initContainers") or ():
+        amounts = _amounts((container.get("resources") or {}).get(key))
+        if container.get("restartPolicy") == "Always":
+            sidecars = _added(sidecars, amounts)
+            highest = _higher(highest, sidecars)
+        else:
+            highest = _higher(highest, _added(sidecars, amounts))
+    total = _higher(_added(total, sidecars), highest)
+    own = _amounts((spec.get("resources") or {}).get(key))
+    total = {**total, **own}
+    overhead = _amounts(spec.get("overhead"))
+    if key == "requests":
+        return _added(total, overhead)
+    return _added(total, {name: a for name, a in overhead.items() if name in total})
+
+
+def _constraints(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
+    return [
+        *_minimum(limit, requests, limits), *_maximum(limit, requests, limits),
+        *_ratio(limit, requests, limits),
+    ]  # fmt: skip
+
+
+def _minimum(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
+    found = []
+    for name, least in sorted(_amounts(limit.get("min")).items()):
+        text = f"minimum {name} usage per {limit['type']} is {least}"
+        if name not in requests:
+            found.append(f"{text}.  No request is specified")
+        elif requests[name].cmp(least) < 0:
+            found.append(f"{text}, but request is {requests[name]}")
+        elif name in limits and limits[name].cmp(least) < 0:
+            found.append(f"{text}, but limit is {limits[name]}")
+    return found
+
+
+def _maximum(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
+    found = []
+    for name, most in sorted(_amounts(limit.get("max")).items()):
+        text = f"maximum {name} usage per {limit['type']} is {most}"
+        if name not in limits:
+            found.append(f"{text}.  No limit is specified")
+        elif limits[name].cmp(most) > 0:
+            found.append(f"{text}, but limit is {limits[name]}")
+        elif name in requests and requests[name].cmp(most) > 0:
+            found.append(f"{text}, but request is {requests[name]}")
+    return found
+
+
+def _maximum_request(limit: Tree, requests: Amounts) -> list[str]:
+    found = []
+    for name, most in sorted(_amounts(limit.get("max")).items()):
+        text = f"maximum {name} usage per {limit['type']} is {most}"
+        if name not in requests:
+            found.append(f"{text}.  No request is specified")
+        elif requests[name].cmp(most) > 0:
+            found.append(f"{text}, but request is {requests[name]}")
+    return found
+
+
+def _ratio(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
+    found = []
+    for name, most in sorted(_amounts(limit.get("maxLimitRequestRatio")).items()):
+        text = f"{name} max limit to request ratio per {limit['type']} is {most}"
+        request, top = requests.get(name, _ZERO), limits.get(name, _ZERO)
+        if request.is_zero():
+            found.append(f"{text}, but no request is specified or request is 0")
+        elif top.is_zero():
+            found.append(f"{text}, but no limit is specified or limit is 0")
+        else:
+            ratio = top.milli_value() / request.milli_value()
+            if ratio * 1000 > most.milli_value():
+                found.append(f"{text}, but provided ratio is {ratio:.6f}")
+    return found
+
+
+# -- quotas --------------------------------------------------------------------------------------
+
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+_COUNTED = ("configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers",
+            "resourcequotas", "secrets", "services")  # fmt: skip
+
+
+def _one(*names: str) -> Amounts:
+    return {name: Quantity.new(1) for name in names}
+
+
+def _compute_usage(requests: Amounts, limits: Amounts) -> Amounts:
+    usage: Amounts = {}
+    for name, amount in requests.items():
+        usage[f"requests.{name}"] = amount
+        if name in _COMPUTE or name.startswith("hugepages-"):
+            usage[name] = amount
+    for name, amount in limits.items():
+        if name in _COMPUTE:
+            usage[f"limits.{name}"] = amount
+    return usage
+
+
+def _is_running(pod: Tree) -> bool:
+    return (pod.get("status") or {}).get("phase") not in ("Failed", "Succeeded")
+
+
+def _pod_usage(tree: Tree) -> Amounts:
+    usage = _one("count/pods")
+    if _is_running(tree):
+        spec = tree["spec"]
+        usage["pods"] = Quantity.new(1)
+        usage.update(_compute_usage(_pod_total(spec, "requests"), _pod_total(spec, "limits")))
+    return usage
+
+
+def _service_usage(tree: Tree) -> Amounts:
+    usage = _one("services", "count/services")
+    spec = tree["spec"]
+    ports = len(spec.get("ports") or ())
+    kind = spec.get("type", "ClusterIP")
+    if kind == "LoadBalancer":
+        if spec.get("allocateLoadBalancerNodePorts") is False:
+            ports = sum(1 for port in spec.get("ports") or () if port.get("nodePort"))
+        usage["services.loadbalancers"] = Quantity.new(1)
+    if kind in ("LoadBalancer", "NodePort"):
+        usage["services.nodeports"] = Quantity.new(ports)
+    return usage
+
+
+def _claim_usage(tree: Tree) -> Amounts:
+    usage = _one("persistentvolumeclaims", "count/persistentvolumeclaims")
+    spec = tree["spec"]
+    amount = _amounts((spec.get("resources") or {}).get("requests")).get("storage", _ZERO)
+    usage["requests.storage"] = amount
+    name = spec.get("storageClassName")
+    if name:
+        prefix = f"{name}.storageclass.storage.k8s.io/"
+        usage[f"{prefix}requests.storage"] = amount
+        usage[f"{prefix}persistentvolumeclaims"] = Quantity.new(1)
+    return usage
+
+
+def _usage(ctx: Context, tree: Tree) -> Amounts:
+    info = ctx.info
+    if not info.group:
+        if info.resource == "pods":
+            return _pod_usage(tree)
+        if info.resource == "services":
+            return _service_usage(tree)
+        if info.resource == "persistentvolumeclaims":
+            return _claim_usage(tree)
+    usage = _one(f"count/{info.qualified}")
+    if not info.group and info.resource in _COUNTED:
+        usage[info.resource] = Quantity.new(1)
+    return usage
+
+
+def _in_scope(ctx: Context, spec: Tree, tree: Tree) -> bool:
+    """Whether a quota's scopes cover an object; only pods have scopes."""
+    wanted = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
+    wanted += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    if not wanted:
+        return True
+    if ctx.info.resource != "pods" or ctx.info.group:
+        return False
+    return all(_matches_scope(scope, tree) for scope in wanted)
+
+
+def _matches_scope(scope: Tree, pod: Tree) -> bool:
+    spec = pod["spec"]
+    name = scope["scopeName"]
+    if name in ("Terminating", "NotTerminating"):
+        return (spec.get("activeDeadlineSeconds") is not None) is (name == "Terminating")
+    if name in ("BestEffort", "NotBestEffort"):
+        best = not any(
+            (c.get("resources") or {}).get(key)
+            for c in (*spec.get("containers", ()), *spec.get("initContainers", ()))
+            for key in ("requests", "limits")
+        )
+        return best is (name == "BestEffort")
+    if name == "CrossNamespacePodAffinity":
+        return _crosses_namespaces(spec.get("affinity") or {})
+    if name != "PriorityClass":
+        return False
+    value = spec.get("priorityClassName", "")
+    operator, values = scope.get("operator"), scope.get("values") or ()
+    if operator == "In":
+        return value in values
+    if operator == "NotIn":
+        return value not in values
+    return bool(value) is (operator == "Exists")
+
+
+def _crosses_namespaces(affinity: Tree) -> bool:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        part = affinity.get(kind) or {}
+        terms = list(part.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+        terms += [weighted["podAffinityTerm"] for weighted in
+                  part.get("preferredDuringSchedulingIgnoredDuringExecution") or ()]  # fmt: skip
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None
+               for term in terms):  # fmt: skip
+            return True
+    return False
+
+
+def _missing(pod: Tree, hard: Iterable[str]) -> str:
+    """Compute resources that a quota needs to be stated and that containers leave out."""
+    wanted = [name for name in hard if name in _REQUIRED]
+    found: dict[str, list[str]] = {}
+    spec = pod["spec"]
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        resources = container.get("resources") or {}
+        stated = _compute_usage(_amounts(resources.get("requests")),
+                                _amounts(resources.get("limits")))  # fmt: skip
+        for name in wanted:
+            if name not in stated:
+                found.setdefault(name, []).append(container["name"])
+    return "; ".join(f"{name} for: {','.join(sorted(who))}" for name, who in sorted(found.items()))
+
+
+def _listed(amounts: Amounts) -> str:
+    return ",".join(f"{name}={amount}" for name, amount in sorted(amounts.items()))
+
+
+def quota_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
+    """The object fits the namespace's quotas, whose usage it adds to."""
+    info = ctx.info
+    if ctx.request.subresource or not info.namespaced:
+        return
+    if old is not None and (info.group or info.resource not in ("services",
+                                                                "persistentvolumeclaims")):  # fmt: skip
+        return
+    quotas = _in_namespace(ctx, "resourcequotas")
+    if not quotas:
+        return
+    usage = _usage(ctx, tree)
+    if old is not None:
+        before = _usage(ctx, old)
+        usage = {name: amount.sub(before.get(name, _ZERO)) for name, amount in usage.items()}
+        if all(amount.sign() <= 0 for amount in usage.values()):
+            return
+    changed = [entry for quota in quotas
+               if (entry := _charged(ctx, quota, tree, usage)) is not None]  # fmt: skip
+    if ctx.dry_run:
+        return
+    registry = ctx.server.registry_of("", "resourcequotas")
+    for quota, used in changed:
+        state = {**quota.tree["status"], "used": used}
+        revision = ctx.server.store.revision + 1
+        meta = {**quota.metadata, "resourceVersion": str(revision)}
+        new = Object({**quota.tree, "metadata": meta, "status": state}, quota)
+        registry.space.put(registry.key(quota.namespace, quota.name), new)
+
+
+def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[Object, Tree] | None:
+    """What a quota has used with the object; None if the object is none of its concern."""
+    name = tree["metadata"].get("name", "")
+    state = quota.tree.get("status") or {}
+    spec = quota.tree.get("spec") or {}
+    if not _in_scope(ctx, spec, tree):
+        return None
+    hard = _amounts(state.get("hard") or spec.get("hard"))
+    concerned = [key for key in hard if key in usage or (
+        ctx.info.resource == "pods" and not ctx.info.group and key in _REQUIRED
+    )]  # fmt: skip
+    if not concerned:
+        return None
+    if ctx.info.resource == "pods" and not ctx.info.group:
+        missing = _missing(tree, concerned)
+        if missing:
+            text = f"failed quota: {quota.name}: must specify {missing}"
+            raise status.forbidden(ctx.info, name, text)
+    used = _amounts(state.get("used"))
+    unknown = [key for key in concerned if key not in used]
+    if unknown:
+        text = f"status unknown for quota: {quota.name}, resources: {','.join(sorted(unknown))}"
+        raise status.forbidden(ctx.info, name, text)
+    asked = {key: usage[key] for key in concerned if key in usage}
+    new = {key: used[key].add(amount) for key, amount in asked.items()}
+    over = [key for key, amount in new.items()
+            if amount.cmp(hard[key]) > 0 and asked[key].sign() > 0]  # fmt: skip
+    if over:
+
+        def listed(amounts: Amounts) -> str:
+            return _listed({key: amounts[key] for key in over})
+
+        raise status.forbidden(ctx.info, name, (
+            f"exceeded quota: {quota.name}, requested: {listed(asked)}, used: {listed(used)}, "
+            f"limited: {listed(hard)}"
+        ))  # fmt: skip
+    if all(amount.is_zero() for amount in asked.values()):
+        return None
+    texts = {**state.get("used", {}), **{key: str(amount) for key, amount in new.items()}}
+    return quota, texts

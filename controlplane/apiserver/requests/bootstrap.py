@@ -1,0 +1,93 @@
+"""The objects that the API server makes itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.api.request import Request
+from controlplane.apiserver.requests.authorization import policy
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.requests.server import ApiServer
+
+__all__ = ["bootstrap"]
+
+Tree = dict[str, Any]
+
+_NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
+_PRIORITIES = (
+    ("system-node-critical", 2000001000,
+     "Used for system critical pods that must not be moved from their current node."),
+    ("system-cluster-critical", 2000000000,
+     "Used for system critical pods that must run in the cluster, but can be moved to another "
+     "node if necessary."),
+)  # fmt: skip
+
+
+_RBAC = "rbac.authorization.k8s.io"
+_INFO = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY = ["/.well-known", "/.well-known/*", "/api", "/api/*", "/apis", "/apis/*", "/healthz",
+              "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"]  # fmt: skip
+_AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
+# Who may do what from the start: (role, rules, groups it is bound to).
+_ROLES: tuple[tuple[str, list[Tree], tuple[str, ...]], ...] = (
+    ("cluster-admin",
+     [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+      {"nonResourceURLs": ["*"], "verbs": ["*"]}],
+     ("system:masters",)),
+    ("system:basic-user",
+     [{"apiGroups": ["authorization.k8s.io"], "verbs": ["create"],
+       "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]},
+      {"apiGroups": ["authentication.k8s.io"], "verbs": ["create"],
+       "resources": ["selfsubjectreviews"]}],
+     (_AUTHENTICATED,)),
+    ("system:discovery", [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}], (_AUTHENTICATED,)),
+    ("system:public-info-viewer", [{"nonResourceURLs": _INFO, "verbs": ["get"]}],
+     (_AUTHENTICATED, _UNAUTHENTICATED)),
+)  # fmt: skip
+
+
+def _authorization(server: ApiServer, now: int) -> None:
+    """Create the roles that requests need before anybody made any."""
+    for name, rules, groups in _ROLES:
+        meta = {
+            "name": name,
+            "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        }
+        _create(server, now, _RBAC, "v1", "clusterroles", "", {"metadata": meta, "rules": rules})
+        subjects = [{"apiGroup": _RBAC, "kind": "Group", "name": group} for group in groups]
+        role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
+        body = {"metadata": meta, "roleRef": role, "subjects": subjects}
+        _create(server, now, _RBAC, "v1", "clusterrolebindings", "", body)
+
+
+def bootstrap(server: ApiServer, now: int) -> None:
+    """Create what is missing of the built-in namespaces, classes, roles and the API service."""
+    for name in _NAMESPACES:
+        _create(server, now, "", "v1", "namespaces", "", {"metadata": {"name": name}})
+    for name, value, text in _PRIORITIES:
+        body = {"metadata": {"name": name}, "value": value, "description": text}
+        _create(server, now, "scheduling.k8s.io", "v1", "priorityclasses", "", body)
+    service = {
+        "metadata": {"name": "kubernetes",
+                     "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {"clusterIP": "10.0.0.1", "type": "ClusterIP", "sessionAffinity": "None",
+                 "ports": [{"name": "https", "port": 443, "protocol": "TCP",
+                            "targetPort": 6443}]},
+    }  # fmt: skip
+    _create(server, now, "", "v1", "services", "default", service)
+    _authorization(server, now)
+    if server.authorize:
+        policy.install(server, now)
+
+
+def _create(
+    server: ApiServer, now: int, group: str, version: str, resource: str, namespace: str,
+    body: Tree,
+) -> None:  # fmt: skip
+    registry = server.registry_of(group, resource)
+    if registry.find(namespace, body["metadata"]["name"]) is None:
+        request = Request("create", group, version, resource, namespace, body=body)
+        response = server.handle(request, now)
+        assert response.ok, response.message

@@ -1,0 +1,462 @@
+"""One version of a custom resource: reading, rules of its kind, scale, tables.
+
+Upstream: apiextensions-apiserver pkg/apiserver/customresource_handler.go and
+pkg/registry/customresource.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from attrs import field, frozen
+
+from controlplane.api.times import parse_time
+from controlplane.apiserver.kinds.conversion import unreadable_kind
+from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
+from controlplane.apiserver.kinds.tables.ages import age
+from controlplane.apiserver.requests.crd.rules import apply_rules, has_rules
+from controlplane.apiserver.requests.crd.schemas import (
+    PRESERVE,
+    UNSET,
+    check_lists,
+    defaulted,
+    pruned,
+    validate,
+    without_nulls,
+)
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.codec import (
+    DecodeError,
+    WrittenFloat,
+    decode,
+    kind_error,
+    strict_issues,
+)
+from controlplane.apiserver.schema.field_errors import FieldError, invalid
+from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
+from controlplane.apiserver.schema.types import Field, Kind, StructType
+
+__all__ = ["CustomResource", "resource_of"]
+
+Tree = dict[str, Any]
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_NAME_TEXT = (
+    "Name must be unique within a namespace. Is required when creating resources, although some "
+    "resources may allow a client to request the generation of an appropriate name automatically. "
+    "Name is primarily intended for creation idempotence and configuration definition. Cannot be "
+    "updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+)
+_AGE_TEXT = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. "
+    "It is not guaranteed to be set in happens-before order across separate operations. Clients "
+    "may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the "
+    "system. Read-only. Null for lists. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation"
+)
+_BLOCKING = {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong",
+             "FieldValueTooMany", "FieldValueTypeInvalid"}  # fmt: skip
+_MOST_REPLICAS = 2**31 - 1
+
+
+# -- types for server-side apply -----------------------------------------------------------------
+
+
+@frozen(eq=False)
+class _CustomField(Field):
+    """A field whose struct type comes from a schema."""
+
+    inner: StructType | None = field(default=None, kw_only=True)
+
+    @property
+    def struct(self) -> StructType:
+        """The type of this field."""
+        assert self.inner is not None
+        return self.inner
+
+
+_LEAVES = {"string": Kind.STRING, "boolean": Kind.BOOL, "integer": Kind.INT, "number": Kind.NUMBER}
+
+
+def _field_of(name: str, schema: Tree) -> Field:
+    kind = schema.get("type", "")
+    if schema.get("x-kubernetes-int-or-string"):
+        return Field(name, Kind.INT_OR_STRING, "")
+    if kind in _LEAVES:
+        return Field(name, _LEAVES[kind], "")
+    if kind == "array" and isinstance(schema.get("items"), dict):
+        return Field(
+            name, Kind.LIST, "", element=_field_of("", schema["items"]),
+            list_type=schema.get("x-kubernetes-list-type", "atomic"),
+            list_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
+        )  # fmt: skip
+    map_type = schema.get("x-kubernetes-map-type", "")
+    if kind == "object" and schema.get("properties"):
+        return _CustomField(
+            name, Kind.STRUCT, "", map_type=map_type, inner=_struct_of(name, schema)
+        )
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        element = _field_of("", schema["additionalProperties"])
+        return Field(name, Kind.MAP, "", element=element, map_type=map_type)
+    return Field(name, Kind.OPAQUE, "")
+
+
+def _struct_of(name: str, schema: Tree) -> StructType:
+    found = schema.get("properties", {})
+    return StructType(name, {key: _field_of(key, inner) for key, inner in found.items()})
+
+
+# -- paths ---------------------------------------------------------------------------------------
+
+
+def steps(path: str) -> list[str]:
+    """The names in a simple JSON path such as `.spec.size`."""
+    return [part for part in path.replace("['", ".").replace("']", "").split(".") if part]
+
+
+def value_at(tree: Any, path: str) -> Any:
+    """What stands at a simple JSON path, or None. `[0]` and `[*]` select from lists."""
+    for part in steps(path):
+        name, bracket, rest = part.partition("[")
+        if name:
+            if not isinstance(tree, dict) or name not in tree:
+                return None
+            tree = tree[name]
+        while bracket:
+            index, _, rest = rest.partition("]")
+            if not isinstance(tree, list):
+                return None
+            wanted = "0" if index == "*" else index
+            if not wanted.isdigit() or int(wanted) >= len(tree):
+                return None
+            tree = tree[int(wanted)]
+            _, bracket, rest = rest.partition("[")
+    return tree
+
+
+def _with_value(tree: Any, names: list[str], value: Any) -> Tree:
+    base = tree if isinstance(tree, dict) else {}
+    if len(names) == 1:
+        return {**base, names[0]: value}
+    return {**base, names[0]: _with_value(base.get(names[0]), names[1:], value)}
+
+
+# -- rules of the kind ---------------------------------------------------------------------------
+
+
+class CustomStrategy(Strategy):
+    """The rules that all custom resources share."""
+
+    unconditional_update = False
+    generation = True
+    meta_checked_twice = False
+
+    def __init__(self, has_status: bool) -> None:
+        self.has_status = has_status
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """Status belongs to its subresource; generations count from one."""
+        if self.has_status:
+            tree = without(tree, "status")
+        return {**tree, "metadata": {**tree["metadata"], "generation": 1}}
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """Any change outside of metadata and status is a new generation."""
+        if self.has_status:
+            new = with_status(new, old)
+        if any(not same(new, old, key) for key in {*new, *old} if key not in (
+            "metadata", "apiVersion", *(("status",) if self.has_status else ())
+        )):  # fmt: skip
+            meta = new["metadata"]
+            generation = old["metadata"].get("generation", 0) + 1
+            new = {**new, "metadata": {**meta, "generation": generation}}
+        return new
+
+    def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """Only status (and who manages it) changes."""
+        meta = with_status(old["metadata"], new["metadata"], "managedFields")
+        meta = with_status(meta, new["metadata"], "resourceVersion")
+        return with_status({**old, "metadata": meta}, new)
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """The schema and its rules, for a new object."""
+        return _custom(ctx).problems(ctx, tree, None)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """The schema and its rules, for a changed object."""
+        return _custom(ctx).problems(ctx, new, old)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """The same: the whole object is looked at."""
+        return _custom(ctx).problems(ctx, new, old)
+
+    def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
+        """The same: a scale changes the spec."""
+        return _custom(ctx).problems(ctx, new, old)
+
+    def prepare_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:
+        """A changed scale is a changed spec."""
+        return self.prepare_update(ctx, new, old)
+
+    def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
+        """What a write through the endpoint cannot set."""
+        if not self.has_status:
+            return ()
+        return (("f:metadata",), ("f:spec",)) if sub == "status" else (("f:status",),)
+
+
+def _custom(ctx: Context) -> CustomResource:
+    found: CustomResource = ctx.info.custom
+    return found
+
+
+@frozen(eq=False)
+class CustomResource:
+    """What the server needs to know of one version of a custom resource."""
+
+    group: str
+    version: str
+    kind: str
+    list_kind: str
+    storage_version: str
+    schema: Tree
+    scale: Tree | None
+    columns: tuple[Tree, ...]
+    selectable_fields: tuple[str, ...]
+    strategy: CustomStrategy
+    struct: StructType
+    ruled: bool
+
+    def read(self, ctx: Context, body: Any, old: Tree | None) -> Tree:
+        """A request's body as a pruned, defaulted object of the stored version."""
+        if not isinstance(body, dict):
+            raise status.bad_request("the object provided is unrecognized")
+        problem = kind_error(body)
+        if problem:
+            raise unreadable_kind(self.kind, problem, body)
+        expected = f"{self.group}/{self.version}"
+        given = body.get("apiVersion", "")
+        if given != expected:
+            raise status.bad_request(
+                f"the API version in the data ({given}) does not match the expected API version "
+                f"({expected})"
+            )
+        unknown: list[str] = []
+        meta_body = body.get("metadata")
+        meta_body = {} if meta_body is None else meta_body
+        try:
+            meta = decode(META, meta_body)
+        except DecodeError as error:
+            text = str(error).replace(META, "v1.ObjectMeta")
+            raise status.bad_request(
+                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: '
+                f"{text}"
+            ) from None
+        tree = without_nulls(body, self.schema)
+        tree = pruned(tree, self.schema, "", unknown, root=True)
+        issues = [*ctx.request.body_issues]
+        issues += [text.replace('"', '"metadata.', 1) for text in strict_issues(META, meta_body)]
+        issues += [f'unknown field "{path}"' for path in sorted(unknown)]
+        level = ctx.request.query.get("fieldValidation") or "Warn"
+        if issues and level == "Strict":
+            raise status.bad_request(
+                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: '
+                f"strict decoding error: {', '.join(issues)}"
+            )
+        if level != "Ignore":
+            for issue in issues:
+                ctx.warn(issue)
+        tree = defaulted(tree, self.schema)
+        tree["metadata"] = meta
+        tree["apiVersion"] = f"{self.group}/{self.storage_version}"
+        return dict(tree)
+
+    def external(self, tree: Tree) -> Tree:
+        """A stored object in this version."""
+        return {**defaulted(tree, self.schema), "apiVersion": f"{self.group}/{self.version}"}
+
+    def problems(self, ctx: Context, tree: Tree, old: Tree | None) -> list[FieldError]:
+        """What is wrong with an object."""
+        if tree.get("kind") != self.kind:
+            name = tree["metadata"].get("name", "")
+            kind = str(tree.get("kind", ""))
+            raise status.invalid_kind(self.group, kind, name, [
+                invalid("kind", kind, f"must be {self.kind}")
+            ])  # fmt: skip
+        body = without(tree, "metadata")
+        before = UNSET if old is None else without(old, "metadata")
+        errors = validate(body, self.schema, "", before, update=old is not None)
+        errors += self._scale_problems(tree)
+        errors += check_lists(body, self.schema, "")
+        if self.ruled:
+            if any(error.reason in _BLOCKING for error in errors):
+                errors.append(invalid("<nil>", None, _UNCHECKED))
+            else:
+                whole = tree if old is None else {**tree}
+                errors += apply_rules(whole, self.schema, "", UNSET if old is None else old)
+        return errors
+
+    def _scale_problems(self, tree: Tree) -> list[FieldError]:
+        errors: list[FieldError] = []
+        if self.scale is None:
+            return errors
+        for path in (self.scale["specReplicasPath"], self.scale["statusReplicasPath"]):
+            value = value_at(tree, path)
+            if value is None:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool):
+                kind = {float: "float64", WrittenFloat: "float64", str: "string", bool: "bool"}.get(
+                    type(value), "map[string]interface {}"
+                )
+                shown = str(value).lower() if isinstance(value, bool) else value
+                text = f"{path} accessor error: {shown} is of the type {kind}, expected int64"
+                errors.append(invalid(path, 0, text))
+            elif value < 0:
+                errors.append(invalid(path, value, "should be a non-negative integer"))
+            elif value > _MOST_REPLICAS:
+                text = f"should be less than or equal to {_MOST_REPLICAS}"
+                errors.append(invalid(path, value, text))
+        return errors
+
+    def scale_of(self, tree: Tree) -> Tree:
+        """The Scale of an object."""
+        assert self.scale is not None
+        meta = tree["metadata"]
+        kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        replicas = value_at(tree, self.scale["specReplicasPath"])
+        if replicas is None:
+            raise status.internal_error(
+                f'the spec replicas field "{self.scale["specReplicasPath"]}" does not exist'
+            )
+        state: Tree = {"replicas": value_at(tree, self.scale["statusReplicasPath"]) or 0}
+        selector = value_at(tree, self.scale.get("labelSelectorPath", ""))
+        if self.scale.get("labelSelectorPath") and isinstance(selector, str) and selector:
+            state["selector"] = selector
+        return {
+            "apiVersion": "autoscaling/v1", "kind": "Scale",
+            "metadata": {key: meta[key] for key in kept if key in meta},
+            "spec": {"replicas": replicas} if replicas else {}, "status": state,
+        }  # fmt: skip
+
+    def scaled(self, tree: Tree, replicas: int) -> Tree:
+        """The object with another number of replicas."""
+        assert self.scale is not None
+        return _with_value(tree, steps(self.scale["specReplicasPath"]), replicas)
+
+    def table(self, now: int) -> tuple[list[Tree], Callable[[Tree], list[Any]]]:
+        """The columns of a table of these objects, and what makes a row's cells."""
+        shown = [{"name": "Name", "type": "string", "format": "name", "priority": 0,
+                  "description": _NAME_TEXT}]  # fmt: skip
+        for column in self.columns:
+            text = column.get("description") or (
+                f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
+            )
+            shown.append({
+                "name": column["name"], "type": column["type"], "description": text,
+                "format": column.get("format", ""), "priority": column.get("priority", 0),
+            })  # fmt: skip
+
+        def cells(tree: Tree) -> list[Any]:
+            return [tree["metadata"]["name"],
+                    *(_cell(column, tree, now) for column in self.columns)]  # fmt: skip
+
+        return shown, cells
+
+
+def _cell(column: Tree, tree: Tree, now: int) -> Any:
+    value = value_at(tree, column["jsonPath"])
+    if value is None:
+        return None
+    kind = column["type"]
+    if kind == "string":
+        return value if isinstance(value, str) else _printed(value)
+    if kind == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return int(value)
+    if kind == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if kind == "boolean" and isinstance(value, bool):
+        return value
+    if kind == "date" and isinstance(value, str):
+        try:
+            parse_time(value)
+        except ValueError:
+            return "<invalid>"
+        return age(value, now)
+    return None
+
+
+def _printed(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+# -- from a definition ---------------------------------------------------------------------------
+
+
+def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
+    """The resource that one version of an accepted definition serves."""
+    spec = crd["spec"]
+    names = crd["status"]["acceptedNames"]
+    group, plural = spec["group"], names["plural"]
+    namespaced = spec["scope"] == "Namespaced"
+    kind, name = names["kind"], version["name"]
+    subresources = version.get("subresources", {})
+    schema = version.get("schema", {}).get("openAPIV3Schema", {PRESERVE: True, "type": "object"})
+    storage = next(v["name"] for v in spec["versions"] if v["storage"])
+    digest = hashlib.sha256(f"{group}/{storage}/{kind}".encode()).digest()[:8]
+    entry: Tree = {
+        "name": plural, "singularName": names.get("singular", ""), "namespaced": namespaced,
+        "kind": kind, "verbs": list(VERBS),
+    }  # fmt: skip
+    if names.get("shortNames"):
+        entry["shortNames"] = names["shortNames"]
+    if names.get("categories"):
+        entry["categories"] = names["categories"]
+    entry["storageVersionHash"] = base64.b64encode(digest).decode()
+    found: dict[str, SubresourceInfo] = {}
+    verbs = ("get", "patch", "update")
+    for sub in ("status", "scale"):
+        if subresources.get(sub) is None:
+            continue
+        where = (group, name, kind) if sub == "status" else ("autoscaling", "v1", "Scale")
+        listed: Tree = {"name": f"{plural}/{sub}", "singularName": "", "namespaced": namespaced}
+        if sub == "scale":
+            listed.update(group="autoscaling", version="v1")
+        listed.update(kind=where[2], verbs=list(verbs))
+        found[sub] = SubresourceInfo(sub, where[0], where[1], where[2], verbs, listed)
+    columns = version.get("additionalPrinterColumns") or [
+        {"name": "Age", "type": "date", "description": _AGE_TEXT,
+         "jsonPath": ".metadata.creationTimestamp"}
+    ]  # fmt: skip
+    struct = _struct_of(kind, schema)
+    meta = {"apiVersion": Field("apiVersion", Kind.STRING, ""),
+            "kind": Field("kind", Kind.STRING, ""),
+            "metadata": Field("metadata", Kind.STRUCT, META)}  # fmt: skip
+    custom = CustomResource(
+        group=group, version=name, kind=kind, list_kind=names["listKind"],
+        storage_version=storage, schema=schema, scale=subresources.get("scale"),
+        columns=tuple(columns),
+        selectable_fields=tuple(
+            item["jsonPath"].removeprefix(".") for item in version.get("selectableFields", ())
+        ),
+        strategy=CustomStrategy(subresources.get("status") is not None),
+        struct=StructType(kind, {**struct.fields, **meta}),
+        ruled=has_rules(schema),
+    )  # fmt: skip
+    return ResourceInfo(
+        group=group, version=name, resource=plural, kind=kind, namespaced=namespaced, verbs=VERBS,
+        storage_prefix=f"/registry/{group}/{plural}/", hub=(group, storage), type_name="",
+        singular=names.get("singular", ""), short_names=tuple(names.get("shortNames", ())),
+        categories=tuple(names.get("categories", ())), subresources=found, entry=entry,
+        custom=custom,
+    )  # fmt: skip

@@ -1,0 +1,401 @@
+"""CustomResourceDefinitions: defaults and validation.
+
+Upstream: apiextensions-apiserver pkg/apis/apiextensions/{v1/defaults,validation/validation}.go and
+pkg/apiserver/schema.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from controlplane.api.times import format_time
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.strategy import Context, Strategy, same
+from controlplane.apiserver.requests.crd.rules import rule_mistakes
+from controlplane.apiserver.requests.crd.schemas import PRESERVE, validate
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    Raw,
+    invalid,
+    not_supported,
+    required,
+)
+
+__all__ = ["DefinitionStrategy", "FINALIZER", "condition", "with_condition"]
+
+Tree = dict[str, Any]
+
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_APPROVAL = "api-approved.kubernetes.io"
+_SEE = "https://github.com/kubernetes/enhancements/pull/1111"
+_DUMPED = ("Name", "Served", "Storage", "Deprecated", "DeprecationWarning", "Schema",
+           "Subresources", "AdditionalPrinterColumns", "SelectableFields")  # fmt: skip
+_PART_NAMES = {"schema": "Schema", "subresources": "Subresources",
+               "additionalPrinterColumns": "AdditionalPrinterColumns",
+               "selectableFields": "SelectableFields"}  # fmt: skip
+
+
+def condition(kind: str, value: str, reason: str, message: str, now: int) -> Tree:
+    """A condition of a definition."""
+    return {"type": kind, "status": value, "lastTransitionTime": format_time(now),
+            "reason": reason, "message": message}  # fmt: skip
+
+
+def with_condition(state: Tree, new: Tree) -> Tree:
+    """The status with one condition set."""
+    kept = [item for item in state.get("conditions") or () if item["type"] != new["type"]]
+    return {**state, "conditions": [*kept, new]}
+
+
+class DefinitionStrategy(Strategy):
+    """The rules of CustomResourceDefinitions."""
+
+    generation = True
+    meta_checked_twice = False
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """Names derived from the kind, and no conversion."""
+        spec = tree.get("spec") or {}
+        given = spec.get("names") or {}
+        kind = given.get("kind", "")
+        filled = dict(given)
+        if not filled.get("singular"):
+            filled["singular"] = kind.lower()
+        if not filled.get("listKind") and kind:
+            filled["listKind"] = f"{kind}List"
+        if not filled["singular"]:
+            del filled["singular"]
+        conversion = spec.get("conversion") or {"strategy": "None"}
+        if filled == given and conversion is spec.get("conversion"):
+            return tree
+        return {**tree, "spec": {**spec, "names": filled, "conversion": conversion}}
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """A new definition serves nothing yet."""
+        storage = [v["name"] for v in tree["spec"].get("versions") or () if v.get("storage")][:1]
+        state = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""},
+                 "storedVersions": storage or None}  # fmt: skip
+        meta = {**tree["metadata"], "generation": 1}
+        return {**tree, "metadata": meta, "status": state}
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """The version that objects are stored in is remembered."""
+        new = super().prepare_update(ctx, new, old)
+        if same(new, old, "spec"):
+            return new
+        state = new.get("status") or {}
+        stored = list(state.get("storedVersions") or ())
+        for version in new["spec"].get("versions") or ():
+            if version.get("storage") and version["name"] not in stored:
+                stored.append(version["name"])
+                return {**new, "status": {**state, "storedVersions": stored}}
+        return new
+
+    def begin_delete(self, ctx: Context, tree: Tree) -> Tree | None:
+        """The first deletion only marks: instances go first."""
+        meta = tree["metadata"]
+        if "deletionTimestamp" in meta:
+            return None
+        finalizers = meta.get("finalizers", [])
+        if FINALIZER not in finalizers:
+            finalizers = [*finalizers, FINALIZER]
+        marked = {**meta, "deletionTimestamp": format_time(ctx.now), "finalizers": finalizers}
+        text = (
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        )
+        new = condition("Terminating", "True", "InstanceDeletionPending", text, ctx.now)
+        state = with_condition(tree.get("status") or {}, new)
+        return {**tree, "metadata": marked, "status": state}
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """Everything that can be wrong with a definition."""
+        spec = tree["spec"]
+        given = spec.get("names") or {}
+        errors = []
+        wanted = f"{given.get('plural', '')}.{spec.get('group', '')}"
+        name = tree["metadata"].get("name", "")
+        if name != wanted:
+            errors.append(
+                invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+            )
+        errors += _spec_errors(spec)
+        errors += _stored_errors(tree.get("status") or {}, spec.get("versions") or [])
+        errors += _approval_errors(tree)
+        return errors
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """The same, and what must not change once resources are served."""
+        errors = self.validate(ctx, new)
+        spec, was = new["spec"], old["spec"]
+        text = "field is immutable"
+        if spec.get("group") != was.get("group"):
+            errors.append(invalid("spec.group", spec.get("group", ""), text))
+        conditions = (old.get("status") or {}).get("conditions") or ()
+        if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+            if spec.get("scope") != was.get("scope"):
+                errors.append(invalid("spec.scope", spec.get("scope", ""), text))
+            for key in ("kind", "plural"):
+                if spec["names"].get(key) != was["names"].get(key):
+                    errors.append(invalid(f"spec.names.{key}", spec["names"].get(key, ""), text))
+        return errors
+
+
+def _labels(text: str, path: str, detail: str = "") -> list[FieldError]:
+    return [invalid(path, text, detail + problem) for problem in names.dns_1035_label(text)]
+
+
+def _hoisted(versions: list[Tree], key: str) -> bool:
+    """Whether upstream's internal form keeps a part once for all versions."""
+    first = versions[0].get(key) if versions else None
+    return all(version.get(key) == first for version in versions)
+
+
+def _dumped(versions: list[Tree]) -> Raw:
+    out = []
+    for version in versions:
+        shown: Tree = dict.fromkeys(_DUMPED)
+        shown.update(Name=version.get("name", ""), Served=version.get("served", False),
+                     Storage=version.get("storage", False),
+                     Deprecated=version.get("deprecated", False),
+                     DeprecationWarning=version.get("deprecationWarning"))  # fmt: skip
+        for key, name in _PART_NAMES.items():
+            if not _hoisted(versions, key):
+                shown[name] = version.get(key)
+        out.append(shown)
+    return Raw(json.dumps(out, separators=(",", ":")))
+
+
+def _spec_errors(spec: Tree) -> list[FieldError]:
+    errors: list[FieldError] = []
+    group = spec.get("group", "")
+    if not group:
+        errors.append(required("spec.group"))
+    else:
+        errors += [invalid("spec.group", group, text) for text in names.dns_subdomain(group)]
+        if "." not in group:
+            errors.append(invalid("spec.group", group, "should be a domain with at least one dot"))
+    scope = spec.get("scope", "")
+    if scope not in ("Cluster", "Namespaced"):
+        errors.append(required("spec.scope") if not scope else not_supported(
+            "spec.scope", scope, ("Cluster", "Namespaced")
+        ))  # fmt: skip
+    if spec.get("preserveUnknownFields"):
+        text = ("cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+                "spec.versions[*].schema instead")  # fmt: skip
+        errors.append(invalid("spec.preserveUnknownFields", True, text))
+    errors += _version_errors(spec.get("versions") or [])
+    errors += _name_errors(spec.get("names") or {})
+    errors += _conversion_errors(spec.get("conversion") or {})
+    return errors
+
+
+def _version_errors(versions: list[Tree]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, version in enumerate(versions):
+        errors += _labels(version.get("name", ""), f"spec.versions[{index}].name")
+    for index, version in enumerate(versions):
+        if not version.get("schema", {}).get("openAPIV3Schema"):
+            errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
+    if len({version.get("name") for version in versions}) != len(versions):
+        errors.append(
+            invalid("spec.versions", _dumped(versions), "must contain unique version names")
+        )
+    if sum(1 for version in versions if version.get("storage")) != 1:
+        text = "must have exactly one version marked as storage version"
+        errors.append(invalid("spec.versions", _dumped(versions), text))
+    if versions:
+        errors += _labels(versions[0].get("name", ""), "spec.version")
+    for key, check in (("schema", _schema_errors), ("subresources", _subresource_errors),
+                       ("additionalPrinterColumns", _column_errors),
+                       ("selectableFields", _selectable_errors)):  # fmt: skip
+        if not versions:
+            continue
+        if _hoisted(versions, key):
+            errors += check(versions[0], "spec.validation" if key == "schema" else f"spec.{key}")
+        else:
+            for index, version in enumerate(versions):
+                errors += check(version, f"spec.versions[{index}].{key}")
+    return errors
+
+
+def _name_errors(given: Tree) -> list[FieldError]:
+    errors: list[FieldError] = []
+    mixed = "may have mixed case, but should otherwise match: "
+    errors += [required(f"spec.names.{key}") for key in ("plural", "singular", "kind", "listKind")
+               if not given.get(key)]  # fmt: skip
+    for key in ("plural", "singular"):
+        if given.get(key):
+            errors += _labels(given[key], f"spec.names.{key}")
+    for key in ("kind", "listKind"):
+        if given.get(key):
+            problems = names.dns_1035_label(given[key].lower())
+            errors += [invalid(f"spec.names.{key}", given[key], mixed + text) for text in problems]
+    for key in ("shortNames", "categories"):
+        for index, text in enumerate(given.get(key) or ()):
+            errors += _labels(text, f"spec.names.{key}[{index}]")
+    if given.get("kind") and given.get("kind") == given.get("listKind"):
+        text = "kind and listKind may not be the same"
+        errors.append(invalid("spec.names.listKind", given["listKind"], text))
+    return errors
+
+
+def _conversion_errors(conversion: Tree) -> list[FieldError]:
+    strategy = conversion.get("strategy", "")
+    if not strategy:
+        return [required("spec.conversion.strategy")]
+    if strategy not in ("None", "Webhook"):
+        return [not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
+    return []
+
+
+def _stored_errors(state: Tree, versions: list[Tree]) -> list[FieldError]:
+    stored = state.get("storedVersions")
+    path = "status.storedVersions"
+    if not stored:
+        return [invalid(path, None, "must have at least one stored version")]
+    errors = []
+    left = list(stored)
+    for version in versions:
+        name = version.get("name", "")
+        if version.get("storage") and name not in left:
+            errors.append(invalid(path, stored, f"must have the storage version {name}"))
+        if name in left:
+            left.remove(name)
+    errors += [invalid(f"{path}[{stored.index(name)}]", name, "must appear in spec.versions")
+               for name in left]  # fmt: skip
+    return errors
+
+
+def _approval_errors(tree: Tree) -> list[FieldError]:
+    group = tree["spec"].get("group", "")
+    protected = group.endswith((".k8s.io", ".kubernetes.io")) or group in (
+        "k8s.io",
+        "kubernetes.io",
+    )
+    if not protected:
+        return []
+    value = tree["metadata"].get("annotations", {}).get(_APPROVAL, "")
+    path = f"metadata.annotations[{_APPROVAL}]"
+    if not value:
+        text = f'protected groups must have approval annotation "{_APPROVAL}", see {_SEE}'
+        return [required(path, text)]
+    if value.startswith(("unapproved", "https://")):
+        return []
+    text = (f'protected groups must have approval annotation "{_APPROVAL}" with either a URL or a '
+            f'reason starting with "unapproved", see {_SEE}')  # fmt: skip
+    return [invalid(path, value, text)]
+
+
+# -- parts of a version --------------------------------------------------------------------------
+
+
+def _subresource_errors(version: Tree, path: str) -> list[FieldError]:
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is None:
+        return []
+    errors = []
+    for key, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
+        value = scale.get(key, "")
+        if not value:
+            errors.append(required(f"{path}.scale.{key}"))
+        elif not value.startswith(root):
+            text = f"should be a json path under {root[:-1]}"
+            errors.append(invalid(f"{path}.scale.{key}", value, text))
+    selector = scale.get("labelSelectorPath", "")
+    if selector and not selector.startswith((".spec.", ".status.")):
+        text = "should be a json path under either .spec or .status"
+        errors.append(invalid(f"{path}.scale.labelSelectorPath", selector, text))
+    return errors
+
+
+def _column_errors(version: Tree, path: str) -> list[FieldError]:
+    errors = []
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        here = f"{path}[{index}]"
+        if not column.get("name"):
+            errors.append(required(f"{here}.name"))
+        kind = column.get("type", "")
+        if not kind:
+            errors.append(required(f"{here}.type", f"must be one of {','.join(_COLUMN_TYPES)}"))
+        elif kind not in _COLUMN_TYPES:
+            text = f"must be one of {','.join(_COLUMN_TYPES)}"
+            errors.append(invalid(f"{here}.type", kind, text))
+        target = column.get("jsonPath", "")
+        if not target:
+            errors.append(required(f"{here}.JSONPath"))
+        elif not target.startswith("."):
+            text = "must be a simple json path starting with ."
+            errors.append(invalid(f"{here}.JSONPath", target, text))
+    return errors
+
+
+def _selectable_errors(version: Tree, path: str) -> list[FieldError]:
+    errors = []
+    root = version.get("schema", {}).get("openAPIV3Schema") or {}
+    for index, item in enumerate(version.get("selectableFields") or ()):
+        target = item.get("jsonPath", "")
+        here: Any = root
+        for name in target.split(".")[1:]:
+            here = here.get("properties", {}).get(name) if isinstance(here, dict) else None
+        where = f"{path}[{index}].jsonPath"
+        if here is None:
+            text = "is an invalid path: does not refer to a valid field"
+            errors.append(invalid(where, target, text))
+        elif here.get("type") not in ("string", "boolean", "integer"):
+            text = "is an invalid path: field type must be one of string, boolean or integer"
+            errors.append(invalid(where, target, text))
+    return errors
+
+
+def _schema_errors(version: Tree, path: str) -> list[FieldError]:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    if not schema:
+        return []
+    path = f"{path}.openAPIV3Schema"
+    kind = schema.get("type", "")
+    if not kind:
+        return [required(f"{path}.type", "must not be empty at the root")]
+    if kind != "object":
+        return [invalid(f"{path}.type", kind, "must be object at the root")]
+    return _part_errors(schema, path)
+
+
+def _part_errors(schema: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if schema.get("x-kubernetes-list-type") == "map":
+        keys = schema.get("x-kubernetes-list-map-keys")
+        items = schema.get("items") or {}
+        if not keys:
+            text = "must not be empty if x-kubernetes-list-type is map"
+            errors.append(required(f"{path}.x-kubernetes-list-map-keys", text))
+        if items.get("type") != "object":
+            text = "must be object if parent array's x-kubernetes-list-type is map"
+            errors.append(invalid(f"{path}.items.type", items.get("type", ""), text))
+    if schema.get("default") is not None:
+        found = validate(schema["default"], schema, "")
+        errors += [FieldError(e.reason, f"{path}.default" + (
+            f".{e.field}" if e.field not in ("", "<nil>") else ""
+        ), e.value, e.detail) for e in found]  # fmt: skip
+    errors += rule_mistakes(schema, path)
+    for name, inner in sorted((schema.get("properties") or {}).items()):
+        here = f"{path}.properties[{name}]"
+        errors += _type_errors(inner, here, "must not be empty for specified object fields")
+        errors += _part_errors(inner, here)
+    for key, text in (
+        ("items", "must not be empty for specified array items"),
+        ("additionalProperties", "must not be empty for specified object fields"),
+    ):
+        more = schema.get(key)
+        if isinstance(more, dict):
+            errors += _type_errors(more, f"{path}.{key}", text)
+            errors += _part_errors(more, f"{path}.{key}")
+    return errors
+
+
+def _type_errors(schema: Tree, path: str, text: str) -> list[FieldError]:
+    free = schema.get(PRESERVE) or schema.get("x-kubernetes-int-or-string")
+    if schema.get("type") or free:
+        return []
+    return [required(f"{path}.type", text)]

@@ -1,0 +1,300 @@
+"""Lists: checking the options, choosing the version, paging.
+
+Upstream: apimachinery internalversion/validation, apiserver pkg/storage/{continue,etcd3,cacher}.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import TYPE_CHECKING, Any
+
+from attrs import define
+
+from controlplane.api.object import Object
+from controlplane.apiserver.requests.options import parse_int64
+from controlplane.apiserver.requests.registry import Registry
+from controlplane.apiserver.schema import go_json, status
+from controlplane.apiserver.schema.codec import json_type
+from controlplane.apiserver.schema.field_errors import FieldError, forbidden, not_supported
+from controlplane.apiserver.storage.store import CompactedError, FutureRevisionError
+from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
+
+if TYPE_CHECKING:
+    from controlplane.api.request import Request
+
+__all__ = ["Page", "list_objects", "parse_version", "validate_list_options"]
+
+Tree = dict[str, Any]
+
+UINT64_DIGITS = 20
+_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start "
+    "a new list without the continue parameter, or use the continue token in this response to "
+    "retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
+_EXPIRED_LIST = "The resourceVersion for the provided list is too old."
+
+
+@define
+class Page:
+    """One page of a list: objects, the version it is consistent at, and how to go on."""
+
+    items: list[Object]
+    revision: int
+    token: str = ""
+    remaining: int | None = None
+
+
+def _go_parse_error(text: str) -> str:
+    digits = text.isascii() and text.isdigit()
+    what = "value out of range" if digits else "invalid syntax"
+    return f'strconv.ParseUint: parsing "{text}": {what}'
+
+
+def parse_version(text: str) -> int:
+    """A resource version as a number; "" is 0. ValueError with Go's text otherwise."""
+    if not text:
+        return 0
+    digits = text.isascii() and text.isdigit()
+    significant = text.lstrip("0") or "0"
+    if not digits or len(significant) > UINT64_DIGITS or int(significant) >= 2**64:
+        raise ValueError(_go_parse_error(text))
+    return int(significant)
+
+
+def validate_list_options(query: dict[str, str], *, watch: bool) -> list[FieldError]:
+    """Forbidden combinations of resourceVersion, resourceVersionMatch and sendInitialEvents."""
+    errors: list[FieldError] = []
+    match = query.get("resourceVersionMatch", "")
+    version = query.get("resourceVersion", "")
+    initial = query.get("sendInitialEvents")
+    if watch:
+        if query.get("continue") and initial is None and version in ("", "0"):
+            text = "resourceVersionMatch is forbidden when continue is provided"
+            return [forbidden("resourceVersionMatch", text)]
+        return _validate_watch(match, initial)
+    if initial is not None:
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if not match:
+        return errors
+    if not version:
+        errors.append(forbidden("resourceVersionMatch", (
+            "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        )))  # fmt: skip
+    if query.get("continue"):
+        errors.append(forbidden("resourceVersionMatch", (
+            "resourceVersionMatch is forbidden when continue is provided"
+        )))  # fmt: skip
+    if match not in ("Exact", "NotOlderThan"):
+        errors.append(not_supported("resourceVersionMatch", match,
+                                    ("Exact", "NotOlderThan", ""), sort=False))  # fmt: skip
+    if match == "Exact" and version == "0":
+        errors.append(forbidden("resourceVersionMatch", (
+            'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        )))  # fmt: skip
+    return errors
+
+
+def _validate_watch(match: str, initial: str | None) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if match and initial is None:
+        errors.append(forbidden("resourceVersionMatch", (
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        )))  # fmt: skip
+    if initial is not None:
+        if match != "NotOlderThan":
+            errors.append(forbidden("resourceVersionMatch", (
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            )))  # fmt: skip
+    if match and match != "NotOlderThan":
+        errors.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
+    return errors
+
+
+def encode_token(revision: int, start: str) -> str:
+    """A continue token: from `start` on, at `revision` (-1: the newest)."""
+    raw = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": start}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
+
+
+def decode_token(token: str) -> tuple[int, str]:
+    """Revision and start of a token; ApiError 400 for anything else."""
+    try:
+        padded = token + "=" * (-len(token) % 4)
+        if not set(token) <= _URL_SAFE:
+            raise ValueError("illegal")
+        parsed = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        problem = _token_mismatch(parsed)
+        if problem:
+            raise status.bad_request(
+                f"invalid continue token: continue key is not valid: {problem}"
+            )
+        version = parsed.get("v") or ""
+        revision, start = parsed.get("rv") or 0, parsed.get("start") or ""
+        if version != "meta.k8s.io/v1":
+            raise status.bad_request(
+                "invalid continue token: continue key is not valid: server does not recognize "
+                f"this encoded version {version}"
+            )
+    except (ValueError, KeyError, TypeError, binascii.Error):
+        raise status.bad_request("invalid continue token: " + _token_problem(token)) from None
+    if revision == 0 or not start:
+        raise status.bad_request(
+            "invalid continue token: continue key is not valid: incorrect encoded start "
+            "resourceVersion (version meta.k8s.io/v1)"
+        )
+    return revision, start
+
+
+def _token_mismatch(parsed: Any) -> str:
+    """Why a JSON value is no continue token, as Go's decoder says it; "" if it is one."""
+    if not isinstance(parsed, dict):
+        return (
+            f"json: cannot unmarshal {json_type(parsed)} into Go value of type "
+            "storage.continueToken"
+        )
+    for key, wanted, name in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
+        value = parsed.get(key)
+        if value is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
+            return (
+                f"json: cannot unmarshal {json_type(value)} into Go struct field "
+                f"continueToken.{key} of type {name}"
+            )
+    return ""
+
+
+_URL_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+def _token_problem(token: str) -> str:
+    for index, char in enumerate(token):
+        if char not in _URL_SAFE:
+            return f"continue key is not valid: illegal base64 data at input byte {index}"
+    if len(token) % 4 == 1:
+        at = len(token) - 1
+        return f"continue key is not valid: illegal base64 data at input byte {at}"
+    raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    problem = go_json.syntax_error(raw.decode("latin-1"))
+    return f"continue key is not valid: {problem}" if problem else "continue key is not valid"
+
+
+def list_objects(
+    registry: Registry, cache: WatchCache, request: Request, interest: Interest
+) -> Page:
+    """The objects that a list request selects. ApiError for versions that cannot be served."""
+    query = request.query
+    errors = validate_list_options(query, watch=False)
+    if errors:
+        raise status.invalid_kind("meta.k8s.io", "ListOptions", "", errors)
+    limit = max(parse_int64(query.get("limit", "")), 0)
+    version, match, token = (query.get("resourceVersion", ""),
+                             query.get("resourceVersionMatch", ""),
+                             query.get("continue", ""))  # fmt: skip
+    try:
+        wanted = parse_version(version)
+    except ValueError as error:
+        raise status.bad_request(
+            f'invalid resource version: resourceVersion: Invalid value: "{version}": {error}'
+        ) from None
+    prefix = ""
+    if interest.namespace and interest.name:
+        prefix = f"{interest.namespace}/{interest.name}"
+    elif interest.namespace:
+        prefix = f"{interest.namespace}/"
+    elif interest.name and not registry.info.namespaced:
+        prefix = interest.name
+    start = ""
+    if token:
+        if version and version != "0":
+            raise status.bad_request(
+                "specifying resource version is not allowed when using continue"
+            )
+        revision, start = decode_token(token)
+        start = prefix + start if not interest.name else start
+        items, current = _continued(registry, revision, prefix, start)
+    elif (match == "Exact" and wanted) or (wanted and limit and not match):
+        items, current = _exact(registry, wanted, prefix)
+    elif version == "0":
+        items, current, limit = cache.items(prefix), cache.revision, 0
+    elif wanted:
+        items, current = _not_older(registry, cache, wanted, prefix)
+    else:
+        items, current = registry.space.items(prefix), registry.space.store.revision
+    if interest.name:
+        wanted_name = interest.name
+        items = [item for item in items if item[0].rpartition("/")[2] == wanted_name]
+    if start:
+        items = [item for item in items if item[0] >= start]
+    return _page(items, current, limit, interest, prefix)
+
+
+def _continued(
+    registry: Registry, revision: int, prefix: str, start: str
+) -> tuple[list[tuple[str, Object]], int]:
+    if revision < 0:
+        return registry.space.items(prefix), registry.space.store.revision
+    try:
+        return registry.space.at(revision, prefix), revision
+    except CompactedError:
+        relative = start[len(prefix) :] if prefix.endswith("/") else start
+        raise status.expired(_EXPIRED, {"continue": encode_token(-1, relative)}) from None
+    except FutureRevisionError as error:
+        raise status.too_large_resource_version(revision, error.current, 0) from None
+
+
+def _exact(registry: Registry, wanted: int, prefix: str) -> tuple[list[tuple[str, Object]], int]:
+    try:
+        return registry.space.at(wanted, prefix), wanted
+    except CompactedError:
+        raise status.expired(_EXPIRED_LIST) from None
+    except FutureRevisionError as error:
+        raise status.too_large_resource_version(wanted, error.current, 1) from None
+
+
+def _not_older(
+    registry: Registry, cache: WatchCache, wanted: int, prefix: str
+) -> tuple[list[tuple[str, Object]], int]:
+    if cache.revision >= wanted:
+        return cache.items(prefix), cache.revision
+    store = registry.space.store
+    if store.revision >= wanted:
+        return registry.space.items(prefix), store.revision
+    raise status.too_large_resource_version(wanted, cache.revision, 1)
+
+
+def _page(
+    items: list[tuple[str, Object]], revision: int, limit: int, interest: Interest, prefix: str
+) -> Page:
+    selected = interest.matches is not None or bool(interest.node)
+    if not limit:
+        if not selected:
+            return Page([obj for _, obj in items], revision)
+        return Page([obj for _, obj in items if _matches(obj, interest)], revision)
+    found: list[Object] = []
+    taken = 0
+    last = ""
+    for key, obj in items:
+        if len(found) >= limit:
+            break
+        taken += 1
+        last = key
+        if not selected or _matches(obj, interest):
+            found.append(obj)
+    if taken == len(items):
+        return Page(found, revision)
+    relative = last[len(prefix) :] if prefix.endswith("/") else last
+    token = encode_token(revision, relative + "\0")
+    remaining = None if selected else len(items) - taken
+    return Page(found, revision, token, remaining)
+
+
+def _matches(obj: Object, interest: Interest) -> bool:
+    if interest.node:
+        spec = obj.tree.get("spec")
+        if not spec or spec.get("nodeName") != interest.node:
+            return False
+    return interest.matches is None or interest.matches(obj)

@@ -1,0 +1,289 @@
+"""Server-side apply, and the bookkeeping of ordinary writes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from controlplane.api.object import Object
+from controlplane.api.times import format_time
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.managed.fieldsets import (
+    Path,
+    compare,
+    paths_of,
+    shown,
+    stripped,
+)
+from controlplane.apiserver.requests.managed.merging import check_types, merged, without
+from controlplane.apiserver.requests.managed.tracking import (
+    Entry,
+    Identity,
+    encoded,
+    managers_of,
+    reset_paths,
+    updated,
+    without_paths,
+)
+from controlplane.apiserver.schema import go_json, status
+from controlplane.apiserver.schema.codec import codec, json_type, kind_error
+from controlplane.apiserver.schema.types import StructType
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.requests.server import ApiServer
+
+__all__ = ["apply_object", "track"]
+
+Tree = dict[str, Any]
+
+_BEFORE = "before-first-apply"
+
+
+def _type_of(ctx: Context) -> StructType:
+    if ctx.info.custom is not None:
+        custom: StructType = ctx.info.custom.struct
+        return custom
+    return ctx.info.type
+
+
+def _empty(ctx: Context) -> Tree:
+    """An object with nothing set, as upstream compares a created one with."""
+    if ctx.info.custom is not None:
+        return {"metadata": {}}
+    return codec(ctx.info.type_name).decode({}, None)
+
+
+def _reset(ctx: Context, sub: str) -> tuple[Path, ...]:
+    """Paths that a write through this endpoint cannot set."""
+    registry = ctx.server.registry(ctx.info)
+    return registry.strategy.reset_fields(sub)
+
+
+def track(
+    ctx: Context, tree: Tree, live: Tree | None, sub: str = "", *, timed: bool = True
+) -> Tree:
+    """The object to write with its managedFields brought up to date."""
+    if not ctx.server.track_fields:
+        return tree
+    identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
+    fields = updated(
+        live if live is not None else _empty(ctx), tree, _type_of(ctx), identity,
+        ctx.info.api_version, format_time(ctx.now) if timed else "", creating=live is None,
+        reset=_reset(ctx, sub),
+    )  # fmt: skip
+    meta = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}
+    if fields:
+        meta["managedFields"] = fields
+    return {**tree, "metadata": meta}
+
+
+def _configuration(ctx: Context) -> Tree:
+    """The applied configuration from the request's body."""
+    request = ctx.request
+    if not request.path:
+        body = request.body
+    else:
+        try:
+            body = go_json.parse_yaml(request.raw)
+        except go_json.YamlDuplicates as error:
+            level = request.query.get("fieldValidation") or "Warn"
+            if level == "Strict":
+                raise status.bad_request(
+                    f"error strict decoding YAML: error converting YAML to JSON: {error}"
+                ) from None
+            if level == "Warn":
+                for line in str(error).split("\n")[1:]:
+                    ctx.warn(line.strip())
+            body = error.value
+        except go_json.TextError as error:
+            raise status.bad_request(
+                f"error decoding YAML: error converting YAML to JSON: {error}"
+            ) from None
+    if body is None:
+        body = {}
+    if not isinstance(body, dict):
+        raise status.bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
+            f"unmarshal {json_type(body)} into Go value of type map[string]interface {{}}"
+        )
+    return body
+
+
+def _checked(ctx: Context, config: Tree) -> Tree:
+    """A configuration whose kind, name and types fit. ApiError."""
+    info, request = ctx.info, ctx.request
+    meta = config.get("metadata") or {}
+    if isinstance(meta, dict) and meta.get("managedFields") is not None:
+        raise status.bad_request("metadata.managedFields must be nil")
+    problem = kind_error(config)
+    if problem:
+        raise status.bad_request(
+            f"error unmarshaling JSON: {problem.partition('json parse error: ')[2]}"
+        )
+    version, kind = config.get("apiVersion") or "", config.get("kind") or ""
+    if version != info.api_version or kind != info.kind:
+        group, _, short = version.rpartition("/")
+        raise status.bad_request(f"invalid object type: {group}/{short}, Kind={kind}")
+    problems = check_types(config, _type_of(ctx))
+    if problems:
+        name = meta.get("name", "") if isinstance(meta, dict) else ""
+        namespace = meta.get("namespace", "") if isinstance(meta, dict) else ""
+        text = problems[0] if len(problems) == 1 else "errors:\n" + "\n".join(
+            f"  {problem}" for problem in problems)  # fmt: skip
+        gvk = f"{info.group}/{info.version}" if info.group else f"/{info.version}"
+        raise status.plain_error(
+            f"failed to create typed patch object ({namespace}/{name}; {gvk}, Kind={info.kind}): "
+            f"{text}"
+        )
+    name = meta.get("name", "")
+    if name and name != request.name:
+        raise status.bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({request.name})"
+        )
+    if not name:
+        config = {**config, "metadata": {**meta, "name": request.name}}
+    return config
+
+
+def apply_object(server: ApiServer, ctx: Context, sub: str = "") -> tuple[Object, bool]:
+    """Apply the request's configuration; answers the object and whether it is new."""
+    request, info = ctx.request, ctx.info
+    registry = server.registry(info)
+    found = registry.find(request.namespace, request.name)
+    config = _configuration(ctx)
+    config = _checked(ctx, config)
+    uid = (config.get("metadata") or {}).get("uid", "")
+    if found is None:
+        if sub:
+            raise status.not_found(info, request.name)
+        if uid:
+            raise status.conflict(info, request.name, (
+                f"uid mismatch: the provided object specified uid {uid}, and no existing object "
+                "was found"
+            ))  # fmt: skip
+        return _create(server, ctx, config), True
+
+    def transform(current: Tree) -> Tree:
+        live = server.external(info, Object(current)).tree
+        return server.admission.mutate(ctx, _applied(server, ctx, live, config, sub), current)
+
+    obj, _ = registry.update(ctx, request.namespace, request.name, transform, sub=sub)
+    return server.external(info, obj), False
+
+
+def _create(server: ApiServer, ctx: Context, config: Tree) -> Object:
+    info = ctx.info
+    paths = reset_paths(stripped(paths_of(config, _type_of(ctx))), _reset(ctx, ""))
+    identity = Identity(ctx.request.manager, "Apply", "")
+    fields = encoded({identity: Entry(paths, format_time(ctx.now), info.api_version)})
+    body = {**config, "metadata": {**(config.get("metadata") or {}), "managedFields": fields}}
+    tree = server.new_object(ctx, body, tracked=True)
+    return server.external(info, server.registry(info).create(ctx, tree))
+
+
+def _applied(server: ApiServer, ctx: Context, live: Tree, config: Tree, sub: str) -> Tree:
+    """The live object after applying, with conflicts checked and owners noted."""
+    struct, info = _type_of(ctx), ctx.info
+    now = format_time(ctx.now)
+    meta = live["metadata"]
+    managers = managers_of(meta.get("managedFields"))
+    if not managers:
+        everything = stripped(compare(_empty(ctx), live, struct).taken)
+        before = Identity(_BEFORE, "Update", info.api_version)
+        managers[before] = Entry(everything, now, info.api_version)
+    identity = Identity(ctx.request.manager, "Apply", "", sub)
+    last = managers.get(identity)
+    reset = _reset(ctx, sub)
+    paths = reset_paths(stripped(paths_of(config, struct)), reset)
+    base = {**live, "metadata": {k: v for k, v in meta.items() if k != "managedFields"}}
+    result = merged(base, config, struct)
+    if last is not None:
+        kept = paths.union(*(e.paths for key, e in managers.items() if key != identity))
+        result = without(result, struct, last.paths - paths, kept)
+    tree = server.read_body(ctx, result, None)
+    external = tree
+    difference = compare(base, result, struct)
+    changed = difference.taken | (frozenset(difference.removed) & paths)
+    conflicts = _conflicts(managers, identity, reset_paths(changed, reset))
+    if conflicts and ctx.request.query.get("force") not in ("true", "1"):
+        raise _conflict_error(conflicts)
+    lost = reset_paths(changed | frozenset(difference.removed), reset)
+    managers = without_paths(managers, lost, identity)
+    if not changed and not difference.removed:
+        entry = Entry(paths, last.time if last is not None else "", info.api_version)
+    else:
+        entry = Entry(paths, now, info.api_version)
+    if paths:
+        managers[identity] = entry
+    else:
+        managers.pop(identity, None)
+    fields = encoded(managers)
+    new_meta = {k: v for k, v in external["metadata"].items() if k != "managedFields"}
+    if fields:
+        new_meta["managedFields"] = fields
+    return {**external, "metadata": _with_last_applied(ctx, new_meta, config)}
+
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_MAX_ANNOTATIONS = 256 * 1024
+
+
+def _with_last_applied(ctx: Context, meta: Tree, config: Tree) -> Tree:
+    """Kubectl's note of what it applied follows its server-side apply, where an object has one.
+
+    Upstream: managedfields/internal/lastappliedupdater.go. It goes when all annotations grow too long.
+    """
+    had = meta.get("annotations") or {}
+    if ctx.request.manager != "kubectl" or _LAST_APPLIED not in had:
+        return meta
+    given = dict(config.get("metadata") or {})
+    notes = {key: value for key, value in (given.pop("annotations", None) or {}).items()
+             if key != _LAST_APPLIED}  # fmt: skip
+    if notes:
+        given["annotations"] = notes
+    shown = {**config, "metadata": given}
+    text = json.dumps(shown, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+    annotations = {**had, _LAST_APPLIED: text}
+    if sum(len(key) + len(value) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
+        del annotations[_LAST_APPLIED]
+    return {**meta, "annotations": annotations}
+
+
+def _conflicts(
+    managers: dict[Identity, Entry], identity: Identity, changed: frozenset[Path]
+) -> list[tuple[Identity, Entry, list[Path]]]:
+    found = []
+    for other, entry in managers.items():
+        if other == identity:
+            continue
+        both = sorted(entry.paths & changed)
+        if both:
+            found.append((other, entry, both))
+    found.sort(key=lambda item: (item[0].manager, item[0].operation, item[0].subresource))
+    return found
+
+
+def _conflict_error(
+    conflicts: list[tuple[Identity, Entry, list[Path]]],
+) -> status.ApiError:
+    causes: list[Tree] = []
+    texts: list[str] = []
+    total = sum(len(paths) for _, _, paths in conflicts)
+    for other, entry, paths in conflicts:
+        who = f'"{other.manager}"'
+        if other.subresource:
+            who += f' with subresource "{other.subresource}"'
+        if other.operation == "Update":
+            who += f" using {entry.version}"
+        lines = [shown(path) for path in paths]
+        for line in lines:
+            causes.append({"reason": "FieldManagerConflict", "message": f"conflict with {who}",
+                           "field": line})  # fmt: skip
+        if total == 1:
+            texts.append(f"conflict with {who}: {lines[0]}")
+        else:
+            listed = "\n".join(f"- {line}" for line in lines)
+            texts.append(f"conflicts with {who}:\n{listed}")
+    noun = "conflict" if total == 1 else "conflicts"
+    message = f"Apply failed with {total} {noun}: " + "\n".join(texts)
+    return status.ApiError(409, "Conflict", message, {"causes": causes})

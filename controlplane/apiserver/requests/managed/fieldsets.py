@@ -1,0 +1,268 @@
+"""Sets of field paths: from objects, from differences, and as FieldsV1.
+
+A path is a tuple of elements in FieldsV1's own notation: `f:name`, `k:{"name":"x"}`, `v:"x"`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from attrs import define, field
+
+from controlplane.apiserver.schema.types import Field, Kind, StructType
+
+__all__ = ["Difference", "Path", "Paths", "compare", "from_fields_v1", "item_key", "paths_of",
+           "shown", "stripped", "to_fields_v1"]  # fmt: skip
+
+Tree = dict[str, Any]
+Path = tuple[str, ...]
+Paths = frozenset[Path]
+
+_META = ("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+         "managedFields", "resourceVersion")  # fmt: skip
+_STRIPPED: Paths = frozenset(
+    [(), ("f:apiVersion",), ("f:kind",), ("f:metadata",)]
+    + [("f:metadata", f"f:{name}") for name in _META]
+)
+
+
+def stripped(paths: Paths) -> Paths:
+    """The paths less what nobody owns."""
+    return paths - _STRIPPED
+
+
+def to_fields_v1(paths: Paths) -> Tree:
+    """The nested form; a path that has longer ones below it is marked with a dot."""
+    root: Tree = {}
+    for path in sorted(paths):
+        node = root
+        for element in path:
+            node = node.setdefault(element, {})
+    for path in sorted(paths):
+        node = root
+        for element in path:
+            node = node[element]
+        if node and "." not in node:
+            children = dict(node)
+            node.clear()
+            node["."] = {}
+            node.update(children)
+    return root
+
+
+def from_fields_v1(tree: Tree) -> Paths:
+    """The paths of a nested form. ValueError if it is none."""
+    found: list[Path] = []
+
+    def walk(node: Tree, path: Path) -> None:
+        for element, child in node.items():
+            if element == ".":
+                found.append(path)
+            elif child is None or child == {}:
+                found.append((*path, element))
+            elif not isinstance(child, dict):
+                raise ValueError(f"{element}: expected an object")
+            else:
+                walk(child, (*path, element))
+
+    if not isinstance(tree, dict):
+        raise ValueError("expected an object")  # noqa: TRY004 - data, not a caller's mistake
+    walk(tree, ())
+    return frozenset(found)
+
+
+def item_key(found: Field, item: Any) -> str:
+    """The element that names a list item: its keys, with schema defaults, or its value."""
+    if found.list_type == "set" or not isinstance(item, dict):
+        return "v:" + json.dumps(item, separators=(",", ":"))
+    keys: Tree = {}
+    element = found.element
+    struct = element.struct if element is not None and element.kind == Kind.STRUCT else None
+    for name in sorted(found.list_keys):
+        if isinstance(item, dict) and item.get(name) is not None:
+            keys[name] = item[name]
+        elif struct is not None and name in struct.fields and struct.fields[name].has_default:
+            keys[name] = struct.fields[name].default
+    return "k:" + json.dumps(keys, separators=(",", ":"))
+
+
+def _granular(found: Field | None) -> bool:
+    """Whether owners hold parts of the value rather than all of it."""
+    if found is None:
+        return False
+    if found.map_type == "atomic":
+        return False
+    if found.kind == Kind.STRUCT:
+        return found.struct.fields != {} and not _atomic_struct(found.struct)
+    if found.kind == Kind.MAP:
+        return True
+    return found.kind == Kind.LIST and found.list_type in ("map", "set")
+
+
+_ATOMIC_STRUCTS = ("LabelSelector", "NodeSelector", "ObjectFieldSelector", "ResourceFieldSelector",
+                   "ConfigMapKeySelector", "SecretKeySelector", "LocalObjectReference",
+                   "ObjectReference", "SecretReference", "TypedLocalObjectReference",
+                   "TypedObjectReference", "OwnerReference", "NodeSelectorTerm",
+                   "TopologySelectorTerm", "ScopeSelector", "FileKeySelector",
+                   "ScopedResourceSelectorRequirement", "IngressClassParametersReference",
+                   "ServiceBackendPort", "RoleRef", "Subject", "EndpointPort",
+                   "EndpointAddress",
+                   "ContainerExtendedResourceRequest")  # fmt: skip
+
+
+def _atomic_struct(struct: StructType) -> bool:
+    return struct.short in _ATOMIC_STRUCTS
+
+
+def paths_of(tree: Tree, struct: StructType) -> Paths:
+    """What an applied configuration claims."""
+    found: list[Path] = []
+    _collect_struct(tree, struct, (), found)
+    return frozenset(found)
+
+
+def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path]) -> None:
+    for key, value in tree.items():
+        known = struct.fields.get(key)
+        place = (*path, f"f:{key}")
+        if value is None or value == {}:
+            out.append(place)
+            if value is None or known is None or not _granular(known):
+                continue
+        if known is None:
+            out.append(place)
+            continue
+        _collect(value, known, place, out)
+
+
+def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
+    fits = isinstance(value, list if known.kind == Kind.LIST else dict)
+    if not fits or not _granular(known):
+        out.append(path)
+    elif known.kind == Kind.STRUCT:
+        _collect_struct(value, known.struct, path, out)
+    elif known.kind == Kind.MAP:
+        for key, item in value.items():
+            place = (*path, f"f:{key}")
+            out.append(place)
+            if known.element is not None and _granular(known.element) and item:
+                _collect(item, known.element, place, out)
+    else:
+        for item in value:
+            place = (*path, item_key(known, item))
+            out.append(place)
+            if _granular(known.element) and isinstance(item, dict):
+                assert known.element is not None
+                _collect_struct(item, known.element.struct, place, out)
+
+
+@define
+class Difference:
+    """Paths that came, changed and went."""
+
+    added: list[Path] = field(factory=list)
+    modified: list[Path] = field(factory=list)
+    removed: list[Path] = field(factory=list)
+
+    @property
+    def taken(self) -> Paths:
+        """What whoever made the change owns now."""
+        return frozenset(self.added) | frozenset(self.modified)
+
+
+def compare(old: Tree, new: Tree, struct: StructType) -> Difference:
+    """The difference of two canonical objects."""
+    out = Difference()
+    _compare_struct(old, new, struct, (), out)
+    return out
+
+
+def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: Difference) -> None:
+    if old is new:
+        return
+    for key in dict.fromkeys((*old, *new)):
+        before, after = old.get(key), new.get(key)
+        if before is after or before == after:
+            continue
+        known = struct.fields.get(key)
+        if before is None and key in old and _granular(known) and isinstance(after, list):
+            before = []  # an empty list that was written as null
+        _compare(before, after, known, (*path, f"f:{key}"), out)
+
+
+def _composite(value: Any) -> bool:
+    """A value with parts, or none at all; custom resources may hold anything until validated."""
+    return value is None or isinstance(value, (dict, list))
+
+
+def _compare(before: Any, after: Any, known: Field | None, path: Path, out: Difference) -> None:
+    if before is None and after is None:
+        return
+    if not _granular(known) or not (_composite(before) and _composite(after)):
+        target = out.added if before is None else (
+            out.removed if after is None else out.modified)  # fmt: skip
+        target.append(path)
+        return
+    assert known is not None
+    wanted = list if known.kind == Kind.LIST else dict
+    if not all(value is None or isinstance(value, wanted) for value in (before, after)):
+        target = out.added if before is None else (
+            out.removed if after is None else out.modified)  # fmt: skip
+        target.append(path)
+        return
+    if known.kind == Kind.STRUCT:
+        _compare_struct(before or {}, after or {}, known.struct, path, out)
+    elif known.kind == Kind.MAP:
+        old, new = before or {}, after or {}
+        for key in dict.fromkeys((*old, *new)):
+            if old.get(key) != new.get(key):
+                _compare(old.get(key), new.get(key), known.element, (*path, f"f:{key}"), out)
+    else:
+        _compare_items(before or [], after or [], known, path, out)
+    if before is None:
+        out.added.append(path)
+    elif after is None:
+        out.removed.append(path)
+
+
+def _compare_items(
+    old: list[Any], new: list[Any], known: Field, path: Path, out: Difference
+) -> None:
+    before = {item_key(known, item): item for item in old}
+    after = {item_key(known, item): item for item in new}
+    element = known.element
+    struct = None
+    if element is not None and element.kind == Kind.STRUCT and _granular(element):
+        struct = element.struct
+    for key in dict.fromkeys((*before, *after)):
+        place = (*path, key)
+        a, b = before.get(key), after.get(key)
+        if a == b:
+            continue
+        if struct is not None and all(v is None or isinstance(v, dict) for v in (a, b)):
+            _compare_struct(a or {}, b or {}, struct, place, out)
+        elif key in before and key in after:
+            out.modified.append(place)
+        if key not in before:
+            out.added.append(place)
+        elif key not in after:
+            out.removed.append(place)
+
+
+def shown(path: Path) -> str:
+    """The path as conflict messages print it."""
+    text = ""
+    for element in path:
+        kind, _, rest = element.partition(":")
+        if kind == "f":
+            text += f".{rest}"
+        elif kind == "k":
+            keys = json.loads(rest)
+            listed = ",".join(f"{key}={json.dumps(value)}" for key, value in keys.items())
+            text += f"[{listed}]"
+        elif kind == "v":
+            text += f"[={rest}]"
+        else:
+            text += f"[{rest}]"
+    return text

@@ -1,0 +1,173 @@
+"""managedFields: reading them, and bringing them up to date with a write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import evolve, frozen
+
+from controlplane.apiserver.requests.managed.fieldsets import (
+    Paths,
+    compare,
+    from_fields_v1,
+    stripped,
+    to_fields_v1,
+)
+from controlplane.apiserver.schema.types import StructType
+
+__all__ = ["Entry", "Identity", "encoded", "managers_of", "reset_paths", "updated"]
+
+Tree = dict[str, Any]
+
+_MAX_UPDATERS = 10
+_ANCIENT = "ancient-changes"
+
+
+@frozen
+class Identity:
+    """One manager: its name, what it does, in which version, on which subresource."""
+
+    manager: str
+    operation: str
+    version: str
+    subresource: str = ""
+
+
+@frozen
+class Entry:
+    """What a manager owns, and since when (RFC 3339)."""
+
+    paths: Paths
+    time: str
+    version: str
+
+
+Managers = dict[Identity, Entry]
+
+
+def managers_of(fields: list[Tree] | None) -> Managers:
+    """The managers of an object's managedFields."""
+    found: Managers = {}
+    for item in fields or ():
+        operation = item.get("operation", "")
+        version = item.get("apiVersion", "")
+        identity = Identity(
+            item.get("manager", ""), operation, "" if operation == "Apply" else version,
+            item.get("subresource", ""),
+        )  # fmt: skip
+        found[identity] = Entry(
+            from_fields_v1(item.get("fieldsV1") or {}), item.get("time", ""), version
+        )
+    return found
+
+
+def _readable(fields: list[Tree] | None) -> Managers:
+    """The managers in managedFields that a client sent; none if anything there is unreadable."""
+    try:
+        return managers_of(fields)
+    except ValueError:
+        return {}
+
+
+def encoded(managers: Managers) -> list[Tree]:
+    """The managedFields of an object."""
+    out = []
+    for identity, entry in managers.items():
+        if not entry.paths:
+            continue
+        item: Tree = {
+            "manager": identity.manager,
+            "operation": identity.operation,
+            "apiVersion": entry.version,
+            **({"time": entry.time} if entry.time else {}),
+            "fieldsType": "FieldsV1",
+            "fieldsV1": to_fields_v1(entry.paths),
+        }
+        if identity.subresource:
+            item["subresource"] = identity.subresource
+        out.append(item)
+    out.sort(key=lambda item: (item["operation"], item.get("time", ""), item["manager"],
+                               item["apiVersion"], item.get("subresource", "")))  # fmt: skip
+    return out
+
+
+def reset_paths(paths: Paths, reset: tuple[tuple[str, ...], ...]) -> Paths:
+    """The paths less those that a write through this endpoint cannot set."""
+    if not reset:
+        return paths
+    return frozenset(
+        path for path in paths if not any(path[: len(prefix)] == prefix for prefix in reset)
+    )
+
+
+def _is_reset(fields: list[Tree] | None) -> bool:
+    return fields is not None and len(fields) == 1 and not fields[0]
+
+
+def updated(
+    live: Tree, new: Tree, struct: StructType, identity: Identity, version: str, now: str,
+    *, creating: bool, reset: tuple[tuple[str, ...], ...] = (),
+) -> list[Tree] | None:  # fmt: skip
+    """The managedFields after an ordinary write; None for none."""
+    given = new["metadata"].get("managedFields")
+    had: list[Tree] | None = live.get("metadata", {}).get("managedFields")
+    if _is_reset(given):
+        return None
+    managers = _readable(given)
+    if not managers or identity.subresource:
+        managers = managers_of(had)
+    if not managers and not creating:
+        return had
+    difference = compare(live, new, struct)
+    lost = reset_paths(difference.taken | frozenset(difference.removed), reset)
+    managers = without_paths(managers, lost, None)
+    taken = reset_paths(stripped(difference.taken), reset)
+    before = managers_of(had).get(identity)
+    if taken:
+        own = managers.get(identity)
+        paths = taken | own.paths if own is not None else taken
+        managers[identity] = Entry(paths, now, version)
+    managers = _capped(managers)
+    changed = {key: entry.paths for key, entry in managers.items()} != {
+        key: entry.paths for key, entry in managers_of(had).items()
+    }
+    if not changed and not difference.added and not difference.modified and before is not None:
+        return had
+    return encoded(managers) or None
+
+
+def without_paths(managers: Managers, gone: Paths, but: Identity | None) -> Managers:
+    """The managers less paths that somebody else changed; those left with nothing are dropped."""
+    kept: Managers = {}
+    for identity, entry in managers.items():
+        if identity == but:
+            kept[identity] = entry
+            continue
+        paths = entry.paths - gone
+        if paths:
+            kept[identity] = evolve(entry, paths=paths)
+    return kept
+
+
+def _capped(managers: Managers) -> Managers:
+    """More than ten updaters: the oldest are merged."""
+    updaters = [item for item in managers.items() if item[0].operation == "Update"]
+    if len(updaters) <= _MAX_UPDATERS:
+        return managers
+    updaters.sort(key=lambda item: (item[1].time, item[0].manager))
+    out = dict(managers)
+    count = len(updaters)
+    for identity, entry in updaters:
+        if count < _MAX_UPDATERS or identity.manager == _ANCIENT:
+            continue
+        del out[identity]
+        bucket = Identity(_ANCIENT, "Update", identity.version)
+        earlier = out.get(bucket)
+        if earlier is None:
+            out[bucket] = entry
+        else:
+            out[bucket] = Entry(earlier.paths | entry.paths, entry.time, entry.version)
+            count -= 1
+        if count <= _MAX_UPDATERS:
+            break
+    return out

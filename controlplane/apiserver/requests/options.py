@@ -1,0 +1,151 @@
+"""Query options of writes and the options of deletions, checked as upstream checks them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api.request import Request
+from controlplane.apiserver.requests.registry import DeleteOptions
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.codec import DecodeError, decode
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    go_quote,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+
+__all__ = ["check_write_options", "delete_options", "parse_flag", "parse_int64"]
+
+Tree = dict[str, Any]
+INT64_DIGITS = 19
+
+_DELETE_TYPE = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+_MANAGER_LIMIT = 128
+_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
+_FLAGS = {"true": True, "1": True, "t": True, "T": True, "TRUE": True, "True": True,
+          "false": False, "0": False, "f": False, "F": False, "FALSE": False,
+          "False": False}  # fmt: skip
+
+
+def parse_int64(text: str) -> int:
+    """A number of a query, "" is 0. ApiError 400 with Go's text otherwise."""
+    if not text:
+        return 0
+    sign = text[0] if text[0] in "+-" else ""
+    digits = text[len(sign) :]
+    if not (digits.isascii() and digits.isdigit()):
+        raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: invalid syntax")
+    significant = digits.lstrip("0") or "0"
+    if len(significant) <= INT64_DIGITS:
+        value = int(sign + significant)
+        if -(2**63) <= value < 2**63:
+            return value
+    raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: value out of range")
+
+
+def parse_flag(text: str) -> bool:
+    """A boolean query value: absent, 0 and false in any case are no, everything else is yes."""
+    return text not in ("0", "false") if text else False
+
+
+def _check_dry_run(text: str | None) -> list[FieldError]:
+    if text is None or set(text.split("\n")) == {"All"}:
+        return []
+    return [not_supported("dryRun", text.split("\n"), ("All",))]
+
+
+def _check_manager(manager: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if len(manager.encode()) > _MANAGER_LIMIT:
+        errors.append(too_long("fieldManager", _MANAGER_LIMIT))
+    for index, char in enumerate(manager):
+        if not char.isprintable():
+            text = f"invalid character {_go_rune(char)} (at position {index})"
+            errors.append(invalid("fieldManager", manager, text))
+    return errors
+
+
+def _go_rune(char: str) -> str:
+    code = ord(char)
+    if char.isprintable():
+        return f"U+{code:04X} '{char}'"
+    return f"U+{code:04X}"
+
+
+def check_write_options(request: Request, *, apply: bool = False) -> bool:
+    """Check dryRun, fieldManager, fieldValidation and force; answers whether it is a dry run."""
+    query = request.query
+    if not query and not apply:
+        return False
+    errors: list[FieldError] = []
+    manager = query.get("fieldManager", "")
+    if request.verb == "patch":
+        if apply:
+            if not manager:
+                errors.append(required("fieldManager", "is required for apply patch"))
+        elif "force" in query:
+            errors.append(forbidden("force", "may not be specified for non-apply patch"))
+    errors += _check_manager(manager)
+    errors += _check_dry_run(query.get("dryRun"))
+    validation = query.get("fieldValidation", "")
+    if validation not in ("", "Ignore", "Warn", "Strict"):
+        errors.append(not_supported("fieldValidation", validation,
+                                    ("", "Ignore", "Strict", "Warn"), sort=False))  # fmt: skip
+    if errors:
+        kind = _KINDS.get(request.verb, "CreateOptions")
+        raise status.invalid_kind("meta.k8s.io", kind, "", errors)
+    return query.get("dryRun", "").startswith("All")
+
+
+def _query_options(query: dict[str, str]) -> Tree:
+    tree: Tree = {}
+    if query.get("gracePeriodSeconds"):
+        tree["gracePeriodSeconds"] = parse_int64(query["gracePeriodSeconds"])
+    if query.get("propagationPolicy"):
+        tree["propagationPolicy"] = query["propagationPolicy"]
+    if query.get("orphanDependents"):
+        tree["orphanDependents"] = parse_flag(query["orphanDependents"])
+    if "dryRun" in query:
+        tree["dryRun"] = query["dryRun"].split("\n")
+    return tree
+
+
+def delete_options(request: Request) -> DeleteOptions:
+    """The options of a deletion: the body, or the query when there is no body. ApiError 4xx."""
+    body = request.body
+    if body is None:
+        tree = _query_options(request.query)
+    else:
+        try:
+            tree = decode(_DELETE_TYPE, body)
+        except DecodeError as error:
+            raise status.bad_request(str(error)) from None
+    errors: list[FieldError] = []
+    policy = tree.get("propagationPolicy")
+    orphan = tree.get("orphanDependents")
+    if orphan is not None and policy is not None:
+        errors.append(invalid("propagationPolicy", policy,
+                              "orphanDependents and deletionPropagation cannot be both set"
+                              ))  # fmt: skip
+    if policy is not None and policy not in ("Foreground", "Background", "Orphan"):
+        errors.append(not_supported("propagationPolicy", policy,
+                                    ("Foreground", "Background", "Orphan", "nil"),
+                                    sort=False))  # fmt: skip
+    dry_run = tree.get("dryRun") or []
+    if any(item != "All" for item in dry_run if item) or (dry_run and dry_run != ["All"]):
+        errors.append(not_supported("dryRun", dry_run, ("All",)))
+    if errors:
+        raise status.invalid_kind("meta.k8s.io", "DeleteOptions", "", errors)
+    preconditions = tree.get("preconditions") or {}
+    return DeleteOptions(
+        tree.get("gracePeriodSeconds"),
+        preconditions.get("uid"),
+        preconditions.get("resourceVersion"),
+        policy or "",
+        orphan,
+        dry_run=bool(dry_run),
+    )

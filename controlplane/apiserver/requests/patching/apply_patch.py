@@ -1,0 +1,295 @@
+"""From a patch request and the current object to the patched one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from controlplane.api.request import Request
+from controlplane.apiserver.kinds.conversion import LEGACY
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.patching.go_text import go_value
+from controlplane.apiserver.requests.patching.json_patch import (
+    MAX_OPERATIONS,
+    JsonPatchError,
+    json_patch,
+)
+from controlplane.apiserver.requests.patching.merge import merge_patch
+from controlplane.apiserver.requests.patching.strategic import PatchError, strategic_patch
+from controlplane.apiserver.schema import go_json, status
+from controlplane.apiserver.schema.codec import META_STRUCT, PairsDict, json_type, kind_error
+from controlplane.apiserver.schema.field_errors import invalid
+from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.requests.server import ApiServer
+
+__all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "patched", "patched_document",
+           "patched_tree", "undecodable"]  # fmt: skip
+
+Tree = dict[str, Any]
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+def patched(server: ApiServer, ctx: Context, current: Tree, stored: Tree) -> Tree:
+    """The current object with the request's patch, as a canonical tree of the stored version.
+
+    `current` is in the version of the request, `stored` in the stored one.
+    """
+    result = patched_tree(ctx, current, ctx.info.type_name)
+    if result.get("apiVersion") in LEGACY and ctx.info.group in ("apps", "batch", "policy"):
+        result = {**result, "apiVersion": ctx.info.api_version}
+    try:
+        return server.read_body(ctx, result, stored)
+    except status.ApiError as error:
+        marker = f"cannot be handled as a {ctx.info.kind}: "
+        if error.code == 400 and marker in error.message:
+            if ctx.request.content_type.startswith(STRATEGIC_PATCH):
+                problem = error.message.partition(marker)[2]
+                if not problem.startswith("strict decoding error: "):
+                    problem = unfit(result, struct_type(ctx.info.type_name))
+                if problem:
+                    shown = go_value(_patch_of(ctx.request, ""))
+                    raise status.invalid_kind("", "", "", [
+                        invalid("patch", shown, problem)
+                    ]) from None  # fmt: skip
+            raise undecodable(
+                patched_document(ctx, current, ctx.info.type_name),
+                error.message.partition(marker)[2],
+            ) from None
+        problem = kind_error(result)
+        if error.code == 400 and problem:
+            raise undecodable(patched_document(ctx, current, ctx.info.type_name), problem) from None
+        raise
+
+
+_GO_KINDS = {Kind.STRING: "string", Kind.BOOL: "bool", Kind.NUMBER: "float64"}
+
+
+def unfit(value: Any, struct: StructType) -> str:
+    """Why a tree cannot become an object of the type, as the unstructured converter says it."""
+    for name, item in value.items():
+        known = struct.fields.get(name)
+        if known is not None and item is not None:
+            problem = _unfit(item, known)
+            if problem:
+                return problem
+    return ""
+
+
+def _unfit(value: Any, known: Field) -> str:
+    found = {dict: "map", list: "slice", str: "string", bool: "bool", float: "float64"}.get(
+        type(value), "int64"
+    )
+    if known.kind == Kind.STRUCT:
+        if not isinstance(value, dict):
+            return f"cannot restore struct from: {found}"
+        return unfit(value, known.struct)
+    if known.kind in (Kind.LIST, Kind.MAP):
+        if not isinstance(value, (list, dict)) or (
+            isinstance(value, list) is not (known.kind == Kind.LIST)
+        ):
+            return f"cannot restore {'slice' if known.kind == Kind.LIST else 'map'} from {found}"
+        if known.element is None:
+            return ""
+        items = value if isinstance(value, list) else list(value.values())
+        return next(filter(None, (_unfit(item, known.element) for item in items)), "")
+    if known.kind == Kind.INT and (isinstance(value, (str, bool, dict, list))):
+        return f"unrecognized type: int{known.bits}"
+    fits = {Kind.STRING: (str, int, float), Kind.BOOL: (bool,), Kind.NUMBER: (int, float)}
+    if known.kind in fits and not isinstance(value, fits[known.kind]):
+        return f"unrecognized type: {_GO_KINDS[known.kind]}"
+    return ""
+
+
+def undecodable(document: Tree, text: str) -> status.ApiError:
+    """422 for a patched document that is not of the type. The text quotes it."""
+    shown = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return status.invalid_kind("", "", "", [invalid("patch", shown, text)])
+
+
+def patched_document(ctx: Context, current: Tree, type_name: str) -> Tree:
+    """The patched object as it is encoded before it is read as its type."""
+    written: Tree = _written(_patched_document(ctx, current, type_name), current)
+    return written
+
+
+def _written(result: Any, current: Any) -> Any:
+    """A patched document as it is encoded: maps that the patch went through have their keys sorted.
+
+    Maps that it did not touch, or brought along, are texts that were never taken apart.
+    """
+    if result is current or current is None:
+        return result
+    if isinstance(result, dict):
+        was = current if isinstance(current, dict) else {}
+        return {key: _written(result[key], was.get(key)) for key in sorted(result)}
+    if isinstance(result, list) and isinstance(current, list):
+        olds = [*current, *([None] * len(result))]
+        return [_written(item, old) for item, old in zip(result, olds, strict=False)]
+    return result
+
+
+def patched_tree(ctx: Context, current: Tree, type_name: str) -> Tree:
+    """The current object with the request's patch, not decoded yet."""
+    result = _patched_document(ctx, current, type_name)
+    return _sorted(result) if ctx.request.path else result
+
+
+def _patched_document(ctx: Context, current: Tree, type_name: str) -> Tree:
+    request, info = ctx.request, ctx.info
+    kind = request.content_type.partition(";")[0].strip()
+    prefix = "" if kind == STRATEGIC_PATCH else "error decoding patch: "
+    patch = _patch_of(request, prefix)
+    if request.path and kind in (MERGE_PATCH, STRATEGIC_PATCH):
+        _check_repeated(ctx, patch)
+    if kind == MERGE_PATCH:
+        if patch is None and request.path:
+            raise status.bad_request("Invalid JSON Patch")
+        result: Tree = merge_patch(current, _object(patch, prefix))
+    elif kind == STRATEGIC_PATCH and info.custom is None:
+        patch = _plain_numbers(_object(patch, prefix))
+        try:
+            result = strategic_patch(current, patch, struct_type(type_name))
+        except PatchError as error:
+            if error.bad_request:
+                raise status.bad_request(str(error)) from None
+            raise status.plain_error(str(error)) from None
+    elif kind == JSON_PATCH:
+        result = _json_patched(ctx, current, patch)
+    else:
+        raise _unsupported(info.custom is not None)
+    return result
+
+
+def _plain_numbers(value: Any) -> Any:
+    """The patch with numbers as values: a strategic patch is never written out as text again."""
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, list):
+        return [_plain_numbers(item) for item in value]
+    if type(value) is dict:
+        return {key: _plain_numbers(item) for key, item in value.items()}
+    return value
+
+
+def _repeated(value: Any, path: str) -> list[str]:
+    found: list[str] = []
+    if isinstance(value, PairsDict):
+        seen: set[str] = set()
+        for key, _ in value.pairs:
+            if key in seen:
+                found.append(f'duplicate field "{path}{key}"')
+            seen.add(key)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            found += _repeated(item, f"{path}{key}.")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            found += _repeated(item, f"{path[:-1]}[{index}].")
+    return found
+
+
+def _check_repeated(ctx: Context, patch: Any) -> None:
+    """Keys given twice are warned of, or refused."""
+    level = ctx.request.query.get("fieldValidation") or "Warn"
+    found = _repeated(patch, "") if level != "Ignore" else []
+    if found and level == "Strict":
+        raise status.bad_request(f"strict decoding error: {', '.join(found)}")
+    for text in found:
+        ctx.warn(text)
+
+
+def _sorted(value: Any) -> Any:
+    """Maps with their keys in order, as a patched document is encoded."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_sorted(item) for item in value]
+    return value
+
+
+def _unsupported(custom: bool) -> status.ApiError:
+    kinds = [JSON_PATCH, MERGE_PATCH]
+    if custom:
+        return status.unsupported_media_type([*kinds, APPLY_PATCH])
+    kinds.append(STRATEGIC_PATCH)
+    return status.unsupported_media_type([*kinds, APPLY_PATCH, "application/apply-patch+cbor"])
+
+
+def _patch_of(request: Request, prefix: str) -> Any:
+    """The patch in the body, read only now: a missing object is noticed before a bad patch."""
+    if request.path:
+        try:
+            return go_json.parse_json(request.raw)
+        except go_json.TextError as error:
+            raise status.bad_request(f"{prefix}{error}") from None
+    return request.body
+
+
+def _object(patch: Any, prefix: str) -> Tree:
+    if patch is None:
+        return {}
+    if isinstance(patch, dict):
+        return patch
+    raise status.bad_request(
+        f"{prefix}json: cannot unmarshal {json_type(patch)} into Go value of type "
+        "map[string]interface {}"
+    )
+
+
+_OPERATION = ("op", "path", "from", "value")
+
+
+def _check_operations(ctx: Context, patch: list[Any]) -> None:
+    """Keys that operations do not have are warned of, or refused."""
+    level = ctx.request.query.get("fieldValidation") or "Warn"
+    if level == "Ignore":
+        return
+    unknown = [
+        f'json patch unknown field "[{index}].{key}"'
+        for index, operation in enumerate(patch) if isinstance(operation, dict)
+        for key in sorted(operation) if key not in _OPERATION
+    ]  # fmt: skip
+    if unknown and level == "Strict":
+        raise status.bad_request(f"strict decoding error: {', '.join(unknown)}")
+    for text in unknown:
+        ctx.warn(text)
+
+
+def _json_patched(ctx: Context, current: Tree, patch: Any) -> Tree:
+    if patch is None:
+        patch = []
+    if not isinstance(patch, list):
+        raise status.bad_request(
+            f"error decoding patch: json: cannot unmarshal {json_type(patch)} into Go value of "
+            "type []handlers.jsonPatchOp"
+        )
+    if len(patch) > MAX_OPERATIONS:
+        raise status.ApiError(
+            413, "RequestEntityTooLarge",
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}",
+        )  # fmt: skip
+    _check_operations(ctx, patch)
+    try:
+        result: Tree = json_patch(current, patch)
+    except JsonPatchError:
+        raise status.ApiError(
+            422, "Invalid",
+            "the server rejected our request due to an error in our request", {},
+        ) from None  # fmt: skip
+    if not isinstance(result, dict):
+        problem = "" if result is None else (
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            f"{json_type(result)} into Go value of type {META_STRUCT}"
+        )  # fmt: skip
+        if problem:
+            raise status.invalid_kind("", "", "", [
+                invalid("patch", json.dumps(result, separators=(",", ":")), problem)
+            ])  # fmt: skip
+        return {}
+    return result

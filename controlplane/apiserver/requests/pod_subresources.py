@@ -1,0 +1,344 @@
+"""Subresources of pods: binding, eviction, resize, ephemeral containers, logs.
+
+Upstream: pkg/registry/core/pod/storage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api.object import Object
+from controlplane.api.request import Request, Response
+from controlplane.api.times import format_time
+from controlplane.apiserver.kinds.conversion import read_typed
+from controlplane.apiserver.kinds.strategies.pods import bound
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.kinds.validation.workloads import selector_of
+from controlplane.apiserver.requests.options import check_write_options, delete_options, parse_int64
+from controlplane.apiserver.requests.registry import Registry
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid
+
+__all__ = ["binding", "connect", "ephemeral_containers", "eviction", "log", "resize"]
+
+Tree = dict[str, Any]
+
+_SUCCESS: Tree = {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success",
+                  "code": 201}  # fmt: skip
+
+
+def _created(ctx: Context) -> Response:
+    return Response(201, _SUCCESS, warnings=ctx.warnings or [])
+
+
+# -- binding -------------------------------------------------------------------------------------
+
+
+def binding(ctx: Context) -> Response:
+    """Put a pod on a node, once."""
+    request = ctx.request
+    if request.body is None:
+        raise status.bad_request("no binding in the body")
+    body = read_typed("io.k8s.api.core.v1.Binding", request.body)
+    ctx.dry_run = check_write_options(request)
+    meta = body.get("metadata") or {}
+    name = request.name or meta.get("name", "")
+    if request.name and meta.get("name", request.name) != request.name:
+        raise status.bad_request("name in URL does not match name in Binding object")
+    target = body.get("target") or {}
+    if target.get("kind", "") not in ("", "Node"):
+        raise status.plain_error(
+            f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", '
+            '"<empty>"'
+        )
+    node = target.get("name", "")
+    if not node:
+        raise status.plain_error("target.name: Required value")
+    if not name:
+        raise status.plain_error("resource name may not be empty")
+    _bind(ctx, name, node, meta)
+    return _created(ctx)
+
+
+def _bind(ctx: Context, name: str, node: str, meta: Tree) -> None:
+    server, request = ctx.server, ctx.request
+    registry = server.pods
+    info = registry.info
+    found = registry.get(request.namespace, name)
+    tree = found.tree
+    for key, text in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        wanted = meta.get(key)
+        current = tree["metadata"][key]
+        if wanted and wanted != current:
+            path = info.storage_prefix + registry.key(request.namespace, name)
+            raise status.conflict(info, name, (
+                f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
+                f"AdditionalErrorMsg: Precondition failed: {text} in precondition: {wanted}, "
+                f"{text} in object meta: {current}"
+            ))  # fmt: skip
+    reason = ""
+    if "deletionTimestamp" in tree["metadata"]:
+        reason = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif tree["spec"].get("nodeName"):
+        reason = f'pod {name} is already assigned to node "{tree["spec"]["nodeName"]}"'
+    elif tree["spec"].get("schedulingGates"):
+        reason = f"pod {name} has non-empty .spec.schedulingGates"
+    if reason:
+        raise status.conflict(info, name, reason, shown="pods/binding")
+    new = bound(ctx, tree, node, meta.get("annotations") or {}, meta.get("labels") or {})
+    if not ctx.dry_run:
+        registry.replace(ctx, new, found)
+
+
+# -- eviction ------------------------------------------------------------------------------------
+
+_MAX_DISRUPTED = 2000
+_WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+def eviction(ctx: Context) -> Response:
+    """Delete a pod unless a disruption budget forbids it."""
+    request, server = ctx.request, ctx.server
+    body = read_typed("io.k8s.api.policy.v1.Eviction", request.body)
+    meta = body.get("metadata") or {}
+    if meta.get("name", "") != request.name:
+        raise status.bad_request("name in URL does not match name in Eviction object")
+    ctx.dry_run = check_write_options(request)
+    options_request = Request("delete", resource="pods", body=body.get("deleteOptions") or {})
+    options = delete_options(options_request)
+    options.dry_run = ctx.dry_run = ctx.dry_run or options.dry_run
+    registry = server.pods
+    found = registry.get(request.namespace, request.name)
+    if _ignores_budgets(found):
+        registry.delete(ctx, request.namespace, request.name, options)
+        return _created(ctx)
+    budget = _budget_of(ctx, found)
+    if budget is not None:
+        if not _ready(found) and _unhealthy_allowed(budget.tree):
+            if options.version is None:
+                options.version = found.metadata["resourceVersion"]
+        else:
+            _decrement(ctx, budget, request.name)
+    if not ctx.dry_run:
+        found = registry.get(request.namespace, request.name)
+        marked = registry.replace(ctx, _disrupted(ctx, found.tree), found)
+        if options.version is not None:
+            options.version = marked.metadata["resourceVersion"]
+    registry.delete(ctx, request.namespace, request.name, options)
+    return _created(ctx)
+
+
+def _ignores_budgets(pod: Object) -> bool:
+    phase = pod.tree["status"].get("phase")
+    return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod.metadata
+
+
+def _ready(pod: Object) -> bool:
+    return any(condition["type"] == "Ready" and condition.get("status") == "True"
+               for condition in pod.tree["status"].get("conditions") or ())  # fmt: skip
+
+
+def _budget_of(ctx: Context, pod: Object) -> Object | None:
+    """The budget that covers the pod; several are an error."""
+    space = ctx.server.registry_of("policy", "poddisruptionbudgets").space
+    labels = pod.metadata.get("labels") or {}
+    covering = []
+    for _, budget in space.items(f"{pod.namespace}/"):
+        selector = selector_of((budget.tree.get("spec") or {}).get("selector"))
+        if selector is not None and selector.matches(labels):
+            covering.append(budget)
+    if len(covering) > 1:
+        text = (
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
+            "not support."
+        )
+        raise status.plain_error(text)
+    return covering[0] if covering else None
+
+
+def _unhealthy_allowed(budget: Tree) -> bool:
+    """Whether a pod that is not ready may go without asking the budget's count."""
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    state = budget.get("status") or {}
+    healthy, desired = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
+    return bool(healthy >= desired > 0)
+
+
+def _decrement(ctx: Context, budget: Object, name: str) -> None:
+    tree = budget.tree
+    state = tree.get("status") or {}
+    registry = ctx.server.registry_of("policy", "poddisruptionbudgets")
+    shown = budget.name
+    if state.get("observedGeneration", 0) < tree["metadata"].get("generation", 0):
+        raise status.too_many_requests(_WOULD_VIOLATE, 10, [{
+            "reason": "DisruptionBudget",
+            "message": f"The disruption budget {shown} is still being processed by the server.",
+        }])  # fmt: skip
+    allowed = state.get("disruptionsAllowed", 0)
+    if allowed < 0:
+        raise status.forbidden(registry.info, shown, "pdb disruptions allowed is negative")
+    if len(state.get("disruptedPods") or {}) > _MAX_DISRUPTED:
+        raise status.forbidden(registry.info, shown, (
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        ))  # fmt: skip
+    if not allowed:
+        raise status.too_many_requests(_WOULD_VIOLATE, 0, [{
+            "reason": "DisruptionBudget", "message": _why(shown, state),
+        }])  # fmt: skip
+    pods = {**(state.get("disruptedPods") or {}), name: format_time(ctx.now)}
+    state = {**state, "disruptionsAllowed": allowed - 1, "disruptedPods": pods}
+    if allowed == 1:
+        state["conditions"] = _insufficient(ctx, tree, state.get("conditions") or [])
+    if not ctx.dry_run:
+        registry.replace(_as(ctx, registry), {**tree, "status": state}, budget)
+
+
+def _as(ctx: Context, registry: Registry) -> Context:
+    return Context(ctx.server, registry.info, ctx.request, ctx.now, ctx.dry_run)
+
+
+def _insufficient(ctx: Context, tree: Tree, conditions: list[Tree]) -> list[Tree]:
+    """The condition that tells that no more disruptions are allowed."""
+    condition: Tree = {
+        "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods",
+        "message": "", "lastTransitionTime": format_time(ctx.now),
+    }  # fmt: skip
+    generation = tree["metadata"].get("generation", 0)
+    if generation:
+        condition["observedGeneration"] = generation
+    for index, existing in enumerate(conditions):
+        if existing["type"] == "DisruptionAllowed":
+            if existing.get("status") == "False":
+                condition["lastTransitionTime"] = existing.get("lastTransitionTime")
+            return [*conditions[:index], condition, *conditions[index + 1 :]]
+    return [*conditions, condition]
+
+
+def _why(name: str, state: Tree) -> str:
+    for condition in state.get("conditions") or ():
+        if condition["type"] == "DisruptionAllowed" and condition.get("reason") == "SyncFailed":
+            text = condition.get("message", "")
+            return f"The disruption budget {name} does not allow evicting pods currently because " \
+                   f"it failed sync: {text}"  # fmt: skip
+    if state.get("currentHealthy", 0) > state.get("desiredHealthy", 0):
+        return f"The disruption budget {name} does not allow evicting pods currently"
+    return (
+        f"The disruption budget {name} needs {state.get('desiredHealthy', 0)} healthy pods and has "
+        f"{state.get('currentHealthy', 0)} currently"
+    )
+
+
+def _disrupted(ctx: Context, tree: Tree) -> Tree:
+    state = tree["status"]
+    condition: Tree = {
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting", "lastProbeTime": None,
+        "lastTransitionTime": format_time(ctx.now),
+    }  # fmt: skip
+    kept = [c for c in state.get("conditions") or () if c["type"] != "DisruptionTarget"]
+    return {**tree, "status": {**state, "conditions": [*kept, condition]}}
+
+
+# -- resize and ephemeral containers -------------------------------------------------------------
+
+
+def _changed(ctx: Context, sub: str) -> Response:
+    request, server = ctx.request, ctx.server
+    if request.verb == "get":
+        obj = server.pods.get(request.namespace, request.name)
+        return Response(200, obj.tree, obj)
+    apply = request.content_type.startswith("application/apply-patch")
+    ctx.dry_run = check_write_options(request, apply=apply)
+    change = server.update_object if request.verb == "update" else server.patch_object
+    obj, _ = change(ctx, sub=sub)
+    return Response(200, obj.tree, obj, warnings=ctx.warnings or [])
+
+
+def resize(ctx: Context) -> Response:
+    """Change the resources of a pod's containers."""
+    return _changed(ctx, "resize")
+
+
+def ephemeral_containers(ctx: Context) -> Response:
+    """Add ephemeral containers to a pod."""
+    return _changed(ctx, "ephemeralcontainers")
+
+
+# -- logs and streams ----------------------------------------------------------------------------
+
+
+_LOG_NUMBERS = {"tailLines": (0, "must be greater than or equal to 0"),
+                "sinceSeconds": (1, "must be greater than 0"),
+                "limitBytes": (1, "must be greater than 0")}  # fmt: skip
+
+
+def _check_log_options(ctx: Context) -> None:
+    query = ctx.request.query
+    errors: list[FieldError] = []
+    numbers = {key: parse_int64(query[key]) for key in _LOG_NUMBERS if query.get(key)}
+    for key, value in numbers.items():
+        least, rule = _LOG_NUMBERS[key]
+        if value < least:
+            errors.append(invalid(key, value, rule))
+    if query.get("sinceSeconds") and query.get("sinceTime"):
+        text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        errors.append(forbidden("[]", text))
+    if "stream" in query:
+        errors.append(forbidden("stream", "may not be specified"))
+    if errors:
+        raise status.invalid_kind("", "PodLogOptions", ctx.request.name, errors)
+
+
+def log(ctx: Context) -> Response:
+    """The log of a container. There is no kubelet to ask here: pods not scheduled have none."""
+    request, server = ctx.request, ctx.server
+    pod = server.pods.get(request.namespace, request.name)
+    _check_log_options(ctx)
+    container = _log_container(pod, request.query.get("container", ""))
+    if not pod.tree["spec"].get("nodeName"):
+        return Response(200, {}, content=b"", content_type="text/plain")
+    return server.container_log(ctx, pod, container)
+
+
+def _log_container(pod: Object, wanted: str) -> str:
+    spec = pod.tree["spec"]
+    regular = [c["name"] for c in spec.get("containers") or ()]
+    initial = [c["name"] for c in spec.get("initContainers") or ()]
+    ephemeral = [c["name"] for c in spec.get("ephemeralContainers") or ()]
+    default = pod.metadata.get("annotations", {}).get("kubectl.kubernetes.io/default-container")
+    if wanted:
+        if wanted not in (*regular, *initial, *ephemeral):
+            raise status.bad_request(f"container {wanted} is not valid for pod {pod.name}")
+        return wanted
+    if default in regular:
+        return str(default)
+    if len(regular) == 1:
+        return str(regular[0])
+    text = (
+        f"a container name must be specified for pod {pod.name}, choose one of: "
+        f"[{' '.join((*initial, *regular, *ephemeral))}]"
+    )
+    raise status.bad_request(text)
+
+
+def connect(ctx: Context) -> Response:
+    """Exec, attach and port forwarding: all that is checked before a connection is upgraded.
+
+    Behind that there is nothing here that could answer, and a client is told so.
+    """
+    request, server = ctx.request, ctx.server
+    pod = server.pods.get(request.namespace, request.name)
+    if request.subresource != "portforward":
+        _log_container(pod, request.query.get("container", ""))
+    if not pod.tree["spec"].get("nodeName"):
+        raise status.bad_request(f"pod {pod.name} does not have a host assigned")
+    node = pod.tree["spec"]["nodeName"]
+    if server.registry_of("", "nodes").find("", node) is None:
+        raise status.not_found(ctx.info, node)
+    if not request.upgrade:
+        raise status.bad_request("Upgrade request required")
+    raise status.ApiError(405, "MethodNotAllowed", (
+        f"containers are emulated and nothing runs in them: no {request.subresource} into pod "
+        f"{pod.name}"
+    ))  # fmt: skip

@@ -1,0 +1,352 @@
+"""Subresources: status, scale, binding, eviction and the rest.
+
+Upstream: the REST storages under pkg/registry (core/pod/storage, apps/*/storage, core/namespace).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from typing import Any
+
+from controlplane.api import labels as label_rules
+from controlplane.api.object import Object
+from controlplane.api.request import Response
+from controlplane.api.times import SECOND, format_time, parse_time
+from controlplane.apiserver.kinds.conversion import read_typed
+from controlplane.apiserver.kinds.strategy import Context, with_status
+from controlplane.apiserver.kinds.validation.workloads import selector_of
+from controlplane.apiserver.requests import pod_subresources, tokens
+from controlplane.apiserver.requests.authorization import reviews
+from controlplane.apiserver.requests.managed.applying import track
+from controlplane.apiserver.requests.options import check_write_options
+from controlplane.apiserver.requests.tokens import ISSUER
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.codec import DecodeError, decode, kind_error
+from controlplane.apiserver.schema.field_errors import invalid
+
+__all__ = ["VIRTUAL", "handle"]
+
+Tree = dict[str, Any]
+Handler = Callable[[Context], Response]
+
+# Resources that only answer and store nothing.
+VIRTUAL = frozenset(
+    (
+        "bindings", "componentstatuses", "tokenreviews", "subjectaccessreviews",
+        "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews",
+        "selfsubjectreviews",
+    )
+)  # fmt: skip
+
+
+def handle(ctx: Context) -> Response:
+    """Answer a request for a subresource or a virtual resource."""
+    request, info = ctx.request, ctx.info
+    if request.subresource:
+        sub = info.subresources.get(request.subresource)
+        if sub is None:
+            if info.custom is not None:
+                raise status.not_found(info, request.name)
+            raise status.ApiError(
+                404, "NotFound", "the server could not find the requested resource", {}
+            )
+        if request.verb not in sub.verbs:
+            raise status.method_not_supported(info, request.verb)
+        handler = _HANDLERS.get((info.resource, request.subresource)) or _HANDLERS.get(
+            ("", request.subresource)
+        )
+    else:
+        handler = _HANDLERS.get((info.resource, ""))
+    if request.subresource == "proxy":
+        behind = ctx.server.registry_of("", "endpoints").find(request.namespace, request.name)
+        if behind is None:
+            raise status.not_found(info, request.name)
+        raise status.ApiError(503, "ServiceUnavailable", "no endpoints available", {})
+    if handler is None:
+        raise status.method_not_supported(info, request.verb)
+    return handler(ctx)
+
+
+def _write_options(ctx: Context) -> None:
+    apply = ctx.request.content_type.startswith("application/apply-patch")
+    ctx.dry_run = check_write_options(ctx.request, apply=apply)
+
+
+def _answer(ctx: Context, obj: Object, code: int = 200) -> Response:
+    return Response(code, obj.tree, obj, warnings=ctx.warnings or [])
+
+
+def _status(ctx: Context) -> Response:
+    server, request = ctx.server, ctx.request
+    if request.verb == "get":
+        obj = server.registry(ctx.info).get(request.namespace, request.name)
+        return _answer(ctx, server.external(ctx.info, obj))
+    _write_options(ctx)
+    change = server.update_object if request.verb == "update" else server.patch_object
+    obj, _ = change(ctx, sub="status")
+    return _answer(ctx, obj)
+
+
+# -- scale ---------------------------------------------------------------------------------------
+
+_SCALE = "io.k8s.api.autoscaling.v1.Scale"
+
+
+def _scale_of(ctx: Context, tree: Tree) -> Tree:
+    """The Scale of an object."""
+    if ctx.info.custom is not None:
+        scale: Tree = ctx.info.custom.scale_of(tree)
+        return scale
+    meta = tree["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    spec, state = tree.get("spec") or {}, tree.get("status") or {}
+    selector = spec.get("selector")
+    if ctx.info.resource == "replicationcontrollers":
+        text = str(label_rules.from_set(selector or {}))
+    else:
+        chosen = selector_of(selector)
+        text = "" if chosen is None else str(chosen)
+    replicas = spec.get("replicas", 0)
+    scale = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {key: meta[key] for key in kept if key in meta},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": {"replicas": state.get("replicas", 0)},
+    }
+    if text:
+        scale["status"]["selector"] = text
+    return scale
+
+
+def _scaled(ctx: Context, tree: Tree, replicas: int) -> Tree:
+    if ctx.info.custom is not None:
+        changed: Tree = ctx.info.custom.scaled(tree, replicas)
+        return changed
+    return {**tree, "spec": {**tree["spec"], "replicas": replicas}}
+
+
+def _scale(ctx: Context) -> Response:
+    server, request, info = ctx.server, ctx.request, ctx.info
+    registry = server.registry(info)
+    if request.verb == "get":
+        found = registry.get(request.namespace, request.name)
+        return Response(200, _scale_of(ctx, found.tree))
+    _write_options(ctx)
+
+    def transform(current: Tree) -> Tree:
+        scale = _scale_of(ctx, current)
+        if request.verb == "update":
+            new = _decoded_scale(request.body)
+        else:
+            from controlplane.apiserver.requests.patching.apply_patch import patched_document
+
+            new = _patched_scale(patched_document(ctx, scale, _SCALE))
+        name = (new.get("metadata") or {}).get("name", "")
+        if name and name != request.name:
+            raise status.bad_request(
+                f"the name of the object ({name}) does not match the name on the URL "
+                f"({request.name})"
+            )
+        if not name:
+            raise status.bad_request(
+                f"the name of the object ({request.name} based on URL) was undeterminable: name "
+                "must be provided"
+            )
+        replicas = (new.get("spec") or {}).get("replicas", 0)
+        if replicas < 0:
+            raise status.invalid_kind("autoscaling", "Scale", request.name, [
+                invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            ])  # fmt: skip
+        version = (new.get("metadata") or {}).get("resourceVersion", "")
+        changed = _scaled(ctx, current, replicas)
+        if version:
+            changed = {
+                **changed, "metadata": {**changed["metadata"], "resourceVersion": version}
+            }  # fmt: skip
+        return track(ctx, changed, current, "scale", timed=False)
+
+    obj, _ = registry.update(ctx, request.namespace, request.name, transform)
+    return Response(200, _scale_of(ctx, obj.tree), warnings=ctx.warnings or [])
+
+
+def _decoded_scale(body: Any) -> Tree:
+    return read_typed(_SCALE, body)
+
+
+def _patched_scale(document: Any) -> Tree:
+    from controlplane.apiserver.requests.patching.apply_patch import undecodable
+
+    problem = kind_error(document)
+    try:
+        if not problem:
+            return decode(_SCALE, document)
+    except DecodeError as error:
+        problem = str(error)
+    raise undecodable(document, problem)
+
+
+# -- namespaces, tokens, approval, reviews -------------------------------------------------------
+
+
+def _finalize(ctx: Context) -> Response:
+    """Replace a namespace's spec.finalizers; the last one gone, the namespace goes."""
+    server, request = ctx.server, ctx.request
+    ctx.dry_run = check_write_options(request)
+    registry = server.registry(ctx.info)
+    body = server.read_body(ctx, request.body)
+
+    def transform(current: Tree) -> Tree:
+        spec = with_status(current.get("spec") or {}, body.get("spec") or {}, "finalizers")
+        meta = {**current["metadata"]}
+        version = body["metadata"].get("resourceVersion", "")
+        if version:
+            meta["resourceVersion"] = version
+        return {**current, "metadata": meta, "spec": spec}
+
+    obj, _ = registry.update(
+        ctx, request.namespace, request.name, transform, sub="finalize",
+        uid=body["metadata"].get("uid", ""),
+    )  # fmt: skip
+    return _answer(ctx, obj)
+
+
+def _token(ctx: Context) -> Response:
+    """A token for a service account: a JSON web token whose signature only this server's store can make."""
+    server, request = ctx.server, ctx.request
+    account = server.registry(ctx.info).get(request.namespace, request.name)
+    body = read_typed("io.k8s.api.authentication.v1.TokenRequest", request.body)
+    spec = {key: value for key, value in body["spec"].items() if value is not None}
+    seconds = spec.get("expirationSeconds", 3600)
+    if seconds < 600:
+        raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", [
+            invalid("spec.expirationSeconds", seconds,
+                    "may not specify a duration less than 10 minutes")
+        ])  # fmt: skip
+    spec["expirationSeconds"] = seconds
+    spec.setdefault("audiences", [ISSUER])
+    spec.setdefault("boundObjectRef", None)
+    ends = format_time(ctx.now + seconds * SECOND)
+    begun = ctx.now // SECOND
+    claims: Tree = {
+        "aud": spec["audiences"], "exp": parse_time(ends) // SECOND, "iat": begun, "iss": ISSUER,
+        "jti": server.uid(),
+        "kubernetes.io": {
+            "namespace": request.namespace,
+            "serviceaccount": {"name": account.name, "uid": account.uid},
+        },
+        "nbf": begun, "sub": f"system:serviceaccount:{request.namespace}:{request.name}",
+    }  # fmt: skip
+    tree = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "metadata": {"name": account.name, "namespace": account.namespace,
+                     "creationTimestamp": format_time(ctx.now)},
+        "spec": spec,
+        "status": {"token": _web_token(claims, ctx), "expirationTimestamp": ends},
+    }  # fmt: skip
+    return Response(201, tree)
+
+
+def _web_token(claims: Tree, ctx: Context) -> str:
+    """Header, claims and signature. The key is the uid of kube-system, as good as a cluster's name."""
+    key = tokens.signing_key(ctx.server.store)
+    head = {"alg": "HS256", "kid": hashlib.sha256(key).hexdigest()[:16]}
+    text = ".".join(_part(each) for each in (head, claims))
+    return f"{text}.{_base64(hmac.digest(key, text.encode(), 'sha256'))}"
+
+
+def _part(tree: Tree) -> str:
+    return _base64(json.dumps(tree, separators=(",", ":")).encode())
+
+
+def _base64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _approval(ctx: Context) -> Response:
+    """Approve or deny a certificate signing request: only conditions change."""
+    server, request = ctx.server, ctx.request
+    if request.verb == "get":
+        obj = server.registry(ctx.info).get(request.namespace, request.name)
+        return _answer(ctx, obj)
+    _write_options(ctx)
+    change = server.update_object if request.verb == "update" else server.patch_object
+    obj, _ = change(ctx, sub="status")
+    return _answer(ctx, obj)
+
+
+def _review(ctx: Context) -> Response:
+    """Reviews are answered on the spot."""
+    request, info = ctx.request, ctx.info
+    body = read_typed(info.type_name, request.body)
+    tree: Tree = {"apiVersion": info.api_version, "kind": info.kind,
+                  "metadata": body.get("metadata") or {}, "spec": body.get("spec") or {}}  # fmt: skip
+    user = request.user
+    if info.resource == "selfsubjectreviews":
+        del tree["spec"]
+        tree["metadata"] = {"creationTimestamp": format_time(ctx.now)}
+        shown: Tree = {"username": user.name, "groups": list(user.groups)}
+        if user.uid:
+            shown["uid"] = user.uid
+        tree["status"] = {"userInfo": shown}
+    elif info.resource == "tokenreviews":
+        tree["status"] = tokens.review(ctx, tree["spec"])
+    else:
+        tree["status"] = reviews.answer(ctx, tree["metadata"], tree["spec"])
+    return Response(201, tree)
+
+
+_STATUS_DEPRECATED = "v1 ComponentStatus is deprecated in v1.19+"
+
+
+def _component_statuses(ctx: Context) -> Response:
+    """How the control plane's other parts answer their health checks. Upstream: componentstatus."""
+    components = ctx.server.components
+    name = ctx.request.name
+    if ctx.request.verb == "get":
+        if name not in components:
+            raise status.not_found(ctx.info, name)
+        obj = Object(_component_status(name, components[name]))
+        return Response(200, obj.tree, obj, warnings=[_STATUS_DEPRECATED])
+    items = [Object(_component_status(each, problem)) for each, problem in components.items()]
+    tree: Tree = {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {},
+                  "items": [item.tree for item in items]}  # fmt: skip
+    return Response(200, tree, items=items, warnings=[_STATUS_DEPRECATED])
+
+
+def _component_status(name: str, problem: str) -> Tree:
+    condition = {"type": "Healthy", "status": "False" if problem else "True",
+                 "message": problem or "ok"}  # fmt: skip
+    return {"kind": "ComponentStatus", "apiVersion": "v1",
+            "metadata": {"name": name, "creationTimestamp": None},
+            "conditions": [condition]}  # fmt: skip
+
+
+_HANDLERS: dict[tuple[str, str], Handler] = {
+    ("", "status"): _status,
+    ("", "scale"): _scale,
+    ("pods", "binding"): pod_subresources.binding,
+    ("bindings", ""): pod_subresources.binding,
+    ("pods", "eviction"): pod_subresources.eviction,
+    ("pods", "resize"): pod_subresources.resize,
+    ("pods", "ephemeralcontainers"): pod_subresources.ephemeral_containers,
+    ("pods", "log"): pod_subresources.log,
+    ("pods", "exec"): pod_subresources.connect,
+    ("pods", "attach"): pod_subresources.connect,
+    ("pods", "portforward"): pod_subresources.connect,
+    ("namespaces", "finalize"): _finalize,
+    ("serviceaccounts", "token"): _token,
+    ("certificatesigningrequests", "approval"): _approval,
+    ("componentstatuses", ""): _component_statuses,
+    ("tokenreviews", ""): _review,
+    ("subjectaccessreviews", ""): _review,
+    ("localsubjectaccessreviews", ""): _review,
+    ("selfsubjectaccessreviews", ""): _review,
+    ("selfsubjectrulesreviews", ""): _review,
+    ("selfsubjectreviews", ""): _review,
+}

@@ -1,0 +1,87 @@
+"""Tokens of service accounts: reading what `serviceaccounts/token` made.
+
+Upstream: pkg/serviceaccount (jwt.go, claims.go), pkg/registry/authentication/tokenreview.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.api.request import User
+from controlplane.apiserver.schema import status
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.kinds.strategy import Context
+    from controlplane.apiserver.requests.server import ApiServer
+    from controlplane.apiserver.storage.store import Store
+
+__all__ = ["ISSUER", "account_exists", "claims_of", "review", "signing_key", "user_of"]
+
+Tree = dict[str, Any]
+
+ISSUER: Final = "https://kubernetes.default.svc"
+PREFIX: Final = "system:serviceaccount:"
+SECOND: Final = 1_000_000_000
+
+
+def signing_key(store: Store) -> bytes:
+    """What the tokens of a cluster are signed with: the uid of kube-system, as good as its name."""
+    found = store.keyspace("/registry/namespaces/").get("kube-system")
+    return found.object.uid.encode() if found is not None else b""
+
+
+def claims_of(token: str, key: bytes) -> Tree | None:
+    """What a token says; None unless it was signed with this key."""
+    text, _, signature = token.rpartition(".")
+    if not key or text.count(".") != 1 or not text.isascii():
+        return None
+    try:
+        if not hmac.compare_digest(_decoded(signature), hmac.digest(key, text.encode(), "sha256")):
+            return None
+        claims = json.loads(_decoded(text.partition(".")[2]))
+    except (ValueError, binascii.Error, RecursionError):
+        return None
+    return claims if isinstance(claims, dict) else None
+
+
+def user_of(claims: Tree, now: int, audiences: tuple[str, ...] = (ISSUER,)) -> User | None:
+    """Whose token it is; None if it is not for one of the audiences or not valid at `now` (ns)."""
+    if not set(audiences) & set(claims.get("aud") or ()) or claims.get("iss") != ISSUER:
+        return None
+    if not claims.get("nbf", 0) * SECOND <= now < claims.get("exp", 0) * SECOND:
+        return None
+    about = claims["kubernetes.io"]
+    namespace, account = about["namespace"], about["serviceaccount"]
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    name = f"{PREFIX}{namespace}:{account['name']}"
+    return User(name, account["uid"], (*groups, "system:authenticated"))
+
+
+def account_exists(server: ApiServer, user: User) -> bool:
+    """Whether the service account that the user is still exists, and is the same one."""
+    namespace, _, name = user.name.removeprefix(PREFIX).partition(":")
+    found = server.registry_of("", "serviceaccounts").find(namespace, name)
+    return found is not None and found.uid == user.uid
+
+
+def review(ctx: Context, spec: Tree) -> Tree:
+    """The status of a TokenReview. ApiError 400 without a token."""
+    server, text = ctx.server, spec.get("token") or ""
+    if not text:
+        raise status.bad_request("token is required for TokenReview in authentication")
+    wanted = tuple(spec.get("audiences") or (ISSUER,))
+    claims = claims_of(text, signing_key(server.store))
+    user = user_of(claims, ctx.now, wanted) if claims is not None else None
+    if claims is None or user is None or not account_exists(server, user):
+        return {"user": {}, "error": "invalid bearer token"}
+    shown: Tree = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+    shared = [each for each in wanted if each in claims["aud"]]
+    return {"authenticated": True, "user": shown, "audiences": shared}
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

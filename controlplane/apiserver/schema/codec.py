@@ -1,0 +1,581 @@
+"""Reading JSON as a built-in type: what upstream's typed decoding does to a body.
+
+`decode` answers the canonical tree: unknown fields and nulls dropped, empty optional values
+dropped, quantities and times in canonical text, always-encoded fields filled in. Subtrees that are
+already canonical come back unchanged (the same object), and a subtree that is the `old` one is not
+looked at again, so reading a patched or updated object costs what was changed.
+
+Errors carry the texts of Go's encoding/json, which clients see in 400 answers.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from functools import cache
+from typing import Any
+
+from controlplane.api import quantity
+from controlplane.api.times import format_micro_time, format_time, parse_time
+from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
+from controlplane.apiserver.schema.zero_values import keeps_zero
+
+__all__ = [
+    "META_STRUCT",
+    "DecodeError",
+    "PairsDict",
+    "WrittenFloat",
+    "codec",
+    "decode",
+    "kind_error",
+    "strict_issues",
+]
+
+Tree = dict[str, Any]
+
+_INT_RANGES = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
+
+# Fields that Go declares in an embedded struct; the struct's name stands in error paths.
+_EMBEDDED = {
+    "Probe": ("ProbeHandler", ("exec", "httpGet", "tcpSocket", "grpc")),
+    "EphemeralContainer": ("EphemeralContainerCommon", ()),
+}
+_FIRST_TIME = re.compile(r"\d{4}")
+
+
+# The type that upstream reads a body as to learn its version and kind.
+META_STRUCT = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
+    '"json:\\"kind,omitempty\\"" }'
+)
+
+
+class DecodeError(ValueError):
+    """The value is not of the type. str() is the text Go's decoder would give."""
+
+    def __init__(self, text: str = "", found: str = "", wanted: str = "") -> None:
+        super().__init__(text)
+        self._text = text
+        self._found = found
+        self._wanted = wanted
+        self._struct = ""
+        self._path: list[str] = []
+
+    def within(self, struct: str, name: str) -> None:
+        """Note that the error arose inside field `name` of `struct` (innermost first)."""
+        if not self._struct:
+            self._struct = struct
+        self._path.append(name)
+        embedded = _EMBEDDED.get(struct)
+        if embedded and (not embedded[1] or name in embedded[1]):
+            self._path.append(embedded[0])
+
+    def __str__(self) -> str:
+        if self._text:
+            return self._text
+        if not self._path:
+            return f"json: cannot unmarshal {self._found} into Go value of type {self._wanted}"
+        path = ".".join(reversed(self._path))
+        return (
+            f"json: cannot unmarshal {self._found} into Go struct field {self._struct}.{path} "
+            f"of type {self._wanted}"
+        )
+
+
+class WrittenFloat(float):
+    """A number that stood in JSON with a fraction or an exponent: no integer, even if it is whole."""
+
+    text: str
+
+    def __new__(cls, text: str) -> WrittenFloat:
+        """From the text that stood there."""
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+
+class PairsDict(dict[str, Any]):
+    """A JSON object in which some key came twice; `pairs` has every pair in order."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__()
+        self.pairs = pairs
+        for key, value in pairs:
+            earlier = self.get(key)
+            if isinstance(earlier, dict) and isinstance(value, dict):
+                value = {**earlier, **value}
+            self[key] = value
+
+
+def json_type(value: object) -> str:
+    """The word Go's decoder uses for a JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _mismatch(value: object, wanted: str) -> DecodeError:
+    return DecodeError(found=json_type(value), wanted=wanted)
+
+
+def _go_number(value: float) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+class FieldCodec:
+    """How values of one field are read."""
+
+    __slots__ = ("element", "enum", "field", "go_type", "keep_zero", "kind", "struct")
+
+    def __init__(self, field: Field, *, keep_zero: bool) -> None:
+        self.field = field
+        self.kind = field.kind
+        self.keep_zero = keep_zero
+        self.struct: StructCodec | None = None
+        self.element: FieldCodec | None = None
+        if field.element is not None:
+            self.element = FieldCodec(field.element, keep_zero=True)
+        if field.kind == Kind.STRUCT:
+            self.struct = codec(field.type_name)
+        self.go_type = self._go_name()
+
+    def _go_name(self) -> str:
+        kind = self.kind
+        if kind == Kind.INT:
+            return f"int{self.field.bits}"
+        if kind == Kind.BOOL:
+            return "bool"
+        if kind == Kind.NUMBER:
+            return "float64"
+        if self.struct is not None:
+            return f"{self.struct.type.package_version}.{self.struct.type.short}"
+        if kind == Kind.LIST and self.element is not None:
+            return "[]" + self.element.go_type
+        if kind == Kind.MAP and self.element is not None:
+            if self.element.kind == Kind.QUANTITY:
+                return "v1.ResourceList"
+            return "map[string]" + self.element.go_type
+        return "[]uint8" if kind == Kind.BYTES else "string"
+
+    def decode(self, value: Any, old: Any) -> Any:
+        """The canonical value; None where upstream leaves the field out."""
+        if value is old:
+            return value
+        kind = self.kind
+        if kind == Kind.STRUCT:
+            if type(value) is not dict and not isinstance(value, dict):
+                raise _mismatch(value, self.go_type)
+            return self.struct.decode(value, old)  # type: ignore[union-attr]
+        if kind == Kind.LIST:
+            return self._decode_list(value, old)
+        if kind == Kind.MAP:
+            return self._decode_map(value, old)
+        return self.leaf(value)
+
+    def leaf(self, value: Any) -> Any:
+        """The canonical form of a value that is neither struct, list nor map."""
+        kind = self.kind
+        if kind == Kind.STRING:
+            if not isinstance(value, str):
+                raise _mismatch(value, "string")
+        elif kind == Kind.BOOL:
+            if not isinstance(value, bool):
+                raise _mismatch(value, "bool")
+        elif kind == Kind.INT:
+            return self._integer(value)
+        elif kind == Kind.NUMBER:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise _mismatch(value, "float64")
+        elif kind == Kind.QUANTITY:
+            return _quantity(value)
+        elif kind == Kind.TIME:
+            return _time(value)
+        elif kind == Kind.MICRO_TIME:
+            return _micro_time(value)
+        elif kind == Kind.INT_OR_STRING:
+            if isinstance(value, str):
+                return value
+            return self._integer(value, 32)
+        elif kind == Kind.BYTES:
+            return _bytes(value)
+        return value
+
+    def _integer(self, value: Any, bits: int = 0) -> int:
+        bits = bits or self.field.bits
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _mismatch(value, f"int{bits}")
+        if isinstance(value, float):
+            if isinstance(value, WrittenFloat):
+                raise DecodeError(found=f"number {value.text}", wanted=f"int{bits}")
+            if not value.is_integer() or abs(value) >= 2**63:
+                raise DecodeError(found=f"number {_go_number(value)}", wanted=f"int{bits}")
+            value = int(value)
+        low, high = _INT_RANGES[bits]
+        if not low <= value <= high:
+            raise DecodeError(found=f"number {value}", wanted=f"int{bits}")
+        return int(value)
+
+    def _decode_list(self, value: Any, old: Any) -> Any:
+        if not isinstance(value, list):
+            raise _mismatch(value, self.go_type)
+        element = self.element
+        assert element is not None
+        if element.kind == Kind.STRING:
+            for item in value:
+                if type(item) is not str:
+                    break
+            else:
+                return value
+        olds = old if isinstance(old, list) else ()
+        out = []
+        changed = False
+        for index, item in enumerate(value):
+            if item is None:
+                decoded = element.zero()
+            else:
+                decoded = element.decode(item, olds[index] if index < len(olds) else None)
+            changed = changed or decoded is not item
+            out.append(decoded)
+        return out if changed else value
+
+    def _decode_map(self, value: Any, old: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _mismatch(value, self.go_type)
+        element = self.element
+        assert element is not None
+        if element.kind == Kind.STRING and type(value) is dict:
+            for item in value.values():
+                if type(item) is not str:
+                    break
+            else:
+                return value
+        olds = old if isinstance(old, dict) else {}
+        out: Tree = {}
+        changed = type(value) is not dict
+        for key, item in value.items():
+            decoded = element.zero() if item is None else element.decode(item, olds.get(key))
+            changed = changed or decoded is not item
+            out[key] = decoded
+        return out if changed else value
+
+    def zero(self) -> Any:
+        """What a JSON null becomes as a list element or map value."""
+        if self.struct is not None:
+            return self.struct.decode({}, None)
+        return {Kind.STRING: "", Kind.BOOL: False, Kind.INT: 0, Kind.QUANTITY: "0"}.get(self.kind)
+
+
+class StructCodec:
+    """How objects of one struct type are read."""
+
+    __slots__ = ("always", "fields", "type")
+
+    def __init__(self, struct: StructType) -> None:
+        self.type = struct
+        self.fields: dict[str, FieldCodec] = {}
+        self.always: list[tuple[str, Any]] = []
+
+    def fill(self) -> None:
+        """Build the field codecs; apart from construction because types may refer to each other."""
+        for name, field in self.type.fields.items():
+            keep = keeps_zero(self.type, field) or (
+                name == "labels" and self.type.short == "ObjectMeta"
+            )
+            self.fields[name] = FieldCodec(field, keep_zero=keep)
+            if name in ("apiVersion", "kind"):
+                continue
+            if field.has_default and (keep or field.kind == Kind.STRUCT):
+                default = field.default
+                if field.kind == Kind.STRUCT:
+                    default = self.fields[name].struct.decode({}, None)  # type: ignore[union-attr]
+                self.always.append((name, default))
+            elif field.required and field.kind in (
+                Kind.LIST, Kind.MAP, Kind.STRUCT, Kind.TIME, Kind.MICRO_TIME, Kind.BYTES
+            ):  # fmt: skip
+                self.always.append((name, None))
+            elif field.required and field.kind == Kind.QUANTITY:
+                self.always.append((name, "0"))
+        listed = {name for name, _ in self.always}
+        always_null = _ALWAYS_NULL.get(self.type.name, ())
+        if self.type.short.endswith("Condition") or self.type.short in _TIMED:
+            always_null = tuple(
+                name for name, found in self.fields.items() if found.kind == Kind.TIME
+            )
+        self.always += [(name, None) for name in always_null if name not in listed]
+
+    def decode(self, value: Tree, old: Any) -> Tree:
+        """The canonical object."""
+        olds = old if type(old) is dict else _EMPTY
+        fields = self.fields
+        out: Tree = {}
+        changed = type(value) is not dict
+        for key, item in value.items():
+            found = fields.get(key)
+            if found is None or item is None:
+                changed = True
+                continue
+            kind = found.kind
+            if kind == Kind.STRING and type(item) is str:
+                if item or found.keep_zero:
+                    out[key] = item
+                else:
+                    changed = True
+                continue
+            try:
+                decoded = found.decode(item, olds.get(key))
+            except DecodeError as error:
+                error.within(self.type.short, key)
+                raise
+            if not decoded and kind != Kind.STRUCT and not found.keep_zero and (
+                kind != Kind.OPAQUE or decoded is None
+            ) and kind != Kind.INT_OR_STRING and kind != Kind.QUANTITY:  # fmt: skip
+                changed = True
+                continue
+            changed = changed or decoded is not item
+            out[key] = decoded
+        for key, default in self.always:
+            if key not in out:
+                changed = changed or key not in value or value[key] is not None or (
+                    default is not None)  # fmt: skip
+                out[key] = default
+        return out if changed else value
+
+
+_EMPTY: Tree = {}
+# Times that are no pointers are encoded as null when unset. Conditions have such times, too.
+_TIMED = ("ContainerStateRunning", "ContainerStateTerminated", "VolumeError")
+# Encoded as null when unset although the schema does not call them required.
+_ALWAYS_NULL: dict[str, tuple[str, ...]] = {
+    "io.k8s.api.core.v1.Event": ("eventTime", "firstTimestamp", "lastTimestamp"),
+    "io.k8s.api.core.v1.TypedLocalObjectReference": ("apiGroup",),
+    "io.k8s.api.core.v1.TypedObjectReference": ("apiGroup",),
+    "io.k8s.api.rbac.v1.Role": ("rules",),
+    "io.k8s.api.rbac.v1.ClusterRole": ("rules",),
+}
+
+
+@cache
+def _shell(name: str) -> StructCodec:
+    return StructCodec(struct_type(name))
+
+
+_FILLED: set[str] = set()
+
+
+def codec(name: str) -> StructCodec:
+    """The codec of the type called `name`."""
+    found = _shell(name)
+    if name not in _FILLED:
+        _FILLED.add(name)
+        found.fill()
+    return found
+
+
+def decode(type_name: str, value: Any, old: Any = None) -> Tree:
+    """`value` as a canonical tree of the type; DecodeError if it is not one."""
+    if not isinstance(value, dict):
+        raise _mismatch(value, type_name)
+    try:
+        return codec(type_name).decode(value, old)
+    except DecodeError as error:
+        raise _first_hard(codec(type_name), value) or error from None
+
+
+def _first_hard(struct: StructCodec, value: Any) -> DecodeError | None:
+    """Go notes a plain mismatch and reads on; an error of a type that reads itself ends reading."""
+    if not isinstance(value, dict):
+        return None
+    for key, item in value.items():
+        found = struct.fields.get(key)
+        if found is None or item is None:
+            continue
+        error = _hard_in(found, item)
+        if error is not None:
+            error.within(struct.type.short, key)
+            return error
+    return None
+
+
+def _hard_in(found: FieldCodec, item: Any) -> DecodeError | None:
+    if found.struct is not None:
+        return _first_hard(found.struct, item)
+    if found.element is not None:
+        parts = item if isinstance(item, list) else (
+            item.values() if isinstance(item, dict) else ())  # fmt: skip
+        for part in parts:
+            error = None if part is None else _hard_in(found.element, part)
+            if error is not None:
+                return error
+        return None
+    if found.kind in (Kind.QUANTITY, Kind.TIME, Kind.MICRO_TIME, Kind.INT_OR_STRING):
+        try:
+            found.leaf(item)
+        except DecodeError as error:
+            return error
+    return None
+
+
+_QUANTITY_RULE = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+
+
+def _quantity(value: Any) -> str:
+    if isinstance(value, bool):
+        raise DecodeError(_QUANTITY_RULE)
+    if isinstance(value, int | float):
+        value = str(value)
+    if not isinstance(value, str):
+        raise DecodeError(_QUANTITY_RULE)
+    try:
+        text = quantity.parse(value).canonical()
+    except ValueError as error:
+        raise DecodeError(str(error)) from None
+    return value if text == value else text
+
+
+_TIME_LAYOUT = "2006-01-02T15:04:05Z07:00"
+_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
+_TIME_FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+def _time_error(value: str, layout: str) -> DecodeError:
+    where, rest = _parse_stop(value, layout)
+    return DecodeError(f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as "{where}"')
+
+
+def _parse_stop(value: str, layout: str) -> tuple[str, str]:
+    """The layout element at which Go's time parser stops, and the text left there."""
+    parts = [("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"),
+             ("T", "T"), ("15", r"\d\d"), (":", ":"), ("04", r"\d\d"), (":", ":"),
+             ("05", r"\d\d")]  # fmt: skip
+    if layout == _MICRO_LAYOUT:
+        parts.append((".000000", r"\.\d{6}"))
+    else:
+        parts.append(("", r"(\.\d+)?"))
+    parts.append(("Z07:00", r"(Z|[+-]\d\d:\d\d)"))
+    rest = value
+    for name, form in parts:
+        match = re.match(form, rest)
+        if match is None:
+            return name, rest
+        rest = rest[match.end() :]
+    return "", rest
+
+
+def _time(value: Any) -> str | None:
+    if not isinstance(value, str):
+        raise _mismatch(value, "string")
+    if _TIME_FORM.fullmatch(value):
+        try:
+            parse_time(value)
+        except ValueError:
+            raise _time_error(value, _TIME_LAYOUT) from None
+        return value
+    try:
+        return format_time(parse_time(value))
+    except ValueError:
+        raise _time_error(value, _TIME_LAYOUT) from None
+
+
+_MICRO_FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
+
+
+def _micro_time(value: Any) -> str | None:
+    if not isinstance(value, str):
+        raise _mismatch(value, "string")
+    if not _MICRO_FORM.fullmatch(value):
+        raise _time_error(value, _MICRO_LAYOUT)
+    try:
+        text = format_micro_time(parse_time(value))
+    except ValueError:
+        raise _time_error(value, _MICRO_LAYOUT) from None
+    return value if text == value else text
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
+
+
+def _bytes(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _mismatch(value, "[]uint8")
+    try:
+        raw = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        compact = value.replace("\n", "").replace("\r", "")
+        match = _BASE64.match(compact)
+        good = match.end() if match else 0
+        raise DecodeError(f"illegal base64 data at input byte {_bad_byte(compact, good)}") from None
+    text = base64.b64encode(raw).decode()
+    return value if text == value else text
+
+
+def _bad_byte(text: str, good: int) -> int:
+    """Where Go's decoder stops: the first foreign byte, or the start of the unfinished quantum."""
+    if good < len(text) and text[good] != "=":
+        return good
+    if good == len(text):
+        return len(text) - len(text) % 4 if len(text) % 4 else len(text)
+    quantum = good % 4
+    if quantum < 2:
+        return good
+    return min(len(text), good + (4 - quantum))
+
+
+def kind_error(body: Tree) -> str:
+    """Why the apiVersion and kind of a body cannot be read; "" if they can, or are missing."""
+    for key in body:
+        value = body[key]
+        if key in ("apiVersion", "kind") and value is not None and not isinstance(value, str):
+            return (
+                "couldn't get version/kind; json parse error: json: cannot unmarshal "
+                f"{json_type(value)} into Go struct field .{key} of type string"
+            )
+    return ""
+
+
+def strict_issues(type_name: str, value: Any) -> list[str]:
+    """Unknown and duplicate fields of `value` as strict decoding words them, in body order."""
+    issues: list[str] = []
+    _struct_issues(codec(type_name), value, "", issues)
+    return issues
+
+
+def _struct_issues(struct: StructCodec, value: Any, path: str, issues: list[str]) -> None:
+    if not isinstance(value, dict):
+        return
+    seen: set[str] = set()
+    for key, item in value.pairs if isinstance(value, PairsDict) else value.items():
+        place = f"{path}.{key}" if path else key
+        found = struct.fields.get(key)
+        if found is None:
+            issues.append(f'unknown field "{place}"')
+            continue
+        if key in seen:
+            issues.append(f'duplicate field "{place}"')
+        seen.add(key)
+        _field_issues(found, item, place, issues)
+
+
+def _field_issues(found: FieldCodec, item: Any, place: str, issues: list[str]) -> None:
+    if found.struct is not None:
+        _struct_issues(found.struct, item, place, issues)
+    elif found.kind == Kind.LIST and isinstance(item, list) and found.element is not None:
+        if found.element.struct is not None or found.element.element is not None:
+            for index, entry in enumerate(item):
+                _field_issues(found.element, entry, f"{place}[{index}]", issues)
+    elif found.kind == Kind.MAP and isinstance(item, dict) and found.element is not None:
+        seen: set[str] = set()
+        for key, entry in item.pairs if isinstance(item, PairsDict) else item.items():
+            inner = f"{place}.{key}"
+            if key in seen:
+                issues.append(f'duplicate field "{inner}"')
+            seen.add(key)
+            _field_issues(found.element, entry, inner, issues)

@@ -1,0 +1,157 @@
+"""The order in which upstream writes an object's fields: that of its Go structs, maps sorted.
+
+Nothing depends on it but texts: what a client prints of a raw answer, and the error messages that
+quote an object. Which field comes when is package data, read from the types of Kubernetes' API.
+Objects of custom resources are maps throughout, so their keys are sorted.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from controlplane.apiserver.schema.types import (
+    Field,
+    Kind,
+    StructType,
+    load_data,
+    struct_type,
+)
+
+__all__ = ["in_order", "sorted_keys"]
+
+Tree = dict[str, Any]
+
+
+class _Plan:
+    """Rank of each field of a struct, and the plans of the structs inside; no ranks for a map."""
+
+    __slots__ = ("parts", "ranks", "values")
+
+    def __init__(self, ranks: dict[str, int] | None, parts: dict[str, _Plan]) -> None:
+        self.ranks = ranks
+        self.parts = parts
+        self.values: _Plan | None = None
+
+
+_PLANS: dict[str, _Plan] = {}
+
+
+def _plan(struct: StructType) -> _Plan:
+    found = _PLANS.get(struct.name)
+    if found is None:
+        told = _order().get(struct.name)
+        names = told.split(" ") if told else sorted(struct.fields)
+        found = _Plan({name: rank for rank, name in enumerate(names)}, {})
+        _PLANS[struct.name] = found  # before its parts: types may contain themselves
+        for name, field in struct.fields.items():
+            inner = _plan_of(field)
+            if inner is not None:
+                found.parts[name] = inner
+    return found
+
+
+@cache
+def _order() -> dict[str, str]:
+    order: dict[str, str] = load_data("field_order")["order"]
+    return order
+
+
+def _plan_of(field: Field) -> _Plan | None:
+    """How the values of a field are ordered; None for what has no keys or keeps its own order."""
+    if field.kind == Kind.STRUCT:
+        return _plan(struct_type(field.type_name))
+    if field.element is None:
+        return None
+    if field.kind == Kind.LIST:
+        return _plan_of(field.element)
+    found = _Plan(None, {})
+    found.values = _plan_of(field.element)
+    return found
+
+
+def in_order(type_name: str, tree: Tree, old: Tree | None = None) -> Tree:
+    """The object in upstream's order; parts that are in order, or are the old one's, are shared."""
+    spec = tree.get("spec")
+    if isinstance(spec, dict) and (old is None or spec is not old.get("spec")):
+        # Objects made from one template share their spec; so do they when it is in order.
+        known = _SPECS.get((type_name, id(spec)))
+        if known is None:
+            plan = _plan(struct_type(type_name)).parts.get("spec")
+            made = spec if plan is None else _ordered(spec, plan, (old or {}).get("spec"))
+            if len(_SPECS) >= _KEPT_SPECS:
+                del _SPECS[next(iter(_SPECS))]
+            known = _SPECS[type_name, id(spec)] = (spec, made)
+        if known[1] is not spec:
+            tree = {**tree, "spec": known[1]}
+        old = {**(old or {}), "spec": known[1]}
+    ordered: Tree = _ordered(tree, _plan(struct_type(type_name)), old)
+    return ordered
+
+
+_SPECS: dict[tuple[str, int], tuple[Tree, Tree]] = {}
+"""By identity: a spec, which is kept so that its id stays its own, and the same in order."""
+_KEPT_SPECS = 64
+
+
+def _ordered(value: Any, plan: _Plan, old: Any) -> Any:
+    if value is old:
+        return value
+    if isinstance(value, list):
+        olds = old if isinstance(old, list) else ()
+        items = [
+            _ordered(item, plan, olds[index] if index < len(olds) else None)
+            for index, item in enumerate(value)
+        ]
+        same = all(a is b for a, b in zip(items, value, strict=True))
+        return value if same else items
+    if not isinstance(value, dict):
+        return value
+    was = old if isinstance(old, dict) else {}
+    return _map(value, plan, was)
+
+
+def _map(value: Tree, plan: _Plan, was: Tree) -> Tree:
+    ranks, parts, values = plan.ranks, plan.parts, plan.values
+    last: Any = -1 if ranks is not None else ""
+    sorted_so_far = True
+    changed: Tree | None = None
+    for key, item in value.items():
+        rank: Any = key if ranks is None else ranks.get(key, len(ranks))
+        if rank < last:
+            sorted_so_far = False
+        last = rank
+        inner = values if ranks is None else parts.get(key)
+        if inner is not None and item is not was.get(key):
+            made = _ordered(item, inner, was.get(key))
+            if made is not item:
+                changed = changed if changed is not None else dict(value)
+                changed[key] = made
+    result = value if changed is None else changed
+    if sorted_so_far:
+        return result
+    if ranks is None:
+        return {key: result[key] for key in sorted(result)}
+    return dict(sorted(result.items(), key=lambda pair: ranks.get(pair[0], len(ranks))))
+
+
+def sorted_keys(value: Any, old: Any = None) -> Any:
+    """Maps with their keys sorted, at every level; parts that are sorted or the old one's are shared."""
+    if value is old:
+        return value
+    if isinstance(value, list):
+        olds = old if isinstance(old, list) else ()
+        items = [
+            sorted_keys(item, olds[index] if index < len(olds) else None)
+            for index, item in enumerate(value)
+        ]
+        same = all(a is b for a, b in zip(items, value, strict=True))
+        return value if same else items
+    if not isinstance(value, dict):
+        return value
+    was = old if isinstance(old, dict) else {}
+    keys = sorted(value)
+    made = {key: sorted_keys(value[key], was.get(key)) for key in keys}
+    if keys == list(value) and all(made[key] is value[key] for key in keys):
+        return value
+    return made

@@ -1,0 +1,227 @@
+"""Which resources the server serves: names, kinds, verbs, subresources and their types."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from attrs import field, frozen
+
+from controlplane.apiserver.schema.types import StructType, load_data, struct_type
+
+__all__ = ["ResourceInfo", "ResourceTable", "SubresourceInfo", "builtin_resources"]
+
+Tree = dict[str, Any]
+
+# Storage key prefixes that differ from /registry/<resource>; upstream keeps them for old data.
+_STORAGE_NAMES = {
+    ("", "nodes"): "minions",
+    ("", "services"): "services/specs",
+    ("", "endpoints"): "services/endpoints",
+    ("", "replicationcontrollers"): "controllers",
+    ("networking.k8s.io", "ingresses"): "ingress",
+    ("policy", "poddisruptionbudgets"): "poddisruptionbudgets",
+    ("events.k8s.io", "events"): "events",
+}
+_GROUPED_STORAGE = ("apiextensions.k8s.io", "apiregistration.k8s.io")
+
+# Resources with several served versions, and the one objects are stored in.
+_HUB_VERSIONS = {
+    ("autoscaling", "horizontalpodautoscalers"): ("autoscaling", "v2"),
+    ("events.k8s.io", "events"): ("", "v1"),
+}
+
+
+@frozen
+class SubresourceInfo:
+    """One subresource of a resource, with the kind it speaks."""
+
+    name: str
+    group: str
+    version: str
+    kind: str
+    verbs: tuple[str, ...]
+    entry: Tree = field(factory=dict, eq=False, hash=False, repr=False)
+
+
+@frozen(eq=False)
+class ResourceInfo:
+    """One resource in one version.
+
+    `storage_prefix` ends with a slash. `hub` is the (group, version) in which objects are stored;
+    it differs from (`group`, `version`) only for kinds served in several versions.
+    """
+
+    group: str
+    version: str
+    resource: str
+    kind: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    storage_prefix: str
+    hub: tuple[str, str]
+    type_name: str
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: dict[str, SubresourceInfo] = field(factory=dict)
+    entry: Tree = field(factory=dict, repr=False)
+    custom: Any = field(default=None, repr=False)
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or `version` in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """`resource.group`, or `resource` in the core group, as error messages print it."""
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+    @property
+    def qualified_kind(self) -> str:
+        """`Kind.group`, or `Kind` in the core group, as error messages print it."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    @property
+    def type(self) -> StructType:
+        """The schema type of the kind."""
+        return struct_type(self.type_name)
+
+
+class ResourceTable:
+    """Resources by (group, version, resource) and by (apiVersion, kind), in discovery order."""
+
+    def __init__(self) -> None:
+        self.groups: list[Tree] = []
+        self._by_resource: dict[tuple[str, str, str], ResourceInfo] = {}
+        self._by_kind: dict[tuple[str, str], ResourceInfo] = {}
+        self.extra_entries: dict[str, list[Tree]] = {}
+
+    def copy(self) -> ResourceTable:
+        """A table of its own, so that custom resources can be added."""
+        made = ResourceTable()
+        made.groups = list(self.groups)
+        made._by_resource = dict(self._by_resource)
+        made._by_kind = dict(self._by_kind)
+        made.extra_entries = dict(self.extra_entries)
+        return made
+
+    def add(self, info: ResourceInfo) -> None:
+        """Serve `info`; replaces what had the same group, version and name."""
+        self._by_resource[info.group, info.version, info.resource] = info
+        self._by_kind[info.api_version, info.kind] = info
+
+    def remove(self, info: ResourceInfo) -> None:
+        """Stop serving `info`; nothing happens if it is not served."""
+        self._by_resource.pop((info.group, info.version, info.resource), None)
+        self._by_kind.pop((info.api_version, info.kind), None)
+
+    def get(self, group: str, version: str, resource: str) -> ResourceInfo | None:
+        """The resource with that name, or None."""
+        return self._by_resource.get((group, version, resource))
+
+    def by_kind(self, api_version: str, kind: str) -> ResourceInfo | None:
+        """The resource whose objects have that kind, or None."""
+        return self._by_kind.get((api_version, kind))
+
+    def __iter__(self) -> Any:
+        return iter(list(self._by_resource.values()))
+
+    def versions(self, group: str) -> list[str]:
+        """The served versions of `group`, in order of first appearance."""
+        return list(
+            dict.fromkeys(i.version for i in self._by_resource.values() if i.group == group)
+        )
+
+    def in_version(self, group: str, version: str) -> list[ResourceInfo]:
+        """All resources of one group and version."""
+        return [i for i in self._by_resource.values() if i.group == group and i.version == version]
+
+
+def _kind_types() -> dict[tuple[str, str, str], str]:
+    found: dict[tuple[str, str, str], str] = {}
+    for name, declared in load_data("types")["types"].items():
+        for gvk in declared.get("gvk", ()):
+            found.setdefault((gvk["group"], gvk["version"], gvk["kind"]), name)
+    return found
+
+
+def is_stable(version: str) -> bool:
+    """True for v1, v2 and the like: what a server serves unless told otherwise."""
+    return "alpha" not in version and "beta" not in version
+
+
+def _storage_prefix(group: str, resource: str) -> str:
+    if group in _GROUPED_STORAGE:
+        return f"/registry/{group}/{resource}/"
+    return f"/registry/{_STORAGE_NAMES.get((group, resource), resource)}/"
+
+
+@cache
+def _stable_resources() -> tuple[ResourceInfo, ...]:
+    types = _kind_types()
+    found = []
+    for group_version, entries in load_data("resources")["resources"].items():
+        group, _, version = group_version.rpartition("/")
+        if not is_stable(version):
+            continue
+        subresources: dict[str, dict[str, SubresourceInfo]] = {}
+        for entry in entries:
+            name, slash, sub = entry["name"].partition("/")
+            if slash:
+                subresources.setdefault(name, {})[sub] = SubresourceInfo(
+                    sub,
+                    entry.get("group", group),
+                    entry.get("version", version),
+                    entry["kind"],
+                    tuple(entry["verbs"]),
+                    entry,
+                )
+        for entry in entries:
+            name = entry["name"]
+            if "/" in name:
+                continue
+            kind = entry["kind"]
+            found.append(
+                ResourceInfo(
+                    group=group,
+                    version=version,
+                    resource=name,
+                    kind=kind,
+                    namespaced=entry["namespaced"],
+                    verbs=tuple(entry["verbs"]),
+                    storage_prefix=_storage_prefix(group, name),
+                    hub=_HUB_VERSIONS.get((group, name), (group, version)),
+                    type_name=types.get((group, version, kind), ""),
+                    singular=entry.get("singularName", ""),
+                    short_names=tuple(entry.get("shortNames", ())),
+                    categories=tuple(entry.get("categories", ())),
+                    subresources=subresources.get(name, {}),
+                    entry=entry,
+                )
+            )
+    return tuple(found)
+
+
+def builtin_resources() -> ResourceTable:
+    """A fresh table of all built-in resources in their stable versions."""
+    return _builtin_resources().copy()
+
+
+@cache
+def _builtin_resources() -> ResourceTable:
+    table = ResourceTable()
+    for info in _stable_resources():
+        table.add(info)
+    groups = []
+    for group in load_data("resources")["groups"]:
+        versions = [v for v in group["versions"] if is_stable(v["version"])]
+        if versions:
+            preferred = group["preferredVersion"]
+            if not is_stable(preferred["version"]):
+                preferred = versions[0]
+            groups.append({"name": group["name"], "versions": versions,
+                           "preferredVersion": preferred})  # fmt: skip
+    table.groups = groups
+    return table

@@ -1,0 +1,1 @@
+"""What awaits in a client: requests, reflector, informer, leader election, event recorder."""

@@ -1,0 +1,212 @@
+"""The clientset: one coroutine per verb, for every resource alike.
+
+A call is one request to the API server and one step when its answer arrives. Answers are the
+server's shared objects; nobody copies, nobody writes to them. Errors come as `ApiError`; a reset
+connection as `actors.LinkBroken`, and then it is unknown whether the write happened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from actors import LinkBroken
+from controlplane.api.request import JSON, Request, Response
+from controlplane.client.errors import ApiError
+from controlplane.client.loops.connection import RestConfig
+
+if TYPE_CHECKING:
+    from actors import Context, Mailbox
+    from controlplane.api.object import Object
+
+Tree = dict[str, Any]
+
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+
+class Resource(NamedTuple):
+    """A resource by group, version and plural name."""
+
+    group: str
+    version: str
+    name: str
+
+    @property
+    def api_version(self) -> str:
+        """As in an object's apiVersion."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+PODS = Resource("", "v1", "pods")
+NODES = Resource("", "v1", "nodes")
+NAMESPACES = Resource("", "v1", "namespaces")
+EVENTS = Resource("", "v1", "events")
+SERVICES = Resource("", "v1", "services")
+LEASES = Resource("coordination.k8s.io", "v1", "leases")
+DEPLOYMENTS = Resource("apps", "v1", "deployments")
+REPLICA_SETS = Resource("apps", "v1", "replicasets")
+
+
+class ObjectList(NamedTuple):
+    """Items of a list answer, the resource version of the list, and how to go on if it is a page."""
+
+    items: list[Object]
+    resource_version: str
+    continue_token: str = ""
+
+
+class Client:
+    """Speaks to the API server for one task. Make one per task: a request needs the task's context.
+
+    `server` is the name of the server's actor, or a `RestConfig`. With `timeout_ns` a request that
+    takes longer raises actors.Timeout.
+    """
+
+    __slots__ = ("_config", "_ctx", "_server", "_timeout", "_user_agent")
+
+    def __init__(
+        self, ctx: Context, server: str = "apiserver", *, timeout_ns: int | None = None
+    ) -> None:
+        self._ctx = ctx
+        self._server = server
+        self._config = server if isinstance(server, RestConfig) else None
+        self._timeout = timeout_ns
+        self._user_agent = ctx.actor
+
+    async def call(self, request: Request) -> Response:
+        """Send any request. Raises ApiError for an answer of 400 and above."""
+        response: Response
+        if self._config is None:
+            response = await self._ctx.ask(
+                self._server, request, self._timeout, point=request.label
+            )
+        else:
+            response = await self._config.ask(self._ctx, request, self._timeout)
+        if response.code >= 400:
+            raise ApiError(response.code, response.tree)
+        return response
+
+    def _request(
+        self, verb: str, resource: Resource, namespace: str, name: str = "", **more: Any
+    ) -> Request:
+        return Request(
+            verb,
+            resource.group,
+            resource.version,
+            resource.name,
+            namespace,
+            name,
+            user_agent=self._user_agent,
+            **more,
+        )
+
+    async def _object(self, request: Request) -> Object:
+        response = await self.call(request)
+        assert response.object is not None
+        return response.object
+
+    async def get(self, resource: Resource, namespace: str, name: str, **query: str) -> Object:
+        """Read one object; with `resourceVersion="0"` as the server's cache has it."""
+        return await self._object(self._request("get", resource, namespace, name, query=query))
+
+    async def list(self, resource: Resource, namespace: str = "", **query: str) -> ObjectList:
+        """List objects; `query` holds the server's own parameter names (labelSelector, resourceVersion, ...)."""
+        response = await self.call(self._request("list", resource, namespace, query=query))
+        metadata = response.tree.get("metadata", {})
+        return ObjectList(
+            response.items or [], metadata.get("resourceVersion", ""), metadata.get("continue", "")
+        )
+
+    async def create(
+        self, resource: Resource, tree: Tree, namespace: str = "", subresource: str = ""
+    ) -> Object:
+        """Create an object (or a subresource of the object that the tree names)."""
+        metadata = tree.get("metadata", {})
+        namespace = namespace or metadata.get("namespace", "")
+        name = metadata.get("name", "") if subresource else ""
+        request = self._request(
+            "create", resource, namespace, name, subresource=subresource, body=tree
+        )
+        return await self._object(request)
+
+    async def bind(self, pod_namespace: str, pod_name: str, binding: Tree) -> None:
+        """Post a Binding: put a pod on a node."""
+        await self.call(
+            self._request(
+                "create", PODS, pod_namespace, pod_name, subresource="binding", body=binding
+            )
+        )
+
+    async def update(self, resource: Resource, tree: Tree, subresource: str = "") -> Object:
+        """Write a whole object; a resourceVersion in it must be the current one."""
+        metadata = tree["metadata"]
+        return await self._object(
+            self._request(
+                "update",
+                resource,
+                metadata.get("namespace", ""),
+                metadata["name"],
+                subresource=subresource,
+                body=tree,
+            )
+        )
+
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        patch: Any,
+        *,
+        subresource: str = "",
+        kind: str = STRATEGIC_MERGE_PATCH,
+    ) -> Object:
+        """Patch an object; strategic merge unless `kind` says otherwise."""
+        return await self._object(
+            self._request(
+                "patch",
+                resource,
+                namespace,
+                name,
+                subresource=subresource,
+                body=patch,
+                content_type=kind,
+            )
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        grace_period_seconds: int | None = None,
+        propagation_policy: str = "",
+    ) -> Response:
+        """Delete an object; with `uid` only that very one."""
+        options: Tree = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
+        if propagation_policy:
+            options["propagationPolicy"] = propagation_policy
+        return await self.call(self._request("delete", resource, namespace, name, body=options))
+
+    def watch(self, resource: Resource, namespace: str = "", **query: str) -> Mailbox:
+        """Open a watch: a stream of `WatchBatch` messages; see `controlplane.client.loops.informer`.
+
+        Raises LinkBroken when the server is down.
+        """
+        query.setdefault("allowWatchBookmarks", "true")
+        request = self._request("watch", resource, namespace, query=query, content_type=JSON)
+        name = f"watch {resource.name}"
+        if self._config is not None:
+            return self._config.open(self._ctx, request, name)
+        stream = self._ctx.open(self._server, request, name=name)
+        if stream.peer is not None and not stream.peer.alive:
+            self._ctx.close(stream)
+            raise LinkBroken(f"{self._server} is down")
+        return stream

@@ -1,0 +1,247 @@
+"""The event recorder: what components report about objects. Upstream: client-go tools/record.
+
+The correlator decides (a new Event, one more count of a known one, a combined one, or none at all);
+the recorder's task posts, so that reporting never makes a component wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attrs import define
+
+from actors import LinkBroken
+from actors.log import WARNING
+from controlplane.api.times import SECOND, format_time
+from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.loops.clientset import EVENTS, Client
+
+if TYPE_CHECKING:
+    from actors import Context
+    from controlplane.api.view import View
+
+Tree = dict[str, Any]
+Key = tuple[str, ...]
+REMEMBERED = 4096
+SIMILAR_MAX = 10
+SIMILAR_NS = 600 * SECOND
+COMBINED = "(combined from similar events): "
+SPAM_BURST = 25
+SPAM_INTERVAL_NS = 300 * SECOND
+TRIES = 12
+RETRY_NS = 10 * SECOND
+JITTER_OPTIONS = 8
+NORMAL = "Normal"
+EVENT_WARNING = "Warning"
+
+
+def reference(view: View) -> Tree:
+    """The involvedObject of an event about `view`."""
+    found = {
+        "apiVersion": view.api_version,
+        "kind": view.kind,
+        "name": view.name,
+        "namespace": view.namespace,
+        "resourceVersion": view.resource_version,
+        "uid": view.uid,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+class Write(NamedTuple):
+    """How to post a report: create `tree`, or if `known` names an Event first try to patch that one."""
+
+    tree: Tree
+    known: str = ""
+    patch: Tree | None = None
+
+
+@define
+class _Posted:
+    name: str
+    first: str
+    count: int
+
+
+@define
+class _Similar:
+    """Reports that differ in their message only: the messages, and when the last one came."""
+
+    messages: dict[str, None]
+    last_ns: int
+
+
+class EventCorrelator:
+    """Turns reports into writes.
+
+    Equal reports become one Event whose count grows. From the tenth message on, reports of one
+    object and reason within ten minutes become one combined Event. Each object may be written about
+    25 times, and once more every five minutes.
+    """
+
+    __slots__ = ("_component", "_host", "_last_number", "_posted", "_similar", "_spent")
+
+    def __init__(self, component: str, host: str = "") -> None:
+        self._component = component
+        self._host = host
+        self._posted: dict[Key, _Posted] = {}
+        self._similar: dict[Key, _Similar] = {}
+        self._spent: dict[Key, int] = {}
+        self._last_number: dict[str, int] = {}
+
+    def report(self, about: Tree, kind: str, reason: str, message: str, now: int) -> Write | None:
+        """The write for one report about an object given by reference; None if it is one too many."""
+        subject = tuple(
+            about.get(part, "") for part in ("kind", "namespace", "name", "uid", "apiVersion")
+        )
+        key: Key = (*subject, about.get("fieldPath", ""), kind, reason, message)
+        if self._is_one_of_many((*subject, kind, reason), message, now):
+            key = (*subject, kind, reason)
+            message = COMBINED + message
+        write = self._observe(key, about, kind, reason, message, now)
+        return write if self._may_write(subject, now) else None
+
+    def _is_one_of_many(self, key: Key, message: str, now: int) -> bool:
+        known = self._similar.get(key)
+        if known is None or now - known.last_ns > SIMILAR_NS:
+            known = _Similar({}, now)
+        known.messages[message] = None
+        known.last_ns = now
+        _remember(self._similar, key, known)
+        if len(known.messages) < SIMILAR_MAX:
+            return False
+        del known.messages[next(iter(known.messages))]
+        return True
+
+    def _observe(
+        self, key: Key, about: Tree, kind: str, reason: str, message: str, now: int
+    ) -> Write:
+        stamp = format_time(now)
+        posted = self._posted.get(key) or _Posted(self._name(about["name"], now), stamp, 0)
+        posted.count += 1
+        _remember(self._posted, key, posted)
+        source = {"component": self._component}
+        if self._host:
+            source["host"] = self._host
+        namespace = about.get("namespace") or "default"
+        tree = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": posted.name, "namespace": namespace},
+            "involvedObject": about,
+            "reason": reason,
+            "message": message,
+            "type": kind,
+            "source": source,
+            "reportingComponent": self._component,
+            "reportingInstance": self._host,
+            "firstTimestamp": posted.first,
+            "lastTimestamp": stamp,
+            "count": posted.count,
+        }
+        if posted.count == 1:
+            return Write(tree)
+        patch = {"count": posted.count, "lastTimestamp": stamp, "message": message}
+        return Write(tree, posted.name, patch)
+
+    def _name(self, about: str, now: int) -> str:
+        """Object name and time. Of several reports in one virtual instant each gets a number one higher."""
+        number = max(now, self._last_number.get(about, 0) + 1)
+        _remember(self._last_number, about, number)
+        return f"{about}.{number:x}"
+
+    def _may_write(self, subject: Key, now: int) -> bool:
+        """A token bucket per object."""
+        full = now - SPAM_BURST * SPAM_INTERVAL_NS
+        spent = max(self._spent.get(subject, full), full) + SPAM_INTERVAL_NS
+        if spent > now:
+            return False
+        _remember(self._spent, subject, spent)
+        return True
+
+
+def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
+    """Keep the most recently used entries."""
+    memory.pop(key, None)
+    memory[key] = value
+    if len(memory) > REMEMBERED:
+        del memory[next(iter(memory))]
+
+
+class EventRecorder:
+    """Takes reports at once, posts them from a task of its own (points `events.post`, `events.retry`).
+
+    An event that the API server refuses is dropped with a line in the log; while the server cannot
+    be reached it is tried twelve times.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        component: str,
+        epoch_ns: int,
+        *,
+        host: str = "",
+        server: str = "apiserver",
+    ) -> None:
+        self._ctx = ctx
+        self._epoch = epoch_ns
+        self._server = server
+        self._correlator = EventCorrelator(component, host)
+        self._pending: deque[tuple[Tree, str, str, str, int]] = deque()
+        self._work = ctx.condition()
+        ctx.spawn(self._post, name="events")
+
+    def event(self, view: View, kind: str, reason: str, message: str) -> None:
+        """Report something about an object: `kind` is Normal or Warning."""
+        self.about(reference(view), kind, reason, message)
+
+    def about(self, reference: Tree, kind: str, reason: str, message: str) -> None:
+        """Report about an object that is given by reference."""
+        self._pending.append((reference, kind, reason, message, self._epoch + self._ctx.now))
+        self._work.notify_all()
+
+    async def _post(self, ctx: Context) -> None:
+        client = Client(ctx, self._server)
+        while True:
+            while not self._pending:
+                await self._work.wait(idle=True, point="events.post")
+            write = self._correlator.report(*self._pending.popleft())
+            if write is not None:
+                await self._write(ctx, client, write)
+
+    async def _write(self, ctx: Context, client: Client, write: Write) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                await self._send(client, write)
+            except ApiError as error:
+                self._dropped(ctx, write, error)
+                return
+            except LinkBroken as error:
+                if attempt == TRIES:
+                    self._dropped(ctx, write, error)
+                    return
+                wait = RETRY_NS
+                if attempt == 1:
+                    share = ctx.choose("jitter", JITTER_OPTIONS, "events retry")
+                    wait = RETRY_NS * share // JITTER_OPTIONS
+                await ctx.sleep(wait, point="events.retry")
+            else:
+                return
+
+    async def _send(self, client: Client, write: Write) -> None:
+        namespace = write.tree["metadata"]["namespace"]
+        if write.known:
+            try:
+                await client.patch(EVENTS, namespace, write.known, write.patch)
+            except ApiError as error:
+                if not is_not_found(error):
+                    raise
+            else:
+                return
+        await client.create(EVENTS, write.tree, namespace)
+
+    def _dropped(self, ctx: Context, write: Write, error: Exception) -> None:
+        data = {"reason": write.tree["reason"], "message": str(error)}
+        ctx.log("events.dropped", level=WARNING, data=data)

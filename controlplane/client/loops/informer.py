@@ -1,0 +1,227 @@
+"""Reflector, processor and listeners: the three kinds of task that keep a component's cache of one resource.
+
+The reflector lists and watches (in `reflector`) and queues deltas; the processor brings the store up to them and
+hands notifications to the listeners; each listener calls one handler, in order, at its own pace. So
+a handler may read a store that is ahead of what it is told, and two handlers may be at different
+places: as in client-go (tools/cache, section 5 of the facts).
+
+Which queue, and how the reflector begins, is a matter of the client library's release
+(`features.ClientFeatures`, which come with the server's address).
+
+Points: `reflector.backoff`, `watch <resource>` (an event batch arrives), `informer.process`,
+`informer.notify`, `informer.resync`, and one for the list request.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from actors.log import DEBUG
+from controlplane.client.deltas import Notification, apply
+from controlplane.client.features import PLAIN
+from controlplane.client.indexer import Indexer
+from controlplane.client.loops.clientset import Resource
+from controlplane.client.loops.connection import RestConfig
+from controlplane.client.loops.reflector import Reflector, WatchBatch, WatchEvent
+from controlplane.client.older_queues import queue_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Condition, Context
+    from controlplane.api.object import Object
+
+__all__ = ["Handler", "Informer", "Listener", "WatchBatch", "WatchEvent", "handler", "together"]
+
+
+class Handler(Protocol):
+    """What a component does about changes; called one notification at a time, synchronously."""
+
+    def __call__(self, notification: Notification) -> None:
+        """Take one notification."""
+
+
+class Listener:
+    """One handler and what it has still to be told."""
+
+    __slots__ = ("condition", "deletes_only", "handler", "name", "pending", "synced")
+
+    def __init__(
+        self, name: str, handler: Handler, condition: Condition, *, deletes_only: bool
+    ) -> None:
+        self.name = name
+        self.handler = handler
+        self.condition = condition
+        self.deletes_only = deletes_only
+        self.pending: deque[Notification] = deque()
+        self.synced = False
+
+
+class Informer:
+    """The cache of one resource in one component.
+
+    Args:
+        ctx: the component's context; the informer's tasks belong to it.
+        resource: what to watch.
+        store: where objects go (give indexes there).
+        immediate: let the reflector bring the store up to date and call the handlers itself, in the
+            same step: a bare reflector without a queue behind it, as the kubelet has.
+        query: selectors for list and watch (fieldSelector, labelSelector).
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        resource: Resource,
+        store: Indexer | None = None,
+        *,
+        server: str = "apiserver",
+        immediate: bool = False,
+        **query: str,
+    ) -> None:
+        self.resource = resource
+        self._immediate = immediate
+        self.store = store if store is not None else Indexer()
+        self._ctx = ctx
+        self._features = server.features if isinstance(server, RestConfig) else PLAIN
+        self._queue = queue_of(self._features, self.store)
+        self._reflector = Reflector(
+            resource, server, query, self._features, self._queue, self._queued
+        )
+        self._work = ctx.condition()
+        self._listeners: list[Listener] = []
+        self._synced = ctx.event()
+
+    def add_handler(
+        self, handler: Handler, name: str = "handler", *, deletes_only: bool = False
+    ) -> None:
+        """Add a handler, before the informer starts. With `deletes_only` it hears of nothing else."""
+        condition = self._ctx.condition()
+        self._listeners.append(Listener(name, handler, condition, deletes_only=deletes_only))
+
+    def start(self) -> None:
+        """Start the tasks."""
+        self._ctx.spawn(self._reflector.run, name=f"{self.resource.name}.reflector")
+        if self._features.resync_ns:
+            self._ctx.spawn(self._resync, name=f"{self.resource.name}.resync")
+        if self._immediate:
+            return
+        self._ctx.spawn(self._process, name=f"{self.resource.name}.processor")
+        for listener in self._listeners:
+            self._ctx.spawn(self._listen, listener, name=f"{self.resource.name}.{listener.name}")
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the first list is in the store and every handler has been told of it."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Wait until the first list is in the store and every handler has been told of it."""
+        await self._synced.wait(idle=True, point="informer.sync")
+
+    # ------------------------------------------------------------------ processor and listeners
+
+    def _queued(self) -> None:
+        """Deltas were queued: wake the processor, or do its work at once."""
+        if not self._immediate:
+            self._work.notify_all()
+            if not self._queue and not self._synced.is_set():
+                self._populated()  # the older queues need not pop anything for an empty list
+            return
+        while self._queue:
+            self._process_batch()
+        for listener in self._listeners:
+            while listener.pending:
+                listener.handler(listener.pending.popleft())
+            listener.synced = True
+        self._listeners_synced()
+
+    def _process_batch(self) -> None:
+        """Bring the store up to the next batch and tell the listeners."""
+        queue = self._queue
+        before = queue.synced
+        notifications = apply(queue.pop_batch(), self.store, initial=not before)
+        first = not before and queue.synced
+        for listener in self._listeners:
+            told = notifications
+            if listener.deletes_only:
+                told = [each for each in notifications if each.new is None]
+            if told or first:
+                listener.pending.extend(told)
+                listener.condition.notify_all()
+        if first and not self._listeners:
+            self._listeners_synced()
+
+    def _populated(self) -> None:
+        """The first list is in the store: let the listeners see."""
+        for listener in self._listeners:
+            listener.condition.notify_all()
+        if not self._listeners:
+            self._listeners_synced()
+
+    async def _resync(self, ctx: Context) -> None:
+        """Let handlers be told of everything again, from time to time."""
+        while True:
+            await ctx.sleep(self._features.resync_ns, idle=True, point="informer.resync")
+            self._queue.resync()
+            self._queued()
+
+    async def _process(self, ctx: Context) -> None:
+        queue = self._queue
+        while True:
+            while not queue:
+                await self._work.wait(idle=True, point="informer.process")
+            self._process_batch()
+            if queue:
+                await ctx.point("informer.process")
+
+    async def _listen(self, ctx: Context, listener: Listener) -> None:
+        pending = listener.pending
+        handler = listener.handler
+        while True:
+            while not pending:
+                if not listener.synced and self._queue.synced:
+                    listener.synced = True
+                    self._listeners_synced()
+                await listener.condition.wait(idle=True, point="informer.notify")
+            notification = pending.popleft()
+            handler(notification)
+            if pending:
+                await ctx.point("informer.notify")
+
+    def _listeners_synced(self) -> None:
+        if self._synced.is_set():
+            return
+        if self._queue.synced and all(listener.synced for listener in self._listeners):
+            self._ctx.log("informer.synced", level=DEBUG, data={"resource": self.resource.name})
+            self._synced.set()
+
+
+def handler(
+    on_add: Callable[[Object], None],
+    on_update: Callable[[Object, Object], None],
+    on_delete: Callable[[Object, bool], None],
+) -> Handler:
+    """A handler from three functions; the flag of `on_delete` says that the final state is unknown."""
+
+    def call(notification: Notification) -> None:
+        if notification.new is None:
+            assert notification.old is not None
+            on_delete(notification.old, notification.final_state_unknown)
+        elif notification.old is None:
+            on_add(notification.new)
+        else:
+            on_update(notification.old, notification.new)
+
+    return call
+
+
+def together(*handlers: Handler) -> Handler:
+    """One handler that tells several, in this order: they share a listener, and so one step per notification."""
+
+    def call(notification: Notification) -> None:
+        for each in handlers:
+            each(notification)
+
+    return call

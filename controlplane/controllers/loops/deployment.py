@@ -1,0 +1,430 @@
+"""The loop of the Deployment controller. Upstream: pkg/controller/deployment.
+
+Like upstream, a turn works on one copy of the deployment and writes it possibly several times under
+the resource version it began with: a second write of one turn meets a conflict, and the turn is
+tried again.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from actors import LinkBroken
+from actors.log import INFO
+from controlplane.api.apps import Deployment, ReplicaSet
+from controlplane.api.labels import from_label_selector
+from controlplane.client.errors import ApiError, is_already_exists, is_not_found
+from controlplane.client.loops.clientset import DEPLOYMENTS, REPLICA_SETS, Client
+from controlplane.controllers import deployment as deployments
+from controlplane.controllers import deployment_rollout as rollout
+from controlplane.controllers import deployment_status as progress
+from controlplane.controllers.deployment_rollout import Resize
+from controlplane.controllers.loops.base import Controller, namespace_is_terminating
+from controlplane.controllers.loops.worker import Retry
+from controlplane.controllers.ownership import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from actors import Context
+    from controlplane.api.object import Object
+    from controlplane.api.view import View
+    from controlplane.client.indexer import Indexer
+
+Tree = dict[str, Any]
+MAX_RETRIES = 15
+SELECTING_ALL = "This deployment is selecting all pods. A non-empty selector is required."
+
+
+class DeploymentController(Controller):
+    """Rolls each Deployment's template out over ReplicaSets.
+
+    `pods` needs index "controller", `sets` index "controller", `wanted` index "namespace".
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        epoch_ns: int,
+        server: str,
+        pods: Indexer,
+        sets: Indexer,
+        wanted: Indexer,
+    ) -> None:
+        super().__init__(ctx, "deployment", epoch_ns, server, max_retries=MAX_RETRIES)
+        self._pods = pods
+        self._sets = sets
+        self._deployments = wanted
+
+    # ------------------------------------------------------------------ handlers
+
+    def deployment_handlers(self) -> tuple[Callable[..., None], ...]:
+        """For Deployments."""
+        return (
+            lambda obj: self.workers.add(obj.key),
+            lambda _old, new: self.workers.add(new.key),
+            lambda obj, _unknown: self.workers.add(obj.key),
+        )
+
+    def set_handlers(self) -> tuple[Callable[..., None], ...]:
+        """For ReplicaSets: their owner is to be looked at."""
+        return self._set_added, self._set_updated, self._set_deleted
+
+    def _set_added(self, obj: Object) -> None:
+        if obj.view.metadata.deletion_timestamp is not None:
+            self._set_deleted(obj, unknown=False)
+        elif controller_of(obj.view) is None:
+            self._orphan(obj.view)
+        elif (owner := self._owner(obj.view)) is not None:
+            self.workers.add(owner.key)
+
+    def _set_updated(self, old: Object, new: Object) -> None:
+        if old.resource_version == new.resource_version:
+            return
+        moved = controller_of(old.view) != controller_of(new.view)
+        if moved and (former := self._owner(old.view)) is not None:
+            self.workers.add(former.key)
+        if controller_of(new.view) is not None:
+            if (owner := self._owner(new.view)) is not None:
+                self.workers.add(owner.key)
+        elif moved or old.view.labels != new.view.labels:
+            self._orphan(new.view)
+
+    def _set_deleted(self, obj: Object, unknown: bool) -> None:
+        if (owner := self._owner(obj.view)) is not None:
+            self.workers.add(owner.key)
+
+    def pod_handlers(self) -> tuple[Callable[..., None], ...]:
+        """For pods: a Recreate deployment waits for the last old one to go."""
+
+        def deleted(obj: Object, _unknown: bool) -> None:
+            reference = controller_of(obj.view)
+            if reference is None or reference.kind != "ReplicaSet":
+                return
+            owner = self._sets.get(f"{obj.namespace}/{reference.name}")
+            if owner is None or owner.uid != reference.uid:
+                return
+            found = self._owner(owner.view)
+            if found is not None and _is_recreate(found.view) and not self._has_pods(found):
+                self.workers.add(found.key)
+
+        return (lambda _obj: None), (lambda _old, _new: None), deleted
+
+    def _has_pods(self, obj: Object) -> bool:
+        return any(
+            self._pods.by_index("controller", owned.uid)
+            for owned in self._sets.by_index("controller", obj.uid)
+        )
+
+    def _owner(self, replica_set: View) -> Object | None:
+        """The deployment that controls a replica set, by name and uid."""
+        reference = controller_of(replica_set)
+        if reference is None or reference.kind != "Deployment":
+            return None
+        owner = self._deployments.get(f"{replica_set.namespace}/{reference.name}")
+        return owner if owner is not None and owner.uid == reference.uid else None
+
+    def _orphan(self, replica_set: View) -> None:
+        for candidate in self._deployments.by_index("namespace", replica_set.namespace):
+            view: Any = candidate.view
+            if from_label_selector(view.spec.selector).matches(replica_set.labels):
+                self.workers.add(candidate.key)
+
+    # ------------------------------------------------------------------ reconcile
+
+    async def sync(self, ctx: Context, key: str) -> None:
+        """One turn, unless the namespace is going away: then nothing can be done, and nothing is tried again."""
+        obj = self._deployments.get(key)
+        if obj is None:
+            return
+        view: Any = obj.view
+        turn = _Turn(self, Client(ctx, self._server), view)
+        try:
+            await turn.run()
+        except ApiError as error:
+            if not namespace_is_terminating(error):
+                raise
+
+
+def _is_recreate(deployment: Any) -> bool:
+    return bool(deployment.spec.strategy.type == "Recreate")
+
+
+class _Turn:
+    """One look at one deployment. `found` is this turn's copy of it."""
+
+    def __init__(self, controller: DeploymentController, client: Client, found: Deployment) -> None:
+        self._of = controller
+        self._client = client
+        self.found = found
+
+    async def run(self) -> None:
+        """Claim replica sets, then scale or roll out."""
+        found = self.found
+        selector = found.spec.selector
+        if selector is not None and not selector.match_labels and not selector.match_expressions:
+            self._event("Warning", "SelectingAll", SELECTING_ALL)
+            if found.status.observed_generation < found.metadata.generation:
+                status = progress.status_of(found)
+                await self._write(**{**status, "observedGeneration": found.metadata.generation})
+            return
+        candidates = [
+            owned.view
+            for index in (found.uid, f"{found.namespace}/")
+            for owned in self._of._sets.by_index("controller", index)
+        ]
+        owned = await self._of._claim(self._client, REPLICA_SETS, found, candidates)
+        if found.metadata.deletion_timestamp is not None:
+            await self._report(*await self._split(owned), judge=False)
+            return
+        paused = progress.paused_status(found, self._now())
+        if paused is not None:
+            await self._write(**paused)
+        if self.found.spec.paused:
+            await self._scale(owned)
+            return
+        new, old = await self._split(owned)
+        if rollout.is_scaling(self.found, _all(new, old)):
+            await self._scale(owned)
+        elif _is_recreate(self.found):
+            await self._recreate(owned)
+        else:
+            await self._roll(owned)
+
+    async def _scale(self, owned: list[ReplicaSet]) -> None:
+        """Follow spec.replicas without going on with a rollout."""
+        new, old = await self._split(owned)
+        for move in rollout.follow_scale(self.found, new, old):
+            await self._resize(move)
+        if self.found.spec.paused:
+            await self._clean_up(old)
+        await self._report(new, old, judge=False)
+
+    async def _roll(self, owned: list[ReplicaSet]) -> None:
+        new, old = await self._split(owned)
+        if new is None:
+            new = await self._create(old)
+        moves = rollout.scale_new(self.found, new, _all(new, old))
+        for move in moves:
+            await self._resize(move)
+        if not moves:
+            moves = await self._shrink(new, rollout.active(old))
+        if not moves:
+            await self._clean_up_when_complete(old)
+        await self._report(new, old)
+
+    async def _shrink(self, new: ReplicaSet, old: list[ReplicaSet]) -> list[Resize]:
+        """Scale old replica sets down; what was moved."""
+        moves, go_on = rollout.drop_unhealthy(self.found, new, old)
+        sizes = {found.uid: found for found in old}
+        for move in moves:
+            sizes[move.replica_set.uid] = await self._resize(move)
+        more = rollout.drop_available(self.found, new, list(sizes.values())) if go_on else []
+        for move in more:
+            await self._resize(move)
+        return [*moves, *more]
+
+    async def _recreate(self, owned: list[ReplicaSet]) -> None:
+        new, old = await self._split(owned)
+        moves = [Resize(found, 0) for found in rollout.active(old)]
+        for move in moves:
+            await self._resize(move)
+        if moves or self._old_pods_run(new, old):
+            await self._report(new, old)
+            return
+        if new is None:
+            new = await self._create(old)
+        await self._resize(Resize(new, deployments.wanted(self.found)), only_size=True)
+        await self._clean_up_when_complete(old)
+        await self._report(new, old)
+
+    def _old_pods_run(self, new: ReplicaSet | None, old: list[ReplicaSet]) -> bool:
+        if any(found.status.replicas for found in old):
+            return True
+        for found in old:
+            for obj in self._of._pods.by_index("controller", found.uid):
+                pod: Any = obj.view
+                if pod.status.phase not in {"Failed", "Succeeded"}:
+                    return True
+        return False
+
+    # ------------------------------------------------------------------ parts of a turn
+
+    async def _split(
+        self, owned: Sequence[ReplicaSet]
+    ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
+        """The new replica set, brought up to the deployment's annotations, and the old ones."""
+        new = deployments.find_new(self.found, owned)
+        old = [each for each in owned if new is None or each.uid != new.uid]
+        if new is None:
+            return None, old
+        tree = deployments.updated_new(self.found, new, old)
+        if tree is not None:
+            updated: Any = (await self._client.update(REPLICA_SETS, tree)).view
+            return updated, old
+        noted = self._note_revision(new.annotations.get(deployments.REVISION, ""))
+        status = progress.status_of(self.found)
+        if (
+            progress.has_deadline(self.found)
+            and progress.get_condition(status, progress.PROGRESSING) is None
+        ):
+            text = f'Found new replica set "{new.name}"'
+            status = self._progressing(status, "True", "FoundNewReplicaSet", text)
+            noted = True
+        if noted:
+            await self._write(**status)
+        return new, old
+
+    def _note_revision(self, revision: str) -> bool:
+        """Put the new replica set's revision into the deployment's annotations; whether that changed them."""
+        if self.found.annotations.get(deployments.REVISION) == revision:
+            return False
+        tree = self.found.tree
+        annotations = {**self.found.annotations, deployments.REVISION: revision}
+        metadata = {**tree["metadata"], "annotations": annotations}
+        self.found = Deployment.from_tree({**tree, "metadata": metadata})
+        return True
+
+    def _progressing(self, status: Tree, value: str, reason: str, text: str) -> Tree:
+        return progress.with_condition(
+            status, progress.PROGRESSING, value, reason, text, self._now()
+        )
+
+    async def _create(self, old: list[ReplicaSet]) -> ReplicaSet:
+        """Make the new replica set."""
+        tree = deployments.new_replica_set(self.found, old)
+        name = tree["metadata"]["name"]
+        made: Any
+        try:
+            made = (await self._client.create(REPLICA_SETS, tree)).view
+        except ApiError as error:
+            if is_already_exists(error):
+                made = await self._collided(name, error)
+                existed = True
+            else:
+                await self._creation_failed(name, error)
+                raise
+        else:
+            existed = False
+            size = deployments.size(made)
+            if size:
+                message = f"Scaled up replica set {made.name} from 0 to {size}"
+                self._event("Normal", "ScalingReplicaSet", message)
+        noted = self._note_revision(tree["metadata"]["annotations"][deployments.REVISION])
+        status = progress.status_of(self.found)
+        if not existed and progress.has_deadline(self.found):
+            text = f'Created new replica set "{made.name}"'
+            status = self._progressing(status, "True", "NewReplicaSetCreated", text)
+            noted = True
+        if noted:
+            await self._write(**status)
+        replica_set: ReplicaSet = made
+        return replica_set
+
+    async def _collided(self, name: str, error: ApiError) -> ReplicaSet:
+        """The name is taken: by our own replica set, not seen yet, or by a collision of the hash."""
+        cached = self._of._sets.get(f"{self.found.namespace}/{name}")
+        if cached is None:
+            raise Retry(f'replicaset.apps "{name}" not found') from error
+        known: Any = cached.view
+        owner = controller_of(known)
+        if (
+            owner is not None
+            and owner.uid == self.found.uid
+            and deployments.same_template(self.found, known)
+        ):
+            replica_set: ReplicaSet = known
+            return replica_set
+        count = (self.found.status.collision_count or 0) + 1
+        await self._write(**{**progress.status_of(self.found), "collisionCount": count})
+        raise error
+
+    async def _creation_failed(self, name: str, error: ApiError) -> None:
+        if namespace_is_terminating(error):
+            return
+        text = f'Failed to create new replica set "{name}": {error}'
+        if progress.has_deadline(self.found):
+            status = progress.status_of(self.found)
+            status = self._progressing(status, "False", "ReplicaSetCreateError", text)
+            with suppress(ApiError, LinkBroken):  # what went wrong first is what counts
+                await self._write(**status)
+        self._event("Warning", "ReplicaSetCreateError", text)
+
+    async def _resize(self, move: Resize, *, only_size: bool = False) -> ReplicaSet:
+        """Carry a move out; the replica set afterwards."""
+        target = move.replica_set
+        before = deployments.size(target)
+        notes = deployments.sizing_annotations(self.found)
+        renewed = {**target.annotations, **notes}
+        if before == move.replicas and (only_size or renewed == target.annotations):
+            return target
+        tree = {
+            **target.tree,
+            "metadata": {**target.tree["metadata"], "annotations": renewed},
+            "spec": {**target.tree["spec"], "replicas": move.replicas},
+        }
+        scaled: Any = (await self._client.update(REPLICA_SETS, tree)).view
+        if before != move.replicas:
+            direction = "up" if move.replicas > before else "down"
+            message = (
+                f"Scaled {direction} replica set {target.name} from {before} to {move.replicas}"
+            )
+            self._event("Normal", "ScalingReplicaSet", message)
+            self._of._ctx.log(
+                "deployment.scale",
+                level=INFO,
+                obj=f"Deployment/{self.found.key}",
+                uid=self.found.uid,
+                data={"replica_set": target.name, "from": before, "to": move.replicas},
+            )
+        replica_set: ReplicaSet = scaled
+        return replica_set
+
+    async def _clean_up_when_complete(self, old: list[ReplicaSet]) -> None:
+        if progress.is_complete(self.found, progress.status_of(self.found)):
+            await self._clean_up(old)
+
+    async def _clean_up(self, old: list[ReplicaSet]) -> None:
+        """Delete old replica sets beyond the revision history limit."""
+        for surplus in deployments.surplus_history(self.found, old):
+            try:
+                await self._client.delete(REPLICA_SETS, surplus.namespace, surplus.name)
+            except ApiError as error:
+                if not is_not_found(error):
+                    raise
+
+    async def _report(
+        self, new: ReplicaSet | None, old: list[ReplicaSet], *, judge: bool = True
+    ) -> None:
+        """Write the status if it changed; `judge` says whether progress is looked at."""
+        make = progress.rollout_status if judge else progress.new_status
+        status = make(self.found, new, _all(new, old), self._now())
+        if progress.status_of(self.found) != status:
+            await self._write(**status)
+        elif judge:
+            self._recheck(status)
+
+    def _recheck(self, status: Tree) -> None:
+        """Look again when the progress deadline has passed: it ends nothing by itself, so the wait is idle."""
+        at = progress.recheck_at(self.found, status, self._now())
+        workers = self._of.workers
+        if at == 0:
+            workers.add_rate_limited(self.found.key)
+        elif at is not None:
+            workers.add_after(self.found.key, at - self._of._epoch, idle=True)
+
+    async def _write(self, **status: Any) -> None:
+        """Write the status, and annotations with it; this turn's copy keeps its resource version."""
+        self.found = Deployment.from_tree({**self.found.tree, "status": status})
+        await self._client.update(DEPLOYMENTS, self.found.tree, "status")
+
+    def _event(self, kind: str, reason: str, message: str) -> None:
+        self._of._recorder.event(self.found, kind, reason, message)
+
+    def _now(self) -> int:
+        return self._of._now()
+
+
+def _all(new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+    return [*old, new] if new is not None else list(old)

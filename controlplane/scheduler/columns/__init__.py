@@ -1,0 +1,1 @@
+"""Node state in columns: one expression of a plugin answers for all nodes."""

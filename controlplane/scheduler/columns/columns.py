@@ -1,0 +1,346 @@
+"""Node state in columns: one array per quantity, one row per node of the snapshot.
+
+Kept up to date from the snapshot's log of changed rows. numpy is imported here and by the modules
+that use these arrays, never by the per-node code.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.scheduler.state.snapshot import ChangeReader, Snapshot
+
+if TYPE_CHECKING:
+    from controlplane.scheduler.state.node_info import NodeInfo
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# Scores multiply amounts by 100 in 64 bits; beyond this the arrays would differ from exact ints.
+_LARGEST = 1 << 56
+
+
+class Topology:
+    """Which domain of a topology key each node lies in.
+
+    Domain 0 stands for the empty value; nodes without the key are there too, `has` tells them.
+    """
+
+    __slots__ = ("_nodes", "codes", "has", "index")
+
+    def __init__(self, size: int) -> None:
+        self.codes: Ints = np.zeros(size, np.int64)
+        self.has: Bools = np.zeros(size, np.bool_)
+        self.index: dict[str, int] = {"": 0}
+        self._nodes: list[Any] = [None] * size
+
+    def write(self, row: int, info: NodeInfo, key: str) -> None:
+        """Take the value of a node, unless its object is the one seen last."""
+        node = info.node
+        if node is self._nodes[row]:
+            return
+        assert node is not None
+        self._nodes[row] = node
+        value = node.metadata.labels.get(key)
+        self.has[row] = value is not None
+        self.codes[row] = self.index.setdefault(value or "", len(self.index))
+
+
+class SparseRows:
+    """Numbers per node under some keys, computed from the node's pods, kept row by row."""
+
+    __slots__ = ("arrays", "reader", "touched")
+
+    def __init__(self) -> None:
+        self.reader = ChangeReader()
+        self.arrays: dict[str, Ints] = {}
+        self.touched: Bools = np.zeros(0, np.bool_)
+        """Nodes for which anything was computed, zero sums included."""
+
+    def sync(self, snapshot: Snapshot, compute: RowFn) -> None:
+        """Compute what changed."""
+        infos = snapshot.node_info_list
+        rows = self.reader.changed(snapshot)
+        if rows is None:
+            self.arrays = {}
+            self.touched = np.zeros(len(infos), np.bool_)
+            for row, info in enumerate(infos):
+                if info.pods:
+                    self._write(row, compute(info), len(infos))
+            return
+        for row in rows:
+            for array in self.arrays.values():
+                array[row] = 0
+            self.touched[row] = False
+            self._write(row, compute(infos[row]), len(infos))
+
+    def _write(self, row: int, values: dict[str, int], size: int) -> None:
+        for key, value in values.items():
+            array = self.arrays.get(key)
+            if array is None:
+                array = self.arrays[key] = np.zeros(size, np.int64)
+            array[row] = value
+            self.touched[row] = True
+
+
+class NodeProperty:
+    """A number that depends on the node object alone."""
+
+    __slots__ = ("_nodes", "_reader", "epoch", "values")
+
+    def __init__(self, size: int, epoch: int) -> None:
+        self._reader = ChangeReader()
+        self._nodes: list[Any] = [None] * size
+        self.epoch = epoch
+        self.values: Ints = np.zeros(size, np.int64)
+
+    def sync(self, snapshot: Snapshot, compute: Callable[[NodeInfo], int]) -> None:
+        """Ask for nodes whose object is another one than last time."""
+        infos = snapshot.node_info_list
+        rows = self._reader.changed(snapshot)
+        for row in range(len(infos)) if rows is None else rows:
+            info = infos[row]
+            if info.node is not self._nodes[row]:
+                self._nodes[row] = info.node
+                self.values[row] = compute(info)
+
+
+class DomainTally:
+    """Sums per domain of a topology over eligible nodes; a changed row costs one addition."""
+
+    __slots__ = ("_eligible", "_epoch", "_reader", "_seen", "domains", "present", "sums")
+
+    def __init__(self) -> None:
+        self._reader = ChangeReader()
+        self._epoch = -1
+        self._seen: Ints = np.zeros(0, np.int64)
+        self._eligible: Bools = np.zeros(0, np.bool_)
+        self.sums: Ints = np.zeros(0, np.int64)
+        self.present: Bools = np.zeros(0, np.bool_)
+        """Domains with an eligible node."""
+        self.domains = 0
+        """How many those are."""
+
+    def sync(
+        self,
+        snapshot: Snapshot,
+        epoch: int,
+        topology: Topology,
+        amounts: Ints,
+        eligible: Callable[[], Bools],
+    ) -> None:
+        """Bring the sums up to date. Other node objects (`epoch`) make everything be counted anew."""
+        rows = self._reader.changed(snapshot)
+        if rows is None or epoch != self._epoch:
+            self._epoch = epoch
+            self._seen = amounts.copy()
+            self._eligible = eligible()
+            codes = topology.codes[self._eligible]
+            size = len(topology.index)
+            # Sums of integers far below 2**53 are exact in floating point.
+            totals = np.bincount(codes, amounts[self._eligible], size)
+            self.sums = totals.astype(np.int64)
+            self.present = np.bincount(codes, minlength=size) > 0
+            self.domains = int(np.count_nonzero(self.present))
+            return
+        seen, codes = self._seen, topology.codes
+        for row in rows:
+            now = amounts[row]
+            if now != seen[row]:
+                if self._eligible[row]:
+                    self.sums[codes[row]] += now - seen[row]
+                seen[row] = now
+
+
+RowFn = Callable[["NodeInfo"], dict[str, int]]
+_KEPT = 128
+
+
+class Columns:
+    """Allocatable and requested amounts, pod counts and a few properties of node objects."""
+
+    def __init__(self) -> None:
+        self._reader = ChangeReader()
+        self.size = 0
+        self.safe = True
+        """False when some amount is too large for 64-bit arithmetic; then nothing is answered."""
+        self._taint_classes: dict[Any, int] = {}
+        self.taint_sets: list[Any] = []
+        """Distinct `spec.taints`; `taint_class` indexes it."""
+        self._scalar_names: dict[str, None] = {}
+        self._scalars: dict[str, tuple[Ints, Ints]] = {}
+        self._topologies: dict[str, Topology] = {}
+        self._kept: OrderedDict[Hashable, SparseRows] = OrderedDict()
+        self._properties: OrderedDict[Hashable, NodeProperty] = OrderedDict()
+        self._tallies: OrderedDict[Hashable, DomainTally] = OrderedDict()
+        self._everywhere: dict[tuple[str, ...], tuple[int, Bools, bool]] = {}
+        self.node_epoch = 0
+        """Grows when a row gets another node object, or all rows are written anew."""
+        self._resize(0)
+
+    def _resize(self, size: int) -> None:
+        self.size = size
+        self.node_epoch += 1
+        self._nodes: list[Any] = [None] * size
+        self._storage_used = self._ports_used = False
+        self.alloc_cpu: Ints = np.zeros(size, np.int64)
+        self.alloc_memory: Ints = np.zeros(size, np.int64)
+        self.alloc_storage: Ints = np.zeros(size, np.int64)
+        self.alloc_pods: Ints = np.zeros(size, np.int64)
+        self.used_cpu: Ints = np.zeros(size, np.int64)
+        self.used_memory: Ints = np.zeros(size, np.int64)
+        self.used_storage: Ints = np.zeros(size, np.int64)
+        self.pod_count: Ints = np.zeros(size, np.int64)
+        self.non_zero_cpu: Ints = np.zeros(size, np.int64)
+        self.non_zero_memory: Ints = np.zeros(size, np.int64)
+        self.unschedulable: Bools = np.zeros(size, np.bool_)
+        self.taint_class: Ints = np.zeros(size, np.int64)
+        self.has_images: Bools = np.zeros(size, np.bool_)
+        self.has_ports: Bools = np.zeros(size, np.bool_)
+        self._topologies = {}
+        self._scalars = {
+            name: (np.zeros(size, np.int64), np.zeros(size, np.int64))
+            for name in self._scalar_names
+        }
+
+    def sync(self, snapshot: Snapshot) -> None:
+        """Bring the arrays up to date."""
+        rows = self._reader.changed(snapshot)
+        infos = snapshot.node_info_list
+        if rows is None:
+            self._resize(len(infos))
+            self.safe = True
+            rows = list(range(len(infos)))
+        for row in rows:
+            self._write(row, infos[row])
+
+    def _write(self, row: int, info: NodeInfo) -> None:
+        used = info.requested
+        if used.memory > _LARGEST:
+            self.safe = False
+            return
+        if info.node is not self._nodes[row]:
+            self._write_node(row, info)
+        self.used_cpu[row] = used.milli_cpu
+        self.used_memory[row] = used.memory
+        if used.ephemeral_storage or self._storage_used:
+            self._storage_used = True
+            self.used_storage[row] = used.ephemeral_storage
+        self.pod_count[row] = len(info.pods)
+        self.non_zero_cpu[row] = info.non_zero_cpu
+        self.non_zero_memory[row] = info.non_zero_memory
+        has_ports = len(info.used_ports) > 0
+        if has_ports or self._ports_used:
+            self._ports_used = True
+            self.has_ports[row] = has_ports
+        self.has_images[row] = bool(info.image_states)
+        for name in self._scalar_names:
+            capacity, requested = self._scalars[name]
+            capacity[row] = info.allocatable.scalars.get(name, 0)
+            requested[row] = used.scalars.get(name, 0)
+
+    def _write_node(self, row: int, info: NodeInfo) -> None:
+        """What depends on the node object alone."""
+        allocatable, node = info.allocatable, info.node
+        assert node is not None
+        if max(allocatable.memory, allocatable.ephemeral_storage) > _LARGEST:
+            self.safe = False
+            return
+        self._nodes[row] = node
+        self.node_epoch += 1
+        self.alloc_cpu[row] = allocatable.milli_cpu
+        self.alloc_memory[row] = allocatable.memory
+        self.alloc_storage[row] = allocatable.ephemeral_storage
+        self.alloc_pods[row] = allocatable.allowed_pod_number
+        self.unschedulable[row] = node.spec.unschedulable
+        taints = node.spec.taints
+        # When a taint was added plays no part here; with it, classes would multiply.
+        kind = tuple((taint.key, taint.value, taint.effect) for taint in taints)
+        known = self._taint_classes.get(kind)
+        if known is None:
+            known = self._taint_classes[kind] = len(self.taint_sets)
+            self.taint_sets.append(taints)
+        self.taint_class[row] = known
+        for key, topology in self._topologies.items():
+            topology.write(row, info, key)
+
+    def topology(self, snapshot: Snapshot, key: str) -> Topology:
+        """Domains of a topology key; kept from the first request on."""
+        found = self._topologies.get(key)
+        if found is None:
+            found = self._topologies[key] = Topology(self.size)
+            for row, info in enumerate(snapshot.node_info_list):
+                found.write(row, info, key)
+        return found
+
+    def everywhere(self, snapshot: Snapshot, keys: tuple[str, ...]) -> tuple[Bools, bool]:
+        """Nodes that have every one of these topology keys, and whether that is all nodes."""
+        found = self._everywhere.get(keys)
+        if found is None or found[0] != self.node_epoch:
+            have = np.ones(self.size, np.bool_)
+            for key in keys:
+                have &= self.topology(snapshot, key).has
+            if len(self._everywhere) >= _KEPT:
+                self._everywhere.clear()
+            found = self._everywhere[keys] = (self.node_epoch, have, bool(have.all()))
+        return found[1], found[2]
+
+    def tally(
+        self,
+        snapshot: Snapshot,
+        key: Hashable,
+        topology: Topology,
+        amounts: Ints,
+        eligible: Callable[[], Bools],
+    ) -> DomainTally:
+        """Sums of `amounts` per domain, under `key`, which must say all that `eligible` depends on besides nodes."""
+        found = self._tallies.get(key)
+        if found is None:
+            if len(self._tallies) >= _KEPT:
+                self._tallies.popitem(last=False)
+            found = self._tallies[key] = DomainTally()
+        else:
+            self._tallies.move_to_end(key)
+        found.sync(snapshot, self.node_epoch, topology, amounts, eligible)
+        return found
+
+    def kept(self, snapshot: Snapshot, key: Hashable, compute: RowFn) -> SparseRows:
+        """Numbers per node under `key`, which must say all that `compute` depends on."""
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= _KEPT:
+                self._kept.popitem(last=False)
+            found = self._kept[key] = SparseRows()
+        else:
+            self._kept.move_to_end(key)
+        found.sync(snapshot, compute)
+        return found
+
+    def node_property(
+        self, snapshot: Snapshot, key: Hashable, compute: Callable[[NodeInfo], int]
+    ) -> Ints:
+        """A number per node object under `key`, asked again when the object changes."""
+        found = self._properties.get(key)
+        if found is None or len(found.values) != self.size or found.epoch != snapshot.epoch:
+            if len(self._properties) >= _KEPT:
+                self._properties.popitem(last=False)
+            found = self._properties[key] = NodeProperty(self.size, snapshot.epoch)
+        found.sync(snapshot, compute)
+        return found.values
+
+    def scalar(self, snapshot: Snapshot, name: str) -> tuple[Ints, Ints]:
+        """(allocatable, requested) of a scalar resource; kept from the first request on."""
+        found = self._scalars.get(name)
+        if found is None:
+            self._scalar_names[name] = None
+            infos = snapshot.node_info_list
+            found = self._scalars[name] = (
+                np.array([info.allocatable.scalars.get(name, 0) for info in infos], np.int64),
+                np.array([info.requested.scalars.get(name, 0) for info in infos], np.int64),
+            )
+        return found

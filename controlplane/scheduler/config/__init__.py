@@ -1,0 +1,1 @@
+"""KubeSchedulerConfiguration: reading, defaulting, checking, feature gates, plugins of users."""

@@ -1,0 +1,127 @@
+"""Scheduler plugins of users, and the configuration file that enables them.
+
+A plugin is a class derived from the bases in `controlplane.scheduler.framework.interface`, one base
+per extension point it implements (FilterPlugin, ScorePlugin, PermitPlugin, ...). It has
+
+- `name`: the name a KubeSchedulerConfiguration uses;
+- a constructor that takes the arguments of its `pluginConfig` entry (a JSON tree, None when there
+  is none) and the handle (`framework.handle.Handle`): listers, snapshot, feature gates, and the
+  pods that wait in Permit;
+- optionally `reads`: names of listers it needs besides those of pods and nodes, such as "services".
+
+Its methods are called synchronously and must decide from their arguments and the handle alone: no
+clock, no chance, no I/O. Arrays over all nodes are not asked of it; node by node it is asked on any
+cluster.
+
+Classes come from a module (by name, or a .py file), where every plugin class that the module
+defines counts, or from installed packages, through entry points of the group
+`controlplane.scheduler_plugins`, each of which names a class.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from controlplane.errors import UsageError
+from controlplane.scheduler.framework.interface import Plugin
+from controlplane.scheduler.framework.registry import Entry, Registry, in_tree_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+    from controlplane.scheduler.config.model import SchedulerConfig
+
+GROUP = "controlplane.scheduler_plugins"
+
+
+def registry_with(modules: Sequence[str] = ()) -> Registry:
+    """The in-tree plugins, those of installed packages, and those of these modules.
+
+    Raises UsageError for a module that cannot be loaded, and for a name that is taken.
+    """
+    found = in_tree_registry()
+    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        _add(found, _load_entry_point(point), f"entry point {point.name}")
+    for name in modules:
+        classes = plugin_classes(_load_module(name))
+        if not classes:
+            raise UsageError(f"{name}: defines no scheduler plugin with a name")
+        for cls in classes:
+            _add(found, cls, name)
+    return found
+
+
+def plugin_classes(module: ModuleType) -> list[type[Plugin]]:
+    """The plugin classes that a module itself defines, in its order."""
+    return [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, Plugin)
+        and value.__module__ == module.__name__
+        and value.name
+    ]
+
+
+def load_config(path: Path, registry: Registry) -> SchedulerConfig:
+    """Read a KubeSchedulerConfiguration (v1). Raises UsageError with upstream's words, in one line."""
+    from controlplane.scheduler.config import load as config_load
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{path}: cannot be read: {reason}") from error
+    try:
+        return config_load.load(text, registry)
+    except ValueError as error:
+        raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def _add(registry: dict[str, Entry], cls: type[Plugin], place: str) -> None:
+    if cls.name in registry:
+        raise UsageError(f"{place}: a plugin called {cls.name!r} exists already")
+    make: Any = cls
+    registry[cls.name] = Entry(cls, make)
+
+
+def _load_entry_point(point: Any) -> type[Plugin]:
+    try:
+        cls = point.load()
+    except Exception as error:
+        raise UsageError(f"entry point {point.name} of {GROUP}: {_line(error)}") from error
+    if not (inspect.isclass(cls) and issubclass(cls, Plugin) and cls.name):
+        raise UsageError(f"entry point {point.name} of {GROUP}: not a scheduler plugin")
+    return cls
+
+
+def _load_module(name: str) -> ModuleType:
+    if not name.endswith(".py"):
+        try:
+            return import_module(name)
+        except Exception as error:
+            raise UsageError(f"scheduler plugin module {name}: {_line(error)}") from error
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"{name}: no such file")
+    module_name = f"controlplane_user_plugins.{path.stem}"
+    spec = spec_from_file_location(module_name, path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"{name}: {_line(error)}") from error
+    return module
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,238 @@
+"""The binding cycle: one task per pod, taken from a pool of tasks that wait for the next one.
+
+Points:
+
+    scheduler.bind.start         the binding cycle begins
+    scheduler.permit.wait        wait until the Permit plugins let the pod go, or a timeout ends it
+    scheduler.prebind.wait       look every second whether the volumes are bound
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import LinkBroken
+from controlplane.client.errors import ApiError
+from controlplane.client.loops.clientset import Client
+from controlplane.scheduler import binding, explain
+from controlplane.scheduler.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.framework.interface import Code, Status, StatusError
+from controlplane.scheduler.waiting import WaitingPod
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from actors import Condition, Context
+    from controlplane.scheduler.framework.interface import ApiWrite
+    from controlplane.scheduler.loops.shared import Shared
+
+SECOND = 1_000_000_000
+DEFAULT_BIND_TIMEOUT = 600
+START = "scheduler.bind.start"
+
+
+class Binding:
+    """A binding cycle that can still be stopped from outside."""
+
+    __slots__ = ("_cause", "_closed", "waiting")
+
+    def __init__(self, waiting: WaitingPod | None = None) -> None:
+        self.waiting = waiting
+        self._cause = ""
+        self._closed = False
+
+    @property
+    def cause(self) -> str:
+        """Why it was stopped in PreBind; "" when it was not."""
+        return self._cause
+
+    def cancel(self, cause: str) -> bool:
+        """Stop it in PreBind; False when it is past that."""
+        if self._closed:
+            return False
+        self._cause = self._cause or cause
+        return True
+
+    def mark_prebound(self) -> bool:
+        """PreBind is done: from here on it cannot be stopped. False when it was stopped before."""
+        if self._cause:
+            return False
+        self._closed = True
+        return True
+
+
+class _Slot:
+    """A task of the pool and what it is to do next."""
+
+    __slots__ = ("attempt", "wake")
+
+    def __init__(self, attempt: Attempt, wake: Condition) -> None:
+        self.attempt: Attempt | None = attempt
+        self.wake = wake
+
+
+class Binder:
+    """Runs binding cycles."""
+
+    def __init__(self, shared: Shared, failed: Callable[..., Awaitable[None]]) -> None:
+        self._shared = shared
+        self._finishes = shared.core.cache.expires or shared.gates.fixed("141645")
+        self._failed = failed
+        self._idle: list[_Slot] = []
+
+    def admit(self, attempt: Attempt) -> None:
+        """Permit is over. If plugins hold the pod back, from now on they (and others) can decide about it."""
+        if not attempt.waits:
+            return
+        shared = self._shared
+        decided = shared.ctx.condition()
+        pod = attempt.pod
+        waiting = WaitingPod(pod, attempt.waits, shared.now(), decided.notify_all)
+        shared.bindings[pod.uid] = Binding(waiting)
+        shared.core.handle.waiting_pods[pod.uid] = waiting
+        attempt.state.write("scheduler.decided", decided)
+        shared.core.set_waiting(pod.uid, lambda message: waiting.reject("", message))
+
+    def start(self, attempt: Attempt) -> None:
+        """Begin a binding cycle: a waiting task of the pool takes it, or a new one."""
+        if self._idle:
+            slot = self._idle.pop()
+            slot.attempt = attempt
+            slot.wake.notify_all()
+            return
+        ctx = self._shared.ctx
+        ctx.spawn(self._work, _Slot(attempt, ctx.condition()), name="bind")
+
+    async def _work(self, ctx: Context, slot: _Slot) -> None:
+        client = Client(ctx, self._shared.server)
+        while True:
+            attempt = slot.attempt
+            if attempt is None:
+                await slot.wake.wait(idle=True, point=START)
+                continue
+            slot.attempt = None
+            await self._bind(ctx, client, attempt)
+            self._idle.append(slot)
+
+    async def _bind(self, ctx: Context, client: Client, attempt: Attempt) -> None:
+        shared = self._shared
+        core = shared.core
+        nomination = binding.pre_bind_pre_flight(attempt)
+        if nomination is not None:
+            await shared.patch(client, nomination)
+        if attempt.failure is None:
+            binding.permit_wait_over(core.queue, attempt, await self._permitted(attempt))
+        if attempt.failure is None and attempt.has_pre_bind_work:
+            await self._pre_bind(ctx, client, attempt)
+        if attempt.failure is None:
+            write = binding.bind(attempt)
+            if write is not None and await self._write(client, attempt, write):
+                if self._finishes:
+                    binding.finished(core.cache, core.queue, attempt, shared.now())
+                    shared.assumed.notify_all()
+                shared.record(binding.bound(attempt))
+                if shared.observer is not None:
+                    shared.observer.attempt_ended(attempt.popped_uid, "scheduled")
+                shared.activate(attempt)
+                if attempt.explanation is not None:
+                    explain.bound(attempt.explanation, attempt)
+                    await shared.annotate(client, attempt)
+                return
+        later = binding.undo(core.cache, core.queue, attempt, shared.now())
+        shared.queue_moved()
+        assert attempt.failure is not None
+        # A pod whose flight still goes on was refused before PreBind; without a rejector it cannot
+        # be popped before its time.
+        waited = attempt.failure.is_rejected and core.queue.is_in_flight(attempt.popped_uid)
+        await self._failed(ctx, client, attempt, waited=waited)
+        if later:
+            binding.after_failure(core.queue, attempt, shared.now())
+            shared.queue_moved()
+
+    # ------------------------------------------------------------------ Permit
+
+    async def _permitted(self, attempt: Attempt) -> Status | None:
+        """Wait until the pod is let go or refused; None: bind it."""
+        if not attempt.waits:
+            return None
+        shared = self._shared
+        uid = attempt.pod.uid
+        waiting = shared.bindings[uid].waiting
+        assert waiting is not None
+        decided: Condition = attempt.state.read("scheduler.decided")
+        while not waiting.is_decided:
+            left = waiting.next_deadline() - shared.now()
+            if left > 0:
+                await decided.wait(left, point="scheduler.permit.wait")
+            if not waiting.is_decided:
+                waiting.expire(shared.now())
+        shared.core.set_waiting(uid, None)
+        shared.core.handle.waiting_pods.pop(uid, None)
+        shared.bindings.pop(uid, None)
+        status = waiting.status
+        if status is not None and not status.is_rejected:
+            message = f"waiting on permit for pod: {status.message}"
+            return Status(Code.ERROR, (message,), status.plugin)
+        return status
+
+    # ------------------------------------------------------------------ PreBind
+
+    async def _pre_bind(self, ctx: Context, client: Client, attempt: Attempt) -> None:
+        """Make the writes of the PreBind plugins, wait for what they wait for; may set `failure`."""
+        shared = self._shared
+        uid = attempt.pod.uid
+        running = shared.bindings[uid] = Binding()
+        try:
+            for plugin, write in binding.pre_bind(attempt):
+                try:
+                    await shared.send(client, write)
+                except (ApiError, LinkBroken) as error:
+                    _pre_bind_failed(attempt, plugin, str(error))
+                    return
+            if attempt.failure is None:
+                await self._volumes_bound(ctx, attempt, running)
+            if attempt.failure is None and not running.mark_prebound():
+                attempt.failure = Failure(Code.ERROR, SchedulingError(running.cause))
+        finally:
+            shared.bindings.pop(uid, None)
+
+    async def _volumes_bound(self, ctx: Context, attempt: Attempt, running: Binding) -> None:
+        """Look once a second whether what the plugins began is done."""
+        state, pod, node = attempt.state, attempt.pod, attempt.node_name
+        for plugin in attempt.framework.plugins.pre_bind:
+            is_bound = getattr(plugin, "is_bound", None)
+            if is_bound is None or plugin.name in state.skip_pre_bind:
+                continue
+            args = getattr(plugin, "args", None)
+            limit = getattr(args, "bind_timeout_seconds", DEFAULT_BIND_TIMEOUT)
+            end = ctx.now + limit * SECOND
+            while not running.cause:
+                if ctx.now + SECOND > end:
+                    _pre_bind_failed(
+                        attempt, plugin.name, "binding volumes: context deadline exceeded"
+                    )
+                    return
+                await ctx.sleep(SECOND, point="scheduler.prebind.wait")
+                try:
+                    if is_bound(state, pod, node):
+                        break
+                except StatusError as failed:
+                    message = f"binding volumes: {failed.status.message}"
+                    _pre_bind_failed(attempt, plugin.name, message)
+                    return
+
+    async def _write(self, client: Client, attempt: Attempt, write: ApiWrite) -> bool:
+        """Bind the pod; False (and a failure of the attempt) when the server refuses."""
+        try:
+            await self._shared.send(client, write)
+        except (ApiError, LinkBroken) as error:
+            plugins = attempt.framework.plugins.bind
+            name = plugins[0].name if len(plugins) == 1 else "DefaultBinder"
+            binding.bind_error(attempt, name, str(error))
+            return False
+        return True
+
+
+def _pre_bind_failed(attempt: Attempt, plugin: str, message: str) -> None:
+    text = f'running PreBind plugin "{plugin}": {message}'
+    attempt.failure = Failure(Code.ERROR, SchedulingError(text))

@@ -1,0 +1,240 @@
+"""Which resources the scheduler watches, and what it does about changes of them.
+
+Pods and nodes are watched in any case, with an informer's three tasks unless informers are joined.
+Other resources are watched only when an enabled plugin reads them or has registered an event of
+theirs; each is one task that brings its store up to date and tells the queue in the same step. A
+resource of which nothing exists costs a list and a watch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.client.indexer import Indexer
+from controlplane.client.loops.clientset import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    SERVICES,
+    Resource,
+)
+from controlplane.client.loops.informer import Informer, handler
+from controlplane.scheduler import eventhandlers
+from controlplane.scheduler.plugins import names as n
+from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.state.cache import CacheCorruptedError
+from controlplane.scheduler.state.listers import Listers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from actors import Context
+    from controlplane.api.object import Object
+    from controlplane.gates import FixGates
+    from controlplane.scheduler.framework.runtime import Framework
+    from controlplane.scheduler.loops.shared import Shared
+
+NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+STORAGE = "storage.k8s.io"
+
+RESOURCES: Mapping[str, Resource] = {
+    "namespaces": NAMESPACES,
+    "persistent_volume_claims": Resource("", "v1", "persistentvolumeclaims"),
+    "persistent_volumes": Resource("", "v1", "persistentvolumes"),
+    "storage_classes": Resource(STORAGE, "v1", "storageclasses"),
+    "csi_nodes": Resource(STORAGE, "v1", "csinodes"),
+    "csi_drivers": Resource(STORAGE, "v1", "csidrivers"),
+    "csi_storage_capacities": Resource(STORAGE, "v1", "csistoragecapacities"),
+    "volume_attachments": Resource(STORAGE, "v1", "volumeattachments"),
+    "services": SERVICES,
+    "replication_controllers": Resource("", "v1", "replicationcontrollers"),
+    "replica_sets": REPLICA_SETS,
+    "stateful_sets": Resource("apps", "v1", "statefulsets"),
+    "pod_disruption_budgets": Resource("policy", "v1", "poddisruptionbudgets"),
+}
+"""By the name of their lister, in the order in which they are listed at the start."""
+
+EVENTS: Mapping[str, str] = {
+    "persistent_volume_claims": ev.PERSISTENT_VOLUME_CLAIM,
+    "persistent_volumes": ev.PERSISTENT_VOLUME,
+    "storage_classes": ev.STORAGE_CLASS,
+    "csi_nodes": ev.CSI_NODE,
+    "csi_drivers": ev.CSI_DRIVER,
+    "csi_storage_capacities": ev.CSI_STORAGE_CAPACITY,
+    "volume_attachments": ev.VOLUME_ATTACHMENT,
+}
+"""The resources whose changes can make pods schedulable, with their names in events."""
+
+READS: Mapping[str, tuple[str, ...]] = {
+    n.INTER_POD_AFFINITY: ("namespaces",),
+    n.POD_TOPOLOGY_SPREAD: (
+        "services",
+        "replication_controllers",
+        "replica_sets",
+        "stateful_sets",
+    ),
+    n.DEFAULT_PREEMPTION: ("pod_disruption_budgets",),
+    n.VOLUME_RESTRICTIONS: ("persistent_volume_claims",),
+    n.NODE_VOLUME_LIMITS: (
+        "persistent_volume_claims",
+        "persistent_volumes",
+        "storage_classes",
+        "csi_nodes",
+        "volume_attachments",
+    ),
+    n.VOLUME_BINDING: (
+        "persistent_volume_claims",
+        "persistent_volumes",
+        "storage_classes",
+        "csi_nodes",
+        "csi_drivers",
+        "csi_storage_capacities",
+    ),
+    n.VOLUME_ZONE: ("persistent_volume_claims", "persistent_volumes", "storage_classes"),
+}
+"""Listers that in-tree plugins read. Plugins of users name theirs in an attribute `reads`."""
+
+
+class StoreLister:
+    """An informer's store as the lister that plugins read."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: Indexer) -> None:
+        self._store = store
+
+    def get(self, namespace: str, name: str) -> Any:
+        """The view as last heard, None when absent."""
+        found = self._store.get(f"{namespace}/{name}" if namespace else name)
+        return None if found is None else found.view
+
+    def list(self) -> Iterator[Any]:
+        """All views."""
+        return (obj.view for obj in self._store)
+
+
+def needed(frameworks: Iterable[Framework]) -> dict[str, None]:
+    """Names of the listers that the plugins of these profiles need, pods and nodes left out."""
+    wanted: dict[str, None] = {}
+    for framework in frameworks:
+        for plugin in framework.all_plugins:
+            for name in (*READS.get(plugin.name, ()), *getattr(plugin, "reads", ())):
+                wanted[name] = None
+        heard = {event.resource: None for event, _ in framework.queueing_hints()}
+        for name, resource in EVENTS.items():
+            if resource in heard or ev.WILDCARD in heard:
+                wanted[name] = None
+    return {name: None for name in RESOURCES if name in wanted}
+
+
+class Informers:
+    """The scheduler's informers and the listers over their stores.
+
+    A lister exists for every resource; which informers fill one is decided in `start`, when it is
+    known which plugins there are.
+
+    Gate 93044 (issue 104521, cherry-pick 105015). Unfixed, the failure handler reads pods from an
+    informer of its own. When that lags behind the one that fed the queue, a pod that fails at once
+    is not there: it is dropped and never tried again. Fixed, there is one informer of pods.
+    """
+
+    def __init__(self, ctx: Context, server: str, *, joined: bool, gates: FixGates) -> None:
+        self._ctx = ctx
+        self._server = server
+        self._stores = {name: Indexer() for name in RESOURCES}
+        self.pods = Informer(ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED)
+        self.nodes = Informer(ctx, NODES, server=server, immediate=joined)
+        self.failed_pods = self.pods
+        if not gates.fixed("93044"):
+            self.failed_pods = Informer(
+                ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED
+            )
+        self.listers = Listers(
+            pods=StoreLister(self.pods.store),
+            nodes=StoreLister(self.nodes.store),
+            **{name: StoreLister(store) for name, store in self._stores.items()},
+        )
+
+    async def start(self, shared: Shared, allowed: Collection[str] | None) -> None:
+        """Start what the plugins need (of that, only what is `allowed`) and wait until all know the cluster."""
+        handlers = _Handlers(shared)
+        others: list[Informer] = []
+        for name in needed(shared.core.frameworks.values()):
+            if allowed is not None and name not in allowed:
+                continue
+            informer = Informer(
+                self._ctx,
+                RESOURCES[name],
+                self._stores[name],
+                server=self._server,
+                immediate=True,
+            )
+            if name in EVENTS:
+                informer.add_handler(handlers.other(EVENTS[name]), "scheduler")
+            others.append(informer)
+        self.pods.add_handler(handlers.pods(), "scheduler")
+        self.nodes.add_handler(handlers.nodes(), "scheduler")
+        informers = [*others, self.pods, self.nodes]
+        if self.failed_pods is not self.pods:
+            informers.append(self.failed_pods)
+        for informer in informers:
+            informer.start()
+        for informer in reversed(informers):
+            if not informer.has_synced:
+                await informer.wait_synced()
+
+
+class _Handlers:
+    """Each notification is one step: upstream holds the queue's lock for as long."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+
+    def _handle(self, call: Callable[..., None], *arguments: Any, **named: Any) -> None:
+        shared = self._shared
+        try:
+            call(shared.core, *arguments, shared.now(), **named)
+        except CacheCorruptedError as broken:
+            # Upstream ends the process: nothing it could do would be right (issue 45237, R25).
+            ctx = shared.ctx
+            shared.error(f"{broken}; the process exits")
+            ctx.crash(ctx.actor)
+            return
+        shared.queue_moved()
+
+    def pods(self) -> Any:
+        """What is done about a change of a pod."""
+        return handler(
+            lambda obj: self._handle(eventhandlers.add_pod, obj.view),
+            lambda old, new: self._handle(eventhandlers.update_pod, old.view, new.view),
+            lambda obj, unknown: self._handle(
+                eventhandlers.delete_pod, obj.view, final_state_unknown=unknown
+            ),
+        )
+
+    def nodes(self) -> Any:
+        """What is done about a change of a node."""
+
+        def deleted(obj: Object, _unknown: bool) -> None:
+            self._handle(eventhandlers.delete_node, obj.view)
+
+        return handler(
+            lambda obj: self._handle(eventhandlers.add_node, obj.view),
+            lambda old, new: self._handle(eventhandlers.update_node, old.view, new.view),
+            deleted,
+        )
+
+    def other(self, resource: str) -> Any:
+        """What is done about a change of anything else: only the queue hears of it."""
+
+        def deleted(obj: Object, _unknown: bool) -> None:
+            self._handle(eventhandlers.other_deleted, resource, obj.view)
+
+        return handler(
+            lambda obj: self._handle(eventhandlers.other_added, resource, obj.view),
+            lambda old, new: self._handle(
+                eventhandlers.other_updated, resource, old.view, new.view
+            ),
+            deleted,
+        )

@@ -1,0 +1,131 @@
+"""Evictions: what a PostFilter decided is carried out by tasks of their own, while scheduling goes on.
+
+Points:
+
+    scheduler.preemption.start   nominations of less important pods are cleared, then victims evicted
+    scheduler.preemption.evict   the last victim is about to be evicted: from here on the preemptor
+                                 may enter the queue as soon as that one is terminating
+    scheduler.preemption.finish  the preemptor is held back no longer
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import LinkBroken
+from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.loops.clientset import PODS, Client
+from controlplane.scheduler.plugins import preemption_task as tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from actors import Context
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.loops.shared import Shared
+    from controlplane.scheduler.plugins.preemption_task import PreemptionTask
+
+PLUGIN = "DefaultPreemption"
+WAITING_MESSAGE = "preempted"
+CANCEL_CAUSE = "preempted by DefaultPreemption"
+
+
+class Preemptor:
+    """Carries out preemptions."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._asynchronous = shared.core.handle.feature("SchedulerAsyncPreemption")
+        self._activates = shared.gates.fixed("142294")
+
+    async def take(self, ctx: Context, client: Client) -> str:
+        """Carry out what was decided since the last call.
+
+        Asynchronously (the default) that only starts tasks. Otherwise it is all done within the
+        scheduling cycle; answers an error text, "" when all went well.
+        """
+        for task in self._shared.core.take_preemptions():
+            self._shared.ctx.log(
+                "scheduler.preemption",
+                obj=f"Pod/{task.preemptor.key}",
+                uid=task.preemptor.uid,
+                data={"node": task.node_name, "victims": [pod.key for pod in task.victims]},
+            )
+            if self._asynchronous:
+                ctx.spawn(self._run, task, name="preemption")
+                continue
+            problem = await self._evict_all(ctx, task, task.victims)
+            await self._clear(client, task)
+            if problem:
+                return problem
+        return ""
+
+    async def _run(self, ctx: Context, task: PreemptionTask) -> None:
+        """One asynchronous preemption.
+
+        Gate 142294 (proposed; issues 141694, 140082). Upstream the preemptor is made ready only after
+        an error; else the delete event of the last victim is to wake it. There is none when that
+        victim was gone already, or was stopped in memory and its event came too early. With the
+        proposal the preemptor is made ready whenever the evictions end.
+        """
+        shared = self._shared
+        client = Client(ctx, shared.server)
+        plugin = shared.core.preemption_plugin(task)
+        assert plugin is not None
+        await ctx.point("scheduler.preemption.start")
+        await self._clear(client, task)
+        problem = await self._evict_all(ctx, task, task.victims[:-1])
+        if not problem:
+            await ctx.point("scheduler.preemption.evict")
+            plugin.evict_last(task)
+            problem = await self._evict(client, task, task.victims[-1])
+        await ctx.point("scheduler.preemption.finish")
+        plugin.finish(task)
+        if problem:
+            shared.error(f"preempting for {task.preemptor.key} on {task.node_name}: {problem}")
+        if problem or self._activates:
+            shared.core.queue.activate([task.preemptor], shared.now())
+            shared.queue_moved()
+
+    async def _clear(self, client: Client, task: PreemptionTask) -> None:
+        for pod in task.nominated:
+            patch = tasks.clear_nomination(pod)
+            if patch is not None:
+                await self._shared.patch(client, patch)
+
+    async def _evict_all(self, ctx: Context, task: PreemptionTask, victims: Sequence[Pod]) -> str:
+        """Evict several victims at the same time; an error text, "" when all went well."""
+        if len(victims) < 2:
+            client = Client(ctx, self._shared.server)
+            return await self._evict(client, task, victims[0]) if victims else ""
+        running = [ctx.spawn(self._evict_one, task, pod, name="evict") for pod in victims]
+        problems = [await ctx.join(each) for each in running]
+        return next((problem for problem in problems if problem), "")
+
+    async def _evict_one(self, ctx: Context, task: PreemptionTask, victim: Pod) -> str:
+        return await self._evict(Client(ctx, self._shared.server), task, victim)
+
+    async def _evict(self, client: Client, task: PreemptionTask, victim: Pod) -> str:
+        """Evict one victim; an error text, "" when it is on its way out or gone already."""
+        shared = self._shared
+        running = shared.bindings.get(victim.uid)
+        if running is not None:
+            waiting = running.waiting
+            if waiting is not None:
+                stopped = waiting.preempt(PLUGIN, WAITING_MESSAGE)
+            else:
+                stopped = running.cancel(CANCEL_CAUSE)
+            if stopped:
+                shared.record(tasks.preempted_event(victim, task, in_memory=True))
+                return ""
+        patch = tasks.disruption_patch(victim, task.preemptor.spec.scheduler_name, shared.now())
+        try:
+            if patch is not None:
+                await shared.send_patch(client, patch)
+            await client.delete(PODS, victim.namespace, victim.name)
+        except ApiError as error:
+            return "" if is_not_found(error) else str(error)
+        except LinkBroken as error:
+            return str(error)
+        shared.record(tasks.preempted_event(victim, task))
+        return ""

@@ -1,0 +1,331 @@
+"""How the scheduler lives: informers feed cache and queue, one task schedules, tasks of a pool bind, two keep time.
+
+Scheduling cycles never overlap; binding cycles overlap each other and later scheduling cycles. What
+upstream does under one lock is one step here. Points, each before the operation it names:
+
+    scheduler.queue.pop          wait for a pod
+    scheduler.queue.wait         between finding no pod and waiting; only without fix 139884
+    scheduler.cache.expire       drop assumed pods whose time is up; only without fix 106412
+    scheduler.cycle.snapshot     bring the snapshot up to date
+    scheduler.cycle.assume       count the pod on the chosen node
+    scheduler.failure.read       read the pod from the informer by its name
+    scheduler.failure.requeue    put it back
+    scheduler.failure.done       end the flight of a pod that a binding cycle has put back (gate 139450)
+    scheduler.failure.report     patch its status
+    scheduler.flush.backoff, scheduler.flush.unschedulable    timer bodies
+    informer.notify              an informer hands one change to cache and queue
+
+The binding cycle and its points stand in `actor_binding`, evictions in `actor_preemption`, what is
+watched in `actor_informers`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actors.log import DEBUG, INFO, WARNING
+from controlplane.client.loops.clientset import Client
+from controlplane.scheduler import binding, explain, failure
+from controlplane.scheduler.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.framework.interface import Code
+from controlplane.scheduler.loops.binding import Binder
+from controlplane.scheduler.loops.informers import Informers
+from controlplane.scheduler.loops.preemption import Preemptor
+from controlplane.scheduler.loops.shared import Observer, Shared, obj_of
+from controlplane.scheduler.queue.scheduling_queue import (
+    BACKOFF_FLUSH_PERIOD,
+    UNSCHEDULABLE_FLUSH_PERIOD,
+)
+from controlplane.scheduler.scheduler import Scheduler, Skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from actors import Context
+    from controlplane.gates import FixGates
+    from controlplane.scheduler.config.model import SchedulerConfig
+    from controlplane.scheduler.framework.registry import Registry
+    from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+
+HOPELESS_ERRORS = 8
+"""A pod that failed with an error so often in a row no longer keeps a run from settling; it is still retried."""
+
+
+EXPIRY_PERIOD = 1_000_000_000
+
+
+class Probe:
+    """Lets checks and measurements from outside look at the scheduler that is running now."""
+
+    def __init__(self) -> None:
+        self.core: Scheduler | None = None
+        self.observer: Observer | None = None
+
+
+async def run(
+    ctx: Context,
+    epoch_ns: int,
+    config: SchedulerConfig,
+    gates: FixGates,
+    probe: Probe,
+    *,
+    features: Mapping[str, bool] | None = None,
+    registry: Registry | None = None,
+    watched: Collection[str] | None = None,
+    joined_informers: bool = False,
+    explaining: bool = False,
+    server: str = "apiserver",
+) -> None:
+    """Main task.
+
+    Args:
+        ctx: the actor's context.
+        epoch_ns: wall time of virtual 0.
+        config: profiles and so on.
+        gates: fix gates.
+        probe: where the running scheduler shows itself.
+        features: feature gates that differ from the release's defaults.
+        registry: all plugins there are; the in-tree ones by default.
+        watched: limits what is watched besides pods and nodes (names of listers); None: whatever
+            the plugins need.
+        joined_informers: makes the informers of pods and nodes one task each.
+        explaining: lets every attempt leave what each plugin said in the log and on the pod.
+        server: name of the API server's actor.
+    """
+
+    def order(kind: str, found: list[Any]) -> list[Any]:
+        """An order that upstream leaves to a map: any rotation of the canonical one."""
+        if len(found) < 2:
+            return found
+        first = ctx.choose(kind, len(found), kind)
+        return found[first:] + found[:first]
+
+    informers = Informers(ctx, server, joined=joined_informers, gates=gates)
+    core = Scheduler(
+        informers.listers,
+        config=config,
+        features=features,
+        registry=registry,
+        choose_order=order,
+        choose_offset=lambda kind, n: ctx.choose(kind, n, kind),
+        log=lambda line: ctx.log("scheduler.error", level=WARNING, data={"message": line}),
+        fixes=gates,
+    )
+    probe.core = core
+    shared = Shared(
+        ctx,
+        core,
+        epoch_ns,
+        gates,
+        informers.failed_pods.store.get,
+        server,
+        probe.observer,
+        explaining=explaining,
+    )
+    running = _Running(shared)
+    await informers.start(shared, watched)
+    ctx.spawn(running.flush_backoff, name="backoff")
+    ctx.spawn(running.flush_unschedulable, name="unschedulable")
+    if core.cache.expires:
+        ctx.spawn(running.expire_assumed, name="assumed")
+    await running.schedule_forever(ctx)
+
+
+class _Running:
+    """The scheduling task and the timers."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._core = shared.core
+        self._binder = Binder(shared, self._failed)
+        self._preemptor = Preemptor(shared)
+        self._unlocked = not shared.gates.fixed("139884")
+
+    # ------------------------------------------------------------------ timers
+
+    async def flush_backoff(self, ctx: Context) -> None:
+        """Every whole second upstream; here only in those seconds in which a backoff can end."""
+        queue = self._core.queue
+        shared = self._shared
+        while True:
+            release = queue.next_backoff_release()
+            if release is None:
+                await shared.backing_off.wait(idle=True, point="scheduler.flush.backoff")
+                continue
+            ticks = -(-release // BACKOFF_FLUSH_PERIOD)
+            at = ticks * BACKOFF_FLUSH_PERIOD - shared.epoch
+            await ctx.sleep_until(at, idle=self._hopeless(), point="scheduler.flush.backoff")
+            queue.flush_backoff(shared.now())
+            shared.queue_moved()
+
+    def _hopeless(self) -> bool:
+        queue = self._core.queue
+        if len(queue.backoff_q.heap):
+            return False
+        return all(
+            info.consecutive_errors_count > HOPELESS_ERRORS for info in queue.backoff_q.error_heap
+        )
+
+    async def flush_unschedulable(self, ctx: Context) -> None:
+        """Every 30 s upstream; here only at those ticks at which a pod has waited long enough."""
+        queue = self._core.queue
+        shared = self._shared
+        while True:
+            due = queue.next_unschedulable_timeout()
+            if due is None:
+                await shared.pooled.wait(idle=True, point="scheduler.flush.unschedulable")
+                continue
+            # A gated pod may stay over its time; it is looked at again at the next tick.
+            ticks = max(
+                -(-(due - shared.epoch) // UNSCHEDULABLE_FLUSH_PERIOD),
+                ctx.now // UNSCHEDULABLE_FLUSH_PERIOD + 1,
+            )
+            at = ticks * UNSCHEDULABLE_FLUSH_PERIOD
+            await ctx.sleep_until(at, idle=True, point="scheduler.flush.unschedulable")
+            queue.flush_unschedulable(shared.now())
+            shared.queue_moved()
+
+    async def expire_assumed(self, ctx: Context) -> None:
+        """Every second upstream; here only at those ticks at which an assumption ends (gate 106412)."""
+        cache = self._core.cache
+        shared = self._shared
+        while True:
+            due = cache.next_expiry()
+            if due is None:
+                await shared.assumed.wait(idle=True, point="scheduler.cache.expire")
+                continue
+            at = ((due - shared.epoch) // EXPIRY_PERIOD + 1) * EXPIRY_PERIOD
+            await ctx.sleep_until(at, idle=True, point="scheduler.cache.expire")
+            for pod in cache.expire_assumed(shared.now()):
+                data = {"node": pod.spec.node_name}
+                ctx.log("scheduler.expired", obj=f"Pod/{pod.key}", uid=pod.uid, data=data)
+
+    # ------------------------------------------------------------------ the scheduling task
+
+    async def schedule_forever(self, ctx: Context) -> None:
+        """One scheduling cycle after the other.
+
+        Gate 139884 (proposed; issue 130976). Upstream Pop looks at both queues under its own lock
+        before it waits, but a pod enters the backoff queue, and the signal is given, without that
+        lock: a signal in between is lost, and the pod is popped when the next one comes. Here both
+        are one step, as the proposal makes them; `--without-fix 139884` puts a point between them.
+        """
+        queue = self._core.queue
+        poppable = self._shared.poppable
+        client = Client(ctx, self._shared.server)
+        while True:
+            info = queue.pop()
+            while info is None:
+                if self._unlocked:
+                    await ctx.point("scheduler.queue.wait")
+                    # What becomes active does so under Pop's lock, so that is not missed.
+                    if len(queue.active_q.heap):
+                        info = queue.pop()
+                        continue
+                await poppable.wait(idle=True, point="scheduler.queue.pop")
+                info = queue.pop()
+            await self._schedule_one(ctx, client, info)
+            if queue.can_pop():
+                await ctx.point("scheduler.queue.pop")
+
+    async def _schedule_one(self, ctx: Context, client: Client, info: QueuedPodInfo) -> None:
+        core, shared = self._core, self._shared
+        begun = core.begin(info, shared.now())
+        if isinstance(begun, Skipped):
+            ctx.log(
+                "scheduler.skip",
+                level=DEBUG,
+                obj=obj_of(info),
+                uid=info.uid,
+                data={"reason": begun.reason},
+            )
+            if begun.event is not None:
+                shared.record(begun.event)
+            return
+        attempt = begun
+        if shared.observer is not None:
+            shared.observer.attempt_started(info.uid)
+        await ctx.point("scheduler.cycle.snapshot")
+        core.update_snapshot(attempt)
+        start = core.search.next_start_node_index
+        core.find_node(attempt)
+        if shared.explaining:
+            attempt.explanation = explain.explain(core, attempt, start)
+        if shared.observer is not None:
+            shared.observer.algorithm_ended(info.uid)
+        if attempt.failure is None:
+            await ctx.point("scheduler.cycle.assume")
+            binding.assume(core.cache, core.queue, attempt)
+            if attempt.failure is None:
+                binding.reserve_and_permit(core.cache, attempt)
+            if attempt.explanation is not None:
+                explain.reserved(attempt.explanation, attempt)
+        elif core.handle.preemptions:
+            problem = await self._preemptor.take(ctx, client)
+            if problem:
+                attempt.failure = Failure(Code.ERROR, SchedulingError(problem))
+        if attempt.failure is not None:
+            await self._failed(ctx, client, attempt)
+            return
+        self._binder.admit(attempt)
+        shared.activate(attempt)
+        assert attempt.result is not None
+        data = {
+            "node": attempt.node_name,
+            "evaluated": attempt.result.evaluated_nodes,
+            "feasible": attempt.result.feasible_nodes,
+            "attempt": info.attempts,
+        }
+        if attempt.scores is not None:
+            data["scores"] = attempt.scores
+        ctx.log("scheduler.assumed", obj=obj_of(info), uid=info.uid, data=data)
+        self._binder.start(attempt)
+
+    # ------------------------------------------------------------------ failure
+
+    async def _failed(
+        self, ctx: Context, client: Client, attempt: Attempt, *, waited: bool = False
+    ) -> None:
+        """The failure handler. Between reading the pod and putting it back, anything may happen (gate 138324).
+
+        `waited`: the pod was rejected in WaitOnPermit. Then this runs beside the scheduling task,
+        which may pop the pod before its flight has ended (gate 139450).
+        """
+        shared = self._shared
+        core, info, failed = self._core, attempt.info, attempt.failure
+        assert failed is not None
+        pod = attempt.pod
+        reason = failure.record(info, failed)
+        if shared.observer is not None:
+            result = "unschedulable" if failed.is_rejected else "error"
+            shared.observer.attempt_ended(attempt.popped_uid, result)
+        await ctx.point("scheduler.failure.read")
+        cached = shared.cached_pod(pod.key)
+        verdict = failure.judge(info, None if cached is None else cached.view, shared.gates)
+        await ctx.point("scheduler.failure.requeue")
+        flying = waited and verdict.cached is not None
+        problem = failure.requeue(core.queue, info, verdict, shared.now(), landing=not flying)
+        shared.queue_moved()
+        if flying:
+            await ctx.point("scheduler.failure.done")
+            failure.land(core.queue, info, verdict)
+        data: dict[str, Any] = {
+            "reason": reason,
+            "message": failed.message,
+            "outcome": verdict.outcome.value,
+            "attempt": info.attempts,
+        }
+        if failed.fit_error is not None:
+            data["nodes"] = failed.fit_error.num_all_nodes
+            data["refused"] = explain.refusals(failed.fit_error)
+        if problem or verdict.log:
+            data["note"] = problem or verdict.log
+        ctx.log("scheduler.failed", level=INFO, obj=obj_of(info), uid=pod.uid, data=data)
+        if not verdict.reports:
+            return
+        failure.nominate(core.queue, info, failed.nominating, shared.gates)
+        report = failure.report(pod, failed, reason, shared.now())
+        shared.record(report.event)
+        if report.patch is not None:
+            await shared.patch(client, report.patch)
+        await shared.annotate(client, attempt)

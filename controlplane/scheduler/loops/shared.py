@@ -1,0 +1,166 @@
+"""What the scheduler's tasks share: the core, the clock, the recorder, and how writes are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from actors import LinkBroken
+from actors.log import WARNING
+from controlplane.client.errors import ApiError
+from controlplane.client.loops.clientset import PODS, Client, Resource
+from controlplane.client.loops.event_recorder import EventRecorder
+from controlplane.scheduler import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Context
+    from controlplane.api.object import Object
+    from controlplane.gates import FixGates
+    from controlplane.scheduler.attempt import Attempt, EventIntent, StatusPatch
+    from controlplane.scheduler.framework.interface import ApiWrite
+    from controlplane.scheduler.loops.binding import Binding
+    from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.scheduler import Scheduler
+
+COMPONENT = "default-scheduler"
+
+RESOURCES = {
+    "pods": PODS,
+    "persistentvolumes": Resource("", "v1", "persistentvolumes"),
+    "persistentvolumeclaims": Resource("", "v1", "persistentvolumeclaims"),
+}
+"""What plugins write to, by the name in their `ApiWrite`; anything else is taken for a core resource."""
+
+
+class Observer(Protocol):
+    """Told how attempts go, for measurements from outside."""
+
+    def attempt_started(self, uid: str) -> None:
+        """A pod was popped."""
+
+    def algorithm_ended(self, uid: str) -> None:
+        """A node was found, or none."""
+
+    def attempt_ended(self, uid: str, result: str) -> None:
+        """The attempt is over: scheduled, unschedulable or error."""
+
+
+class Shared:
+    """What every task of the scheduler works with."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        core: Scheduler,
+        epoch_ns: int,
+        gates: FixGates,
+        pods: Callable[[str], Object | None],
+        server: str,
+        observer: Observer | None = None,
+        *,
+        explaining: bool = False,
+    ) -> None:
+        self.ctx = ctx
+        self.core = core
+        self.epoch = epoch_ns
+        self.gates = gates
+        self.cached_pod = pods
+        self.server = server
+        self.observer = observer
+        self.explaining = explaining
+        self.poppable = ctx.condition()
+        self.backing_off = ctx.condition()
+        self.pooled = ctx.condition()
+        self.assumed = ctx.condition()
+        self.recorder = EventRecorder(ctx, COMPONENT, epoch_ns, server=server)
+        self.bindings: dict[str, Binding] = {}
+        """Binding cycles that a preemption may still stop (they wait in Permit or PreBind), by uid."""
+
+    def now(self) -> int:
+        """Nanoseconds since the epoch."""
+        return self.epoch + self.ctx.now
+
+    def queue_moved(self) -> None:
+        """After anything that may have moved pods: wake whoever waits for it."""
+        queue = self.core.queue
+        if queue.can_pop():
+            self.poppable.notify_all()
+        if len(queue.backoff_q):
+            self.backing_off.notify_all()
+        if len(queue.unschedulable):
+            self.pooled.notify_all()
+
+    def activate(self, attempt: Attempt) -> None:
+        """Make the pods ready that plugins asked for in the cycle's state (`pods-to-activate`)."""
+        wanted = attempt.state.read("kubernetes.io/pods-to-activate")
+        if wanted:
+            self.core.queue.activate(list(wanted.values()), self.now())
+            self.queue_moved()
+
+    async def send(self, client: Client, write: ApiWrite) -> None:
+        """Make one write of a plugin. Raises ApiError or LinkBroken."""
+        resource = RESOURCES.get(write.resource) or Resource("", "v1", write.resource)
+        if write.verb == "create":
+            if write.subresource == "binding":
+                await client.bind(write.namespace, write.name, write.body)
+            else:
+                await client.create(resource, write.body, write.namespace, write.subresource)
+        elif write.verb == "update":
+            await client.update(resource, write.body, write.subresource)
+        elif write.verb == "delete":
+            await client.delete(resource, write.namespace, write.name)
+        else:
+            await client.patch(
+                resource, write.namespace, write.name, write.body, subresource=write.subresource
+            )
+
+    async def patch(self, client: Client, patch: StatusPatch) -> None:
+        """Patch a pod's status, by name and without a precondition, as upstream does; errors are only logged."""
+        try:
+            await self.send_patch(client, patch)
+        except (ApiError, LinkBroken) as error:
+            self.error(f"updating pod status: {error}")
+
+    async def send_patch(self, client: Client, patch: StatusPatch) -> None:
+        """Patch a pod's status. Raises ApiError or LinkBroken."""
+        await client.patch(PODS, patch.namespace, patch.name, patch.patch, subresource="status")
+
+    async def annotate(self, client: Client, attempt: Attempt) -> None:
+        """Write what the plugins said to the pod's annotations, when that was asked for."""
+        found = attempt.explanation
+        if found is None:
+            return
+        pod = attempt.pod
+        self.ctx.log("scheduler.explained", obj=f"Pod/{pod.key}", uid=pod.uid, data=found.summary())
+        cached = self.cached_pod(pod.key)
+        if cached is None or cached.uid != pod.uid:
+            return
+        written = explain.with_history(found, cached.metadata.get("annotations") or {})
+        patch = {"metadata": {"uid": pod.uid, "annotations": written}}
+        try:
+            await client.patch(PODS, pod.namespace, pod.name, patch)
+        except (ApiError, LinkBroken) as error:
+            self.error(f"explaining {pod.key}: {error}")
+
+    def error(self, message: str) -> None:
+        """A line in the log about something that went wrong."""
+        self.ctx.log("scheduler.error", level=WARNING, data={"message": message})
+
+    def record(self, event: EventIntent) -> None:
+        """Record an Event."""
+        self.recorder.event(event.regarding, event.type, event.reason, event.note)
+
+
+def obj_of(info: QueuedPodInfo) -> str:
+    """What the log calls the pod."""
+    return f"Pod/{info.key}"
+
+
+class Waits(Protocol):
+    """A PreBind plugin whose work goes on after its writes were made."""
+
+    name: str
+
+    def is_bound(self, state: Any, pod: Any, node_name: str) -> bool:
+        """Whether it is done. Raises StatusError when that became impossible."""

@@ -1,0 +1,1 @@
+"""What the scheduler knows of the cluster: cache, snapshot, nodes, resources, listers."""

@@ -1,0 +1,170 @@
+"""The cluster as one scheduling cycle sees it.
+
+Upstream: `pkg/scheduler/backend/cache/snapshot.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.scheduler.state.node_info import NodeInfo
+
+if TYPE_CHECKING:
+    from controlplane.scheduler.columns.columns import Columns
+
+_LOG_LIMIT = 100_000
+
+
+class ChangeReader:
+    """Tells which rows of a snapshot changed since it was asked last."""
+
+    __slots__ = ("_epoch", "_position")
+
+    def __init__(self) -> None:
+        self._epoch = -1
+        self._position = 0
+
+    def changed(self, snapshot: Snapshot) -> list[int] | None:
+        """Rows changed since the last call, each once; None when all may have."""
+        log = snapshot.changed_rows
+        if self._epoch != snapshot.epoch:
+            self._epoch = snapshot.epoch
+            self._position = len(log)
+            return None
+        position = self._position
+        if position == len(log):
+            return []
+        self._position = len(log)
+        if position + 1 == len(log):
+            return log[-1:]
+        return list(dict.fromkeys(log[position:]))
+
+
+class Snapshot:
+    """Node infos by name and in search order. Filled by `Cache.update_snapshot` only.
+
+    `epoch` grows with every rebuild of the list; `changed_rows` logs which rows of the list were
+    refreshed since then, so that whoever keeps something per node recomputes only those.
+    """
+
+    __slots__ = (
+        "_lists",
+        "_with_affinity",
+        "_with_anti_affinity",
+        "changed_rows",
+        "columns",
+        "epoch",
+        "generation",
+        "node_info_list",
+        "node_info_map",
+        "row_of",
+        "used_pvcs",
+    )
+
+    def __init__(self) -> None:
+        self.node_info_map: dict[str, NodeInfo] = {}
+        self.node_info_list: list[NodeInfo] = []
+        self._with_affinity: dict[str, None] = {}
+        self._with_anti_affinity: dict[str, None] = {}
+        self._lists: tuple[list[NodeInfo], list[NodeInfo]] | None = None
+        self.used_pvcs: dict[str, int] = {}
+        """`namespace/claim` -> nodes with a pod that uses it directly."""
+        self.generation = 0
+        self.epoch = 0
+        self.row_of: dict[str, int] = {}
+        self.changed_rows: list[int] = []
+        self.columns: Columns | None = None
+        """Node state in columns, once a search has asked for it."""
+
+    def __len__(self) -> int:
+        return len(self.node_info_list)
+
+    def get(self, name: str) -> NodeInfo | None:
+        """The node of that name, or None."""
+        return self.node_info_map.get(name)
+
+    def note_change(self, name: str) -> None:
+        """Log that the row of `name` was refreshed."""
+        row = self.row_of.get(name)
+        if row is not None:
+            if len(self.changed_rows) >= _LOG_LIMIT:
+                self.epoch += 1
+                self.changed_rows = []
+            self.changed_rows.append(row)
+
+    @property
+    def have_pods_with_affinity(self) -> list[NodeInfo]:
+        """Nodes with a pod that has pod affinity or anti-affinity, in search order."""
+        return self._auxiliary_lists()[0]
+
+    @property
+    def have_pods_with_required_anti_affinity(self) -> list[NodeInfo]:
+        """Nodes with a pod that has required anti-affinity, in search order."""
+        return self._auxiliary_lists()[1]
+
+    @property
+    def any_required_anti_affinity(self) -> bool:
+        """Whether there is such a node at all."""
+        return bool(self._with_anti_affinity)
+
+    @property
+    def any_affinity(self) -> bool:
+        """Whether any pod on a node has pod affinity or anti-affinity."""
+        return bool(self._with_affinity)
+
+    def _auxiliary_lists(self) -> tuple[list[NodeInfo], list[NodeInfo]]:
+        if self._lists is None:
+            rows, infos = self.row_of, self.node_info_list
+            affinity, anti = (
+                [infos[row] for row in sorted(rows[name] for name in names if name in rows)]
+                for names in (self._with_affinity, self._with_anti_affinity)
+            )
+            self._lists = (affinity, anti)
+        return self._lists
+
+    def refresh(self, name: str, existing: NodeInfo, info: NodeInfo) -> None:
+        """Make `existing` (of this snapshot) a copy of `info`, in place."""
+        if bool(existing.pods_with_affinity) != bool(info.pods_with_affinity):
+            _toggle(self._with_affinity, name)
+            self._lists = None
+        if bool(existing.pods_with_required_anti_affinity) != bool(
+            info.pods_with_required_anti_affinity
+        ):
+            _toggle(self._with_anti_affinity, name)
+            self._lists = None
+        if existing.pvc_ref_counts or info.pvc_ref_counts:
+            self._count_claims(existing, -1)
+            self._count_claims(info, 1)
+        existing.follow(info)
+        self.note_change(name)
+
+    def _count_claims(self, info: NodeInfo, by: int) -> None:
+        for key in info.pvc_ref_counts:
+            count = self.used_pvcs.get(key, 0) + by
+            if count:
+                self.used_pvcs[key] = count
+            else:
+                del self.used_pvcs[key]
+
+    def drop(self, name: str) -> None:
+        """Forget a node that is gone; the list has to be rebuilt afterwards."""
+        info = self.node_info_map.pop(name)
+        self._with_affinity.pop(name, None)
+        self._with_anti_affinity.pop(name, None)
+        self._count_claims(info, -1)
+
+    def rebuild_list(self, order: list[str]) -> None:
+        """Put the nodes in this order."""
+        infos = self.node_info_map
+        self.node_info_list = [infos[name] for name in order if name in infos]
+        self.row_of = {info.name: row for row, info in enumerate(self.node_info_list)}
+        self._lists = None
+        self.epoch += 1
+        self.changed_rows = []
+
+
+def _toggle(names: dict[str, None], name: str) -> None:
+    if name in names:
+        del names[name]
+    else:
+        names[name] = None

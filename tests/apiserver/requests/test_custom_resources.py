@@ -1,0 +1,155 @@
+import pytest
+
+from controlplane.apiserver.requests.crd.cel import CelError, compile_rule
+from tests.apiserver.world import MERGE, STRATEGIC, World
+
+GROUP = "example.com"
+SPEC = {
+    "type": "object",
+    "required": ["size"],
+    "properties": {
+        "size": {"type": "integer", "minimum": 1, "default": 3},
+        "mode": {"type": "string", "enum": ["A", "B"]},
+        "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+    },
+    "x-kubernetes-validations": [
+        {"rule": "self.size >= oldSelf.size", "message": "size may not shrink"}
+    ],
+}
+
+
+def definition(**version):
+    schema = {"type": "object", "properties": {"spec": SPEC, "status": {
+        "type": "object", "properties": {"replicas": {"type": "integer"}}}}}  # fmt: skip
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"foos.{GROUP}"},
+        "spec": {
+            "group": GROUP, "scope": "Namespaced", "names": {"kind": "Foo", "plural": "foos"},
+            "versions": [{
+                "name": "v1", "served": True, "storage": True,
+                "schema": {"openAPIV3Schema": schema},
+                "subresources": {"status": {}, "scale": {
+                    "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}},
+                **version,
+            }],
+        },
+    }  # fmt: skip
+
+
+@pytest.fixture
+def world():
+    made = World()
+    answer = made.create("customresourcedefinitions", definition(),
+                         group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    assert answer.code == 201
+    return made
+
+
+def foo(name, **spec):
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": name}, "spec": spec}
+
+
+def made(world, name, **spec):
+    return world.create("foos", foo(name, **spec), group=GROUP)
+
+
+def test_an_accepted_definition_serves_its_resource(world):
+    stored = world.get("customresourcedefinitions", f"foos.{GROUP}",
+                       group="apiextensions.k8s.io", namespace="").tree  # fmt: skip
+    assert [c["type"] for c in stored["status"]["conditions"]] == ["NamesAccepted", "Established"]
+    assert stored["status"]["acceptedNames"]["listKind"] == "FooList"
+    assert world.do("list", "foos", group=GROUP).tree["kind"] == "FooList"
+
+
+def test_objects_are_defaulted_and_pruned(world):
+    answer = made(world, "a", bogus=1)
+    assert answer.tree["spec"] == {"size": 3}
+    assert answer.warnings == ['unknown field "spec.bogus"']
+    assert answer.tree["metadata"]["generation"] == 1
+
+
+def test_wrong_values_are_refused_with_their_place(world):
+    assert (
+        made(world, "a", size=0)
+        .tree["message"]
+        .endswith(
+            "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"
+        )
+    )
+    causes = made(world, "a", mode="C").tree["details"]["causes"]
+    assert [cause["reason"] for cause in causes] == ["FieldValueNotSupported", "FieldValueInvalid"]
+    assert made(world, "a", tags=["x", "x"]).tree["details"]["causes"][0]["field"] == "spec.tags[1]"
+
+
+def test_rules_compare_with_the_former_object(world):
+    made(world, "a", size=5)
+    refused = world.patch("foos", "a", {"spec": {"size": 4}}, MERGE, group=GROUP)
+    assert (refused.code, refused.tree["details"]["causes"][0]["message"]) == (
+        422, "Invalid value: size may not shrink"
+    )  # fmt: skip
+    assert world.patch("foos", "a", {"spec": {"size": 6}}, MERGE, group=GROUP).code == 200
+
+
+def test_status_and_scale_are_endpoints_of_their_own(world):
+    made(world, "a")
+    assert "status" not in world.patch("foos", "a", {"status": {"replicas": 1}}, group=GROUP).tree
+    world.patch("foos", "a", {"status": {"replicas": 2}}, sub="status", group=GROUP)
+    scale = world.get("foos", "a", sub="scale", group=GROUP).tree
+    assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 2})
+    world.patch("foos", "a", {"spec": {"replicas": 8}}, sub="scale", group=GROUP)
+    assert world.get("foos", "a", group=GROUP).tree["spec"]["size"] == 8
+
+
+def test_custom_resources_take_no_strategic_patch(world):
+    made(world, "a")
+    assert world.patch("foos", "a", {}, STRATEGIC, group=GROUP).code == 415
+
+
+def test_custom_resources_can_be_watched(world):
+    watcher = world.watch("foos", group=GROUP, resourceVersion=str(world.server.store.revision))
+    made(world, "a")
+    assert [(event.type, event.object.name) for event in watcher.drain()] == [("ADDED", "a")]
+
+
+def test_deleting_the_definition_takes_the_objects_along(world):
+    made(world, "a")
+    answer = world.delete("customresourcedefinitions", f"foos.{GROUP}",
+                          group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    assert "deletionTimestamp" in answer.tree["metadata"]
+    assert world.get("foos", "a", group=GROUP).code == 404
+    assert not world.server.store.keyspace(f"/registry/{GROUP}/foos/").entries
+
+
+def test_definitions_that_cannot_work_are_refused():
+    body = definition()
+    body["metadata"]["name"] = "wrong"
+    answer = World().create("customresourcedefinitions", body,
+                            group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    assert answer.tree["details"]["causes"][0]["field"] == "metadata.name"
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "expected"),
+    [
+        ("size(self.items) <= 2", {"items": [1, 2]}, True),
+        ("self.items.all(x, x > 1)", {"items": [1, 2]}, False),
+        ("self.items.exists_one(x, x == 2)", {"items": [1, 2]}, True),
+        ("self.items.map(x, x * 2) == [2, 4]", {"items": [1, 2]}, True),
+        ("has(self.a) ? self.a : true", {}, True),
+        ("self.name.startsWith('a') && self.name.matches('^[a-z]+$')", {"name": "abc"}, True),
+        ("'x' in self", {"x": 1}, True),
+        ("self.a.b < 5 || self.missing", {"a": {"b": 4}}, True),
+        ("self.__namespace__ == 'n'", {"namespace": "n"}, True),
+        ("-7 / 2 == -3 && -7 % 2 == -1", None, True),
+        ("quantity(self).isGreaterThan(quantity('1Gi'))", "2Gi", True),
+    ],
+)
+def test_rules_mean_what_the_language_says(rule, value, expected):
+    assert compile_rule(rule).run({"self": value}) is expected
+
+
+@pytest.mark.parametrize("rule", ["1 +", "self.", "nope(1)", "unknown > 1", "'open"])
+def test_rules_that_make_no_sense_do_not_compile(rule):
+    with pytest.raises(CelError):
+        compile_rule(rule)

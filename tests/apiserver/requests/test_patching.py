@@ -1,0 +1,87 @@
+import pytest
+
+from controlplane.apiserver.requests.patching.json_patch import JsonPatchError, json_patch
+from controlplane.apiserver.requests.patching.merge import merge_patch
+from controlplane.apiserver.requests.patching.strategic import strategic_patch
+from controlplane.apiserver.schema.resources import builtin_resources
+from tests.apiserver.world import APPLY, JSON_PATCH, STRATEGIC, World, config_map, deployment
+
+POD = builtin_resources().get("", "v1", "pods").type
+
+
+def containers(*items):
+    return {"spec": {"containers": list(items)}}
+
+
+def test_merge_patches_replace_lists_and_remove_nulls():
+    old = {"a": {"b": 1, "c": [1, 2]}, "d": 1}
+    patch = {"a": {"b": None, "c": [3]}, "e": {"f": None}}
+    assert merge_patch(old, patch) == {"a": {"c": [3]}, "d": 1, "e": {}}
+
+
+def test_strategic_patches_merge_lists_by_key():
+    old = containers({"name": "a", "image": "1"}, {"name": "b", "image": "1"})
+    new = strategic_patch(old, containers({"name": "b", "image": "2"}, {"name": "c"}), POD)
+    assert {c["name"]: c.get("image") for c in new["spec"]["containers"]} == {
+        "a": "1", "b": "2", "c": None
+    }  # fmt: skip
+
+
+def test_strategic_patches_delete_and_replace_on_demand():
+    old = containers({"name": "a"}, {"name": "b"})
+    gone = strategic_patch(old, containers({"name": "a", "$patch": "delete"}), POD)
+    assert gone == containers({"name": "b"})
+    new = strategic_patch(old, containers({"name": "z"}, {"$patch": "replace"}), POD)
+    assert new == containers({"name": "z"})
+
+
+def test_json_patches_stop_at_a_failed_test():
+    assert json_patch({"a": [1, 3]}, [{"op": "add", "path": "/a/1", "value": 2}]) == {
+        "a": [1, 2, 3]
+    }
+    with pytest.raises(JsonPatchError):
+        json_patch({"a": 1}, [{"op": "test", "path": "/a", "value": 2}])
+
+
+def test_patches_leave_the_stored_object_alone():
+    world = World()
+    stored = world.create("configmaps", config_map("a", k="1")).tree
+    world.patch("configmaps", "a", [{"op": "replace", "path": "/data/k", "value": "2"}], JSON_PATCH)
+    assert stored["data"] == {"k": "1"}
+    assert world.get("configmaps", "a").tree["data"] == {"k": "2"}
+
+
+def test_a_strategic_patch_changes_one_container_of_a_template():
+    world = World()
+    world.create("deployments", deployment("d"), group="apps")
+    patch = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "new"}]}}}}
+    new = world.patch("deployments", "d", patch, STRATEGIC, group="apps").tree
+    assert new["spec"]["template"]["spec"]["containers"][0]["image"] == "new"
+    assert new["metadata"]["generation"] == 2
+
+
+def test_unknown_patch_types_are_refused():
+    world = World()
+    world.create("configmaps", config_map("a"))
+    assert world.patch("configmaps", "a", {}, "application/json").code == 415
+
+
+def applied(world, manager, force=False, **data):
+    query = {"fieldManager": manager, **({"force": "true"} if force else {})}
+    return world.patch("configmaps", "a", config_map("a", **data), APPLY, **query)
+
+
+def test_applying_creates_and_removes_what_is_no_longer_applied():
+    world = World(track_fields=True)
+    assert applied(world, "m", x="1", y="2").code == 201
+    assert applied(world, "m", x="1").tree["data"] == {"x": "1"}
+
+
+def test_applying_what_another_manager_owns_conflicts_unless_forced():
+    world = World(track_fields=True)
+    applied(world, "one", x="1")
+    refused = applied(world, "two", x="2")
+    assert refused.code == 409
+    assert refused.tree["message"] == 'Apply failed with 1 conflict: conflict with "one": .data.x'
+    assert applied(world, "two", force=True, x="2").tree["data"] == {"x": "2"}
+    assert applied(world, "one").tree["data"] == {"x": "2"}

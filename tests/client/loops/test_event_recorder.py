@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+from actors import Context, EventLog, World
+from controlplane.api.object import Object
+from controlplane.api.request import Request, Response
+from controlplane.client.loops.event_recorder import (
+    COMBINED,
+    RETRY_NS,
+    SIMILAR_NS,
+    SPAM_BURST,
+    SPAM_INTERVAL_NS,
+    EventCorrelator,
+    EventRecorder,
+)
+
+NOW = 1_767_225_600_000_000_000
+POD = {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": "default", "uid": "u"}
+
+
+def report(
+    correlator: EventCorrelator, message: str = "m", now: int = NOW, about: dict[str, Any] = POD
+):
+    return correlator.report(about, "Normal", "Tested", message, now)
+
+
+def test_a_first_report_is_created():
+    write = report(EventCorrelator("tester", "host"))
+    assert write.known == ""
+    assert write.tree["metadata"] == {"name": f"p.{NOW:x}", "namespace": "default"}
+    assert write.tree["source"] == {"component": "tester", "host": "host"}
+    assert (write.tree["count"], write.tree["message"]) == (1, "m")
+
+
+def test_equal_reports_count_up():
+    correlator = EventCorrelator("tester")
+    first = report(correlator)
+    second = report(correlator, now=NOW + 1_000_000_000)
+    assert second.known == first.tree["metadata"]["name"]
+    assert second.patch == {"count": 2, "lastTimestamp": "2026-01-01T00:00:01Z", "message": "m"}
+    assert second.tree["firstTimestamp"] == "2026-01-01T00:00:00Z"
+
+
+def test_another_field_of_the_object_makes_another_event():
+    correlator = EventCorrelator("tester")
+    report(correlator)
+    assert report(correlator, about={**POD, "fieldPath": "spec.containers{c}"}).known == ""
+
+
+def test_names_of_one_instant_differ():
+    correlator = EventCorrelator("tester")
+    names = {report(correlator, str(number)).tree["metadata"]["name"] for number in range(5)}
+    assert len(names) == 5
+
+
+def test_objects_without_namespace_are_reported_in_default():
+    node = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n"}
+    assert report(EventCorrelator("tester"), about=node).tree["metadata"]["namespace"] == "default"
+
+
+def test_from_the_tenth_message_on_similar_reports_are_combined():
+    correlator = EventCorrelator("tester")
+    writes = [report(correlator, f"m{number}") for number in range(12)]
+    assert [write.tree["message"] for write in writes[8:10]] == ["m8", COMBINED + "m9"]
+    assert [write.tree["count"] for write in writes[9:]] == [1, 2, 3]
+    assert writes[11].patch["message"] == COMBINED + "m11"
+
+
+def test_after_ten_quiet_minutes_reports_stand_alone_again():
+    correlator = EventCorrelator("tester")
+    for number in range(12):
+        report(correlator, f"m{number}")
+    later = report(correlator, "again", NOW + SIMILAR_NS + 1)
+    assert later.tree["message"] == "again"
+
+
+def test_one_object_cannot_flood_the_server():
+    correlator = EventCorrelator("tester")
+    writes = [report(correlator) for _ in range(SPAM_BURST + 5)]
+    assert [write is None for write in writes] == [False] * SPAM_BURST + [True] * 5
+    assert report(correlator, now=NOW + SPAM_INTERVAL_NS) is not None
+    assert report(correlator, now=NOW + SPAM_INTERVAL_NS) is None
+    assert report(correlator, about={**POD, "uid": "other"}) is not None
+
+
+def test_reports_are_posted_and_retried_while_the_server_is_down():
+    heard: list[tuple[int, Request]] = []
+
+    async def server(ctx: Context) -> None:
+        while True:
+            message = await ctx.recv(idle=True)
+            heard.append((ctx.now, message.payload))
+            tree = {"kind": "Event", "metadata": {"name": "e"}}
+            message.reply(Response(201, tree, object=Object(tree)))
+
+    async def component(ctx: Context) -> None:
+        recorder = EventRecorder(ctx, "tester", NOW)
+        recorder.about(POD, "Normal", "Tested", "one")
+        await ctx.sleep(1)
+        ctx.crash("apiserver")
+        recorder.about(POD, "Normal", "Tested", "two")
+        await ctx.sleep(RETRY_NS // 2)
+        ctx.restart("apiserver")
+
+    world = World(log=EventLog())
+    world.actor("apiserver", server)
+    world.actor("component", component)
+    assert world.run("bare").verdict == "quiescent"
+    assert [request.body["message"] for _, request in heard] == ["one", "two"]
+    assert heard[1][0] == 1 + RETRY_NS
