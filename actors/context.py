@@ -226,12 +226,28 @@ class Context:
 
     def crash(self, actor: str) -> None:
         """Kill an actor as SIGKILL would. Its tasks end before anybody else runs."""
-        self._kernel.crash(self._kernel.actors[actor])
+        self._kernel.crash(self._kernel.actor(actor))
 
     def restart(self, actor: str) -> None:
         """Start a crashed actor again."""
-        self._kernel.start_actor(self._kernel.actors[actor])
+        self._kernel.restart(actor)
 
     def break_link(self, one: str, other: str) -> None:
         """Reset all connections between two actors."""
         self._kernel.break_link(one, other)
+
+    def cut(self, one: str, other: str) -> None:
+        """Cut the link between two actors, both ways: messages wait until it is healed."""
+        self._kernel.cut(one, other)
+
+    def heal(self, one: str, other: str) -> None:
+        """End a cut or a delay between two actors."""
+        self._kernel.heal(one, other)
+
+    def delay(self, one: str, other: str, ns: int) -> None:
+        """From now on messages between two actors take `ns` virtual nanoseconds longer, both ways."""
+        self._kernel.delay(one, other, ns)
+
+    def lose(self, one: str, other: str, count: int = 1) -> None:
+        """Lose the next `count` messages and answers from one actor to another; who waits gets LinkBroken."""
+        self._kernel.lose(one, other, count)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.choices import ChoiceList
 from actors.disk import Disk
 from actors.errors import Cancelled, Divergence, Killed, LinkBroken, UsageError
+from actors.link import Link
 from actors.log import DEBUG, ERROR, INFO, TASK_DECLARED, WARNING, EventLog
 from actors.mailbox import Mailbox, Message, Request
 from actors.strategies.fifo import Fifo
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Sequence
 
     from actors.inlet import Inlet
-    from actors.link import Link
     from actors.pace import Pacer
     from actors.strategies.base import Strategy
 
@@ -442,10 +442,21 @@ class Kernel:
 
     def _check(self, actor: str) -> None:
         for name, check in self.checks.get(actor, ()):
-            violation = check()
-            if violation is not None:
-                self.violated(name, violation)
+            if self._ask(name, check):
                 return
+
+    def _ask(self, name: str, check: Callable[[], str | None]) -> bool:
+        """Whether an invariant ended the run: it broke, or it raised, which is a defect of the invariant."""
+        try:
+            violation = check()
+        except Exception as error:
+            where = "".join(traceback.format_exception_only(error)).strip()
+            self.finish("invariant-error", f"{name}: {where}", error)
+            return True
+        if violation is None:
+            return False
+        self.violated(name, violation)
+        return True
 
     def violated(self, name: str, violation: str) -> None:
         """An invariant broke: the run ends with verdict "violated"."""
@@ -560,8 +571,8 @@ class Kernel:
 
     # ------------------------------------------------------------------ faults
 
-    def break_link(self, one: str, other: str) -> None:
-        """Reset all connections between two actors: requests under way fail, streams break, both ways."""
+    def fault(self, name: str, **told: Any) -> None:
+        """Tell the log of a fault, or of its end."""
         self.log.emit(
             WARNING,
             self.step,
@@ -569,10 +580,55 @@ class Kernel:
             self.task_no(),
             "fault",
             self.step,
-            data={"fault": "break", "a": one, "b": other},
+            data={"fault": name, **told},
         )
-        self._reset(self.actors[one], other)
-        self._reset(self.actors[other], one)
+
+    def actor(self, name: str) -> Actor:
+        """The actor of that name. Raises UsageError."""
+        found = self.actors.get(name)
+        if found is None:
+            raise UsageError(f"no actor is called {name!r}")
+        return found
+
+    def link_between(self, one: str, other: str) -> Link:
+        """The link from one actor to another, made when first asked for."""
+        link = self.links.get((one, other))
+        if link is None:
+            self.actor(one), self.actor(other)
+            link = self.links[one, other] = Link(self, f"{one}->{other}")
+        return link
+
+    def cut(self, one: str, other: str) -> None:
+        """Let messages between two actors wait, both ways, until the cut is healed."""
+        self.fault("cut", a=one, b=other)
+        self.link_between(one, other).cut = True
+        self.link_between(other, one).cut = True
+
+    def heal(self, one: str, other: str) -> None:
+        """End a cut and a delay: what waited goes on, in order."""
+        self.fault("heal", a=one, b=other)
+        for pair in ((one, other), (other, one)):
+            link = self.links.get(pair)
+            if link is not None:
+                link.slow(0)
+                link.heal()
+
+    def delay(self, one: str, other: str, ns: int) -> None:
+        """From now on messages between two actors take `ns` longer, both ways."""
+        self.fault("delay", a=one, b=other, ns=ns)
+        self.link_between(one, other).slow(ns)
+        self.link_between(other, one).slow(ns)
+
+    def lose(self, one: str, other: str, count: int) -> None:
+        """The next `count` messages and answers from one actor to the other are lost."""
+        self.fault("lose", a=one, b=other, count=count)
+        self.link_between(one, other).losing += count
+
+    def break_link(self, one: str, other: str) -> None:
+        """Reset all connections between two actors: requests under way fail, streams break, both ways."""
+        self.fault("break", a=one, b=other)
+        self._reset(self.actor(one), other)
+        self._reset(self.actor(other), one)
 
     def crash(self, actor: Actor) -> None:
         """Kill an actor at once: its tasks, its memory, a suffix of its unsynced writes, its connections."""
@@ -590,18 +646,16 @@ class Kernel:
             elif task is not self.current:
                 self._condemn(task)
         lost = actor.disk.crash(lambda n: self.pick("disk", n, f"{actor.name} loses writes"))
-        self.log.emit(
-            WARNING,
-            self.step,
-            self.now,
-            self.task_no(),
-            "fault",
-            self.step,
-            data={"fault": "crash", "actor": actor.name, "lost_writes": lost},
-        )
+        self.fault("crash", actor=actor.name, lost_writes=lost)
         for other in self.actors.values():
             if other is not actor and other.alive:
                 self._reset(other, actor.name)
+
+    def restart(self, name: str) -> None:
+        """Start a crashed actor again."""
+        actor = self.actor(name)
+        self.start_actor(actor)
+        self.fault("restart", actor=name, incarnation=actor.incarnation)
 
     def _reset(self, actor: Actor, peer: str) -> None:
         """Fail what `actor` has under way with `peer`: requests and streams."""
@@ -673,12 +727,11 @@ class Kernel:
         """Invariants that hold once the run has settled."""
         if self.verdict != "quiescent":
             return
+        self.verdict = None
         for name, check in self.end_checks:
-            violation = check()
-            if violation is not None:
-                self.verdict = None
-                self.violated(name, violation)
+            if self._ask(name, check):
                 return
+        self.verdict = "quiescent"
         strategy = self.strategy
         if isinstance(strategy, Replay) and not strategy.clamp and strategy.left_over():
             self.verdict = None

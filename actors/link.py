@@ -1,9 +1,10 @@
 """Links: what lies between two actors. Without one, messages arrive at once (and in an order that is still a choice).
 
 A link has a latency (a base, and a spread drawn as choice "latency"; option 0 is the base), can be
-*cut* (messages wait, as behind a dropped route, and go on when it is healed) and *broken*
-(connections reset; see `Kernel.break_link`). Channels stay first in, first out whatever the
-latency.
+*cut* (messages wait, as behind a dropped route, and go on when it is healed), can *lose* what is sent next
+(whoever waits for an answer finds its connection reset, not knowing whether the request had its
+effect), and can be *broken* (connections reset; see `Kernel.break_link`). Channels stay first in,
+first out whatever the latency.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from actors.errors import LinkBroken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,28 +28,59 @@ SPREAD_STEPS = 8
 class Link:
     """One direction between two actors. `latency_ns` and `spread_ns` in virtual nanoseconds."""
 
-    __slots__ = ("_held", "_kernel", "_last", "cut", "label", "latency_ns", "spread_ns")
+    __slots__ = (
+        "_added_ns",
+        "_held",
+        "_kernel",
+        "_last",
+        "cut",
+        "label",
+        "latency_ns",
+        "losing",
+        "spread_ns",
+    )
 
     def __init__(self, kernel: Kernel, label: str, latency_ns: int = 0, spread_ns: int = 0) -> None:
         self._kernel = kernel
         self.label = label
         self.latency_ns = latency_ns
         self.spread_ns = spread_ns
+        self._added_ns = 0
         self.cut = False
+        self.losing = 0
+        """How many of the next messages and answers are lost on this link."""
         self._held: deque[Callable[[], None]] = deque()
         self._last: dict[tuple[int, Any], int] = {}
 
     def carry(self, target: Mailbox, key: Any, message: Message) -> None:
         """Take a message across."""
+        if self.losing:
+            self.losing -= 1
+            if message.request is not None:
+                self._kernel.answered(message.request, None, self._lost(), message.cause)
+            elif message.stream is not None:
+                message.stream.break_now()
+            return
         self._after((target.no, key), partial(self._kernel.deliver, target, key, message))
 
     def carry_answer(
         self, request: Request, value: Any, error: BaseException | None, cause: int
     ) -> None:
         """Take an answer back."""
+        if self.losing:
+            self.losing -= 1
+            self._kernel.answered(request, None, self._lost(), cause)
+            return
         self._after(
             (0, request.number), partial(self._kernel.answered, request, value, error, cause)
         )
+
+    def _lost(self) -> LinkBroken:
+        return LinkBroken(f"{self.label}: the message was lost")
+
+    def slow(self, ns: int) -> None:
+        """Add so much to the latency, instead of what was added before."""
+        self._added_ns = ns
 
     def heal(self) -> None:
         """End a cut: what waited goes on, in order."""
@@ -59,7 +93,7 @@ class Link:
             self._held.append(partial(self._after, channel, arrive))
             return
         kernel = self._kernel
-        delay = self.latency_ns
+        delay = self.latency_ns + self._added_ns
         if self.spread_ns:
             delay += (
                 self.spread_ns

@@ -35,8 +35,9 @@ class RunResult:
     """What came of a run.
 
     `verdict`: "quiescent" (settled: nothing but idle timers is left), "until" (the time limit was
-    reached), "deadlock", "livelock", "step-limit", "violated" (an invariant broke), "failed" (an
-    actor raised), "diverged" (a replay met another choice), or "stopped". `t_ns` is virtual
+    reached), "deadlock", "livelock", "step-limit", "violated" (an invariant broke),
+    "invariant-error" (an invariant raised: `error` has the traceback), "failed" (an actor raised),
+    "diverged" (a replay met another choice), or "stopped". `t_ns` is virtual
     nanoseconds; `trace_hash` identifies everything that happened.
     """
 
@@ -131,24 +132,27 @@ class World:
 
     def cut(self, one: str, other: str) -> None:
         """Cut the link between two actors, both ways: messages wait until it is healed."""
-        for pair in ((one, other), (other, one)):
-            if pair not in self._kernel.links:
-                self._kernel.links[pair] = Link(self._kernel, "->".join(pair))
-            self._kernel.links[pair].cut = True
+        self._kernel.cut(one, other)
 
     def heal(self, one: str, other: str) -> None:
-        """End a cut."""
-        for pair in ((one, other), (other, one)):
-            if pair in self._kernel.links:
-                self._kernel.links[pair].heal()
+        """End a cut or a delay between two actors."""
+        self._kernel.heal(one, other)
+
+    def delay(self, one: str, other: str, ns: int) -> None:
+        """From now on messages between two actors take `ns` virtual nanoseconds longer, both ways."""
+        self._kernel.delay(one, other, ns)
+
+    def lose(self, one: str, other: str, count: int = 1) -> None:
+        """Lose the next `count` messages and answers from one actor to another; who waits gets LinkBroken."""
+        self._kernel.lose(one, other, count)
 
     def crash(self, actor: str) -> None:
         """Kill an actor between two steps."""
-        self._kernel.crash(self._kernel.actors[actor])
+        self._kernel.crash(self._kernel.actor(actor))
 
     def restart(self, actor: str) -> None:
         """Start a crashed actor again."""
-        self._kernel.start_actor(self._kernel.actors[actor])
+        self._kernel.restart(actor)
 
     def invariant(
         self, name: str, check: Callable[[], str | None], *, after: str | None = None

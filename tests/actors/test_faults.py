@@ -1,0 +1,132 @@
+"""Faults are operations of the context, and the log tells of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors import Context, EventLog, LinkBroken, UsageError, World
+
+SECOND = 1_000_000_000
+
+
+async def echo(ctx: Context) -> None:
+    while True:
+        message = await ctx.recv(idle=True)
+        message.reply(message.payload)
+
+
+async def count(ctx: Context, done: list[int]) -> None:
+    """Adds to what is remembered, then answers."""
+    while True:
+        message = await ctx.recv(idle=True)
+        done.append(message.payload)
+        message.reply(None)
+
+
+def faults(world: World) -> list[dict[str, object]]:
+    return [dict(event.data or {}) for event in world.log if event.event == "fault"]
+
+
+def run(main, server=echo, *args) -> World:
+    world = World(log=EventLog())
+    world.actor("server", server, *args)
+    world.actor("user", main)
+    result = world.run("bare")
+    assert result.verdict == "quiescent", result.reason
+    return world
+
+
+def test_a_cut_holds_messages_until_it_is_healed_and_both_are_logged() -> None:
+    heard: list[int] = []
+
+    async def main(ctx: Context) -> None:
+        ctx.cut("user", "server")
+
+        async def healer(ctx: Context) -> None:
+            await ctx.sleep(5 * SECOND)
+            ctx.heal("user", "server")
+
+        ctx.spawn(healer)
+        assert await ctx.ask("server", 7) == 7
+        heard.append(ctx.now)
+
+    world = run(main)
+    assert heard == [5 * SECOND]
+    assert faults(world) == [
+        {"fault": "cut", "a": "user", "b": "server"},
+        {"fault": "heal", "a": "user", "b": "server"},
+    ]
+
+
+def test_a_delay_is_added_each_way_until_it_is_healed() -> None:
+    heard: list[int] = []
+
+    async def main(ctx: Context) -> None:
+        ctx.delay("user", "server", SECOND)
+        await ctx.ask("server", 1)
+        heard.append(ctx.now)
+        ctx.heal("user", "server")
+        await ctx.ask("server", 2)
+        heard.append(ctx.now)
+
+    world = run(main)
+    assert heard == [2 * SECOND, 2 * SECOND]
+    assert [entry["fault"] for entry in faults(world)] == ["delay", "heal"]
+
+
+def test_a_lost_request_never_happened_and_a_lost_answer_did() -> None:
+    done: list[int] = []
+
+    async def main(ctx: Context) -> None:
+        ctx.lose("user", "server")
+        with pytest.raises(LinkBroken, match="lost"):
+            await ctx.ask("server", 1)
+        ctx.lose("server", "user")
+        with pytest.raises(LinkBroken, match="lost"):
+            await ctx.ask("server", 2)
+        await ctx.ask("server", 3)
+
+    run(main, count, done)
+    assert done == [2, 3]
+
+
+def test_a_fault_of_an_unknown_actor_is_a_usage_error() -> None:
+    async def main(ctx: Context) -> None:
+        with pytest.raises(UsageError, match="no actor is called 'sever'"):
+            ctx.cut("user", "sever")
+        with pytest.raises(UsageError, match="no actor is called 'sever'"):
+            ctx.crash("sever")
+
+    run(main)
+
+
+def test_a_restart_is_logged_with_its_incarnation() -> None:
+    async def main(ctx: Context) -> None:
+        ctx.crash("server")
+        ctx.restart("server")
+        await ctx.ask("server", 1)
+
+    assert [(entry["fault"], entry.get("incarnation")) for entry in faults(run(main))] == [
+        ("crash", None),
+        ("restart", 2),
+    ]
+
+
+@pytest.mark.parametrize("driver", ["bare", "trio"])
+@pytest.mark.parametrize("after", ["user", None])
+def test_an_invariant_that_raises_ends_the_run_with_its_own_verdict(driver, after) -> None:
+    def broken() -> str | None:
+        raise KeyError("no such thing")
+
+    async def main(ctx: Context) -> None:
+        await ctx.point("here")
+        await ctx.point("there")
+
+    world = World()
+    world.actor("user", main)
+    world.invariant("asks wrongly", broken, after=after)
+    result = world.run(driver)
+    assert result.verdict == "invariant-error"
+    assert "asks wrongly: KeyError" in result.reason
+    assert isinstance(result.error, KeyError)
+    assert result.error.__traceback__ is not None
