@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from actors.inlet import Inlet
     from actors.pace import Pacer
+    from actors.sharing import Sharing
     from actors.strategies.base import Strategy
 
     Body = Callable[..., Coroutine[Any, Any, Any]]
@@ -55,6 +56,8 @@ class _NextTimer:
     label = "timer"
 
 
+SHARING_STEPS: Final = 1024
+"""The debug check for shared mutable objects runs once in so many steps, and at the end."""
 NEXT_TIMER: Final = _NextTimer()
 
 
@@ -118,6 +121,7 @@ class Kernel:
         self._outside: Actor | None = None
         self.observer: Callable[[], None] | None = None
         self.observe_every = 4096
+        self.sharing: Sharing | None = None
 
     # ------------------------------------------------------------------ actors and tasks
 
@@ -326,6 +330,8 @@ class Kernel:
         self.step = step = self.step + 1
         if self.observer is not None and step % self.observe_every == 0:
             self.observer()
+        if self.sharing is not None and not step % SHARING_STEPS:
+            self.sharing_checked()
         self.log.step(step, self.now, task.no, task.point, task.cause)
         if task.state == READY:
             task.state = RUNNING
@@ -723,11 +729,19 @@ class Kernel:
             if not actor.alive:
                 self.start_actor(actor)
 
+    def sharing_checked(self) -> bool:
+        """Whether the debug check for shared mutable objects ended the run."""
+        return self.sharing is not None and self._ask(
+            "actors share nothing", self.sharing.violation
+        )
+
     def run_end_checks(self) -> None:
         """Invariants that hold once the run has settled."""
         if self.verdict != "quiescent":
             return
         self.verdict = None
+        if self.sharing_checked():
+            return
         for name, check in self.end_checks:
             if self._ask(name, check):
                 return

@@ -123,6 +123,10 @@ class Mailbox:
     def __len__(self) -> int:
         return sum(len(channel.messages) for channel in self._pending)
 
+    def waiting(self) -> list[Message]:
+        """The messages that have arrived and were not taken yet, channel by channel."""
+        return [message for channel in self._pending for message in channel.messages]
+
     def channel(self, key: Any) -> Channel:
         """The channel with this key, made when first used."""
         found = self._channels.get(key)

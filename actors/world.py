@@ -15,6 +15,7 @@ from actors.kernel import Kernel
 from actors.link import Link
 from actors.log import EventLog
 from actors.recording import Recording
+from actors.sharing import CHECK_SHARING, Sharing
 from actors.strategies.fifo import Fifo
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class World:
         default everything is kept in memory. eager_time: make "time passes" an option at every
         step, instead of only when nothing is ready. step_limit, livelock_limit: verdicts
         "step-limit" after so many steps, "livelock" after so many in one instant. inputs: the
-        recorded external input of a session that is being replayed.
+        recorded external input of a session that is being replayed. check_sharing: a debug mode
+        that ends the run as "violated" when two actors reach the same mutable object; `values`
+        names classes that it takes for immutable. None: as `sharing.CHECK_SHARING` says.
     """
 
     def __init__(
@@ -76,6 +79,8 @@ class World:
         step_limit: int = STEP_LIMIT,
         livelock_limit: int = LIVELOCK_LIMIT,
         inputs: Iterable[Input] | None = None,
+        check_sharing: bool | None = None,
+        values: Iterable[type] = (),
     ) -> None:
         self.strategy: Strategy = strategy or Fifo()
         self.log = log or EventLog()
@@ -87,6 +92,8 @@ class World:
             eager_time=eager_time,
         )
         self._kernel.context = Context
+        if CHECK_SHARING.get() if check_sharing is None else check_sharing:
+            self._kernel.sharing = Sharing(self._kernel, values)
         recorded = tuple(inputs or ())
         if recorded:
             self._kernel.inlet = Inlet(self._kernel, recorded)

@@ -1,0 +1,180 @@
+"""Do actors share anything that can change? A debug mode of the runtime.
+
+Between actors only messages travel, and what travels is immutable. `Sharing` walks everything that
+each actor's tasks, mailboxes and start arguments reach, and reports what is mutable and reachable
+from two actors.
+
+Three kinds of objects are no report. *Values*: what cannot change (frozen attrs classes, tuples,
+functions, enums), and classes that the world was told are values although they keep something they
+computed. *Trees*: dicts and lists of plain JSON; they are immutable by agreement, so what a tree
+held when it was first seen shared is remembered, and reported if it ever changes. *The runtime's
+own*: contexts, mailboxes, links.
+
+The walk costs milliseconds per thousand objects; it is for tests, and never moves a step.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import gc
+import hashlib
+import re
+import types
+from collections import deque
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+import msgpack
+
+from actors.choices import ChoiceList
+from actors.context import Context
+from actors.disk import Disk
+from actors.link import Link
+from actors.log import EventLog
+from actors.mailbox import Channel, Mailbox, Message, Request
+from actors.sync import Condition, Event
+from actors.task import Actor, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from actors.kernel import Kernel
+
+CHECK_SHARING: Final = ContextVar("CHECK_SHARING", default=False)
+"""Whether worlds are checked that do not say; tests turn it on."""
+_ATOMS: Final = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    type(None),
+    type(...),
+    type(NotImplemented),
+    range,
+    enum.Enum,
+    re.Pattern,
+    type,
+    types.ModuleType,
+    types.CodeType,
+    types.BuiltinFunctionType,
+    types.GenericAlias,
+    property,
+    type(functools.lru_cache(len)),  # a cache of the process is no actor's
+)
+_RUNTIME: Final = (
+    Actor, Channel, ChoiceList, Condition, Context, Disk, Event, EventLog, Link, Mailbox, Request, Task,
+)  # fmt: skip
+_TRANSPARENT: Final = (
+    tuple,
+    frozenset,
+    types.CellType,
+    types.CoroutineType,
+    types.FrameType,
+    types.FunctionType,
+    types.GeneratorType,
+    types.MappingProxyType,
+    types.MethodType,
+    functools.partial,
+)
+
+
+class Sharing:
+    """Watches one world for mutable objects that two actors reach. `values`: classes to take for immutable."""
+
+    def __init__(self, kernel: Kernel, values: Iterable[type] = ()) -> None:
+        self._kernel = kernel
+        self._values = tuple(values)
+        self._trees: dict[int, tuple[Any, bytes, str]] = {}
+
+    def violation(self) -> str | None:
+        """One line about something shared that can change, or has changed; None if there is nothing."""
+        return next(self.violations(), None)
+
+    def violations(self) -> Iterator[str]:
+        """All that is wrong, a line each."""
+        changed = self._changed()
+        if changed is not None:
+            yield changed
+        owners: dict[int, tuple[str, str]] = {}
+        for actor in self._kernel.actors.values():
+            for found, path in self._reached(actor):
+                name, first = owners.setdefault(id(found), (actor.name, path))
+                if name == actor.name:
+                    continue
+                tree = _fingerprint(found)
+                if tree is None:
+                    yield (
+                        f"{type(found).__qualname__} is reached by {name} ({first})"
+                        f" and by {actor.name} ({path})"
+                    )
+                    continue
+                where = f"reached by {name} ({first}) and by {actor.name} ({path})"
+                self._trees.setdefault(id(found), (found, tree, where))
+
+    def _changed(self) -> str | None:
+        for tree, then, where in self._trees.values():
+            if _fingerprint(tree) != then:
+                return f"a shared tree has changed, {where}"
+        return None
+
+    def _reached(self, actor: Actor) -> Iterator[tuple[Any, str]]:
+        """What can change and is reached by an actor, each with the way there."""
+        roots: list[tuple[Any, str]] = [(actor.main, "start arguments")]
+        for task in actor.tasks.values():
+            roots.append((task.coro if task.coro is not None else task.body, f"task {task.name}"))
+            roots.append((task.value, f"task {task.name}, what it waited for"))
+        if actor.mailbox is not None:
+            roots.append((actor.mailbox, "mailbox"))
+        seen: set[int] = set()
+        queue = deque(roots)
+        while queue:
+            item, path = queue.popleft()
+            if isinstance(item, _ATOMS) or id(item) in seen:
+                continue
+            seen.add(id(item))
+            if isinstance(item, Mailbox) and item.owner is actor:
+                queue.extend(
+                    (message.payload, f"{path} > {item.name}") for message in item.waiting()
+                )
+            if isinstance(item, Message):
+                queue.append((item.payload, f"{path} > message"))
+            elif item is self._kernel or isinstance(item, (*_RUNTIME, *self._values)):
+                continue
+            elif not isinstance(item, _TRANSPARENT) and not _is_frozen(type(item)):
+                yield item, path
+            step = f"{path} > {_named(item)}"
+            queue.extend((part, step) for part in _parts(item) if not isinstance(part, _ATOMS))
+
+
+def _named(item: Any) -> str:
+    name = getattr(item, "__qualname__", None)
+    return name if isinstance(name, str) else type(item).__qualname__
+
+
+def _parts(item: Any) -> Iterable[Any]:
+    """What an object refers to; of a function only what it closes over."""
+    if isinstance(item, types.FunctionType):
+        return (
+            *(item.__closure__ or ()),
+            *(item.__defaults__ or ()),
+            *(item.__kwdefaults__ or {}).values(),
+        )
+    return gc.get_referents(item)
+
+
+def _is_frozen(cls: type) -> bool:
+    """Whether instances refuse to have their attributes set: frozen attrs classes do."""
+    return getattr(cls.__setattr__, "__name__", "") == "_frozen_setattrs"
+
+
+def _fingerprint(item: Any) -> bytes | None:
+    """A digest of a tree of plain JSON; None for anything else."""
+    if not isinstance(item, dict | list):
+        return None
+    try:
+        packed = msgpack.packb(item, strict_types=True)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+    return hashlib.blake2b(packed, digest_size=16).digest()
