@@ -199,6 +199,11 @@ class Context:
         return self._kernel.uid()
 
     @property
+    def process(self) -> dict[Any, Any]:
+        """What this process keeps for all of its tasks, such as its connections; lost when it crashes."""
+        return self.task.actor.process
+
+    @property
     def disk(self) -> Disk:
         """What this actor keeps across a crash."""
         return self.task.actor.disk

@@ -141,6 +141,7 @@ class Kernel:
         actor.alive = True
         actor.tasks = {}
         actor.names = {}
+        actor.process = {}
         actor.open_streams = {}
         actor.waiting_for = {}
         actor.mailbox = self.new_mailbox(actor, "recv")

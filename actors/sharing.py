@@ -125,6 +125,7 @@ class Sharing:
         for task in actor.tasks.values():
             roots.append((task.coro if task.coro is not None else task.body, f"task {task.name}"))
             roots.append((task.value, f"task {task.name}, what it waited for"))
+        roots.append((actor.process, "process"))
         if actor.mailbox is not None:
             roots.append((actor.mailbox, "mailbox"))
         seen: set[int] = set()

@@ -89,6 +89,7 @@ class Actor:
         "names",
         "no",
         "open_streams",
+        "process",
         "tasks",
         "waiting_for",
     )
@@ -106,6 +107,8 @@ class Actor:
         self.tasks: dict[int, Task] = {}
         self.names: dict[str, int] = {}
         self.mailbox: Mailbox | None = None
+        self.process: dict[Any, Any] = {}
+        """What the process keeps for all of its tasks; lost when it crashes."""
         self.open_streams: dict[int, Mailbox] = {}
         self.waiting_for: dict[int, tuple[Task, int, str]] = {}
         """Requests on their way: number -> (asking task, its wait, the peer's name)."""

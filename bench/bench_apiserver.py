@@ -13,7 +13,7 @@ from controlplane.apiserver.requests.server import ApiServer
 from controlplane.chaos.churn import pod
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.informer import Informer
-from controlplane.cluster import APISERVER, DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig
+from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig
 
 COUNT = 2000
 
@@ -36,7 +36,7 @@ def _core_creates() -> int:
 
 
 async def _creator(ctx: Context) -> None:
-    client = Client(ctx, APISERVER)
+    client = Client(ctx)
     for number in range(COUNT):
         await client.create(PODS, pod(f"pod-{number}", "100m"))
 

@@ -19,7 +19,7 @@ from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.store import Store
 from controlplane.client.features import PLAIN, plain
 from controlplane.client.loops.clientset import NODES, Client
-from controlplane.client.loops.connection import RestConfig
+from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
 from controlplane.controllers.loops import manager as controllers
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.scheduler.config.features import of_release
@@ -232,16 +232,16 @@ class Cluster:
                 replica, run_elected, epoch, election, self.address(replica), main, *args, **kwargs
             )
 
-    def address(self, process: str) -> str:
-        """Where a process finds the API servers: a name, or what chooses among several."""
+    def address(self, process: str) -> RestConfig:
+        """How a process reaches the API servers."""
         config = self.config
         client = plain(config.release) if config.client is None else config.client
         if config.apiservers == 1 and client == PLAIN:
-            return APISERVER
+            return IN_CLUSTER
         fixes = FixGates({**client.fixes.chosen, **config.gates.chosen})
         features = evolve(client, fixes=fixes)
         pinned = config.connected.get(process, "")
-        return RestConfig(*self.apiservers, features=features, pinned=pinned)
+        return RestConfig(self.apiservers, features, pinned)
 
     def _add_kubelets(self, config: ClusterConfig) -> None:
         from controlplane.kubelet.loops import kubelet
@@ -327,7 +327,7 @@ def _bootstrap_uid(first: int = 0) -> Callable[[], str]:
     return next_uid
 
 
-async def _register(ctx: Context, nodes: Iterable[Tree], server: str) -> None:
+async def _register(ctx: Context, nodes: Iterable[Tree], server: RestConfig) -> None:
     """Without kubelets somebody has to create the nodes."""
     client = Client(ctx, server)
     for tree in nodes:

@@ -79,17 +79,17 @@ async def settle(ctx: Context) -> None:
 
 def test_a_write_by_one_server_is_read_from_the_other():
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        await Client(ctx, A).create(CONFIG_MAPS, config_map("a"))
-        assert await names(Client(ctx, B)) == ["a"]
+        await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("a"))
+        assert await names(Client(ctx, RestConfig((B,)))) == ["a"]
         await settle(ctx)
-        assert await names(Client(ctx, B), resourceVersion="0") == ["a"]
+        assert await names(Client(ctx, RestConfig((B,))), resourceVersion="0") == ["a"]
 
     play(user)
 
 
 def test_the_held_cache_shows_the_past_to_those_who_take_any_version():
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        fresh, stale = Client(ctx, A), Client(ctx, B)
+        fresh, stale = Client(ctx, RestConfig((A,))), Client(ctx, RestConfig((B,)))
         old = await fresh.create(CONFIG_MAPS, config_map("a", "old"))
         assert await names(stale) == ["a"]
         await settle(ctx)
@@ -115,10 +115,12 @@ def test_the_held_cache_shows_the_past_to_those_who_take_any_version():
 
 def test_a_version_ahead_of_a_held_cache_is_waited_for_three_seconds():
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        stale = Client(ctx, B)
+        stale = Client(ctx, RestConfig((B,)))
         await stale.list(CONFIG_MAPS, resourceVersion="0")
         await ctx.ask(B, Hold("configmaps"))
-        version = (await Client(ctx, A).create(CONFIG_MAPS, config_map("a"))).resource_version
+        version = (
+            await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("a"))
+        ).resource_version
         await settle(ctx)
         begun = ctx.now
         with pytest.raises(ApiError) as caught:
@@ -132,10 +134,12 @@ def test_a_version_ahead_of_a_held_cache_is_waited_for_three_seconds():
 
 def test_a_version_that_the_cache_reaches_in_time_is_answered_then():
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        stale = Client(ctx, B)
+        stale = Client(ctx, RestConfig((B,)))
         await stale.list(CONFIG_MAPS, resourceVersion="0")
         await ctx.ask(B, Hold("configmaps"))
-        version = (await Client(ctx, A).create(CONFIG_MAPS, config_map("a"))).resource_version
+        version = (
+            await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("a"))
+        ).resource_version
 
         async def release(ctx: Context) -> None:
             await ctx.sleep(2 * SECOND)
@@ -154,10 +158,10 @@ def test_a_list_without_a_version_is_never_stale(from_cache):
     """From the cache it waits at most three seconds for it, then the store answers."""
 
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        stale = Client(ctx, B)
+        stale = Client(ctx, RestConfig((B,)))
         await stale.list(CONFIG_MAPS, resourceVersion="0")
         await ctx.ask(B, Hold("configmaps"))
-        await Client(ctx, A).create(CONFIG_MAPS, config_map("a"))
+        await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("a"))
         begun = ctx.now
         assert await names(stale) == ["a"]
         assert ctx.now - begun == (3 * SECOND if from_cache else 0)
@@ -169,10 +173,10 @@ def test_an_idle_resource_is_as_far_as_anything_was_heard():
     """Kind X unchanged: a version from another kind's write is no reason to wait (KEP-1904, issue 91073)."""
 
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        await Client(ctx, B).list(CONFIG_MAPS, resourceVersion="0")
-        made = await Client(ctx, A).create(NODES, node_tree("n"))
+        await Client(ctx, RestConfig((B,))).list(CONFIG_MAPS, resourceVersion="0")
+        made = await Client(ctx, RestConfig((A,))).create(NODES, node_tree("n"))
         begun = ctx.now
-        await names(Client(ctx, B), resourceVersion=str(made.resource_version))
+        await names(Client(ctx, RestConfig((B,))), resourceVersion=str(made.resource_version))
         assert ctx.now == begun
 
     play(user)
@@ -184,15 +188,17 @@ def test_91073_a_version_from_another_server_is_too_large_for_an_idle_cache(prog
     told: list[str] = []
 
     async def user(ctx: Context, cluster: Cluster) -> None:
-        await Client(ctx, A).create(CONFIG_MAPS, config_map("x"))
-        assert await names(Client(ctx, B), resourceVersion="0") in (["x"], [])
-        await Client(ctx, A).create(NODES, node_tree("n"))
+        await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("x"))
+        assert await names(Client(ctx, RestConfig((B,))), resourceVersion="0") in (["x"], [])
+        await Client(ctx, RestConfig((A,))).create(NODES, node_tree("n"))
         ctx.crash(A)
         ctx.restart(A)
         await ctx.sleep(SECOND)
-        version = (await Client(ctx, A).list(CONFIG_MAPS, resourceVersion="0")).resource_version
+        version = (
+            await Client(ctx, RestConfig((A,))).list(CONFIG_MAPS, resourceVersion="0")
+        ).resource_version
         try:
-            await names(Client(ctx, B), resourceVersion=version)
+            await names(Client(ctx, RestConfig((B,))), resourceVersion=version)
         except ApiError as error:
             assert is_too_large(error)
             told.append("too large")
@@ -214,11 +220,11 @@ def test_91073_a_version_from_another_server_is_too_large_for_an_idle_cache(prog
 def test_pages_of_one_list_come_from_one_version_whichever_server_answers():
     async def user(ctx: Context, _cluster: Cluster) -> None:
         for name in "abcd":
-            await Client(ctx, A).create(CONFIG_MAPS, config_map(name))
-        first = await Client(ctx, A).list(CONFIG_MAPS, "default", limit="2")
-        await Client(ctx, A).create(CONFIG_MAPS, config_map("c2"))
+            await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map(name))
+        first = await Client(ctx, RestConfig((A,))).list(CONFIG_MAPS, "default", limit="2")
+        await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("c2"))
         query = {"limit": "10", "continue": first.continue_token}
-        rest = await Client(ctx, B).list(CONFIG_MAPS, "default", **query)
+        rest = await Client(ctx, RestConfig((B,))).list(CONFIG_MAPS, "default", **query)
         assert [obj.name for obj in rest.items] == ["c", "d"]
         assert rest.resource_version == first.resource_version
 
@@ -230,12 +236,12 @@ def test_pages_of_one_list_come_from_one_version_whichever_server_answers():
 
 def test_a_server_cut_from_the_store_answers_from_its_cache_and_refuses_the_rest():
     async def user(ctx: Context, cluster: Cluster) -> None:
-        stale = Client(ctx, B)
-        await Client(ctx, A).create(CONFIG_MAPS, config_map("a"))
+        stale = Client(ctx, RestConfig((B,)))
+        await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("a"))
         assert await names(stale) == ["a"]
         await settle(ctx)
         cluster.world.cut(ETCD, B)
-        await Client(ctx, A).create(CONFIG_MAPS, config_map("b"))
+        await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("b"))
         await ctx.sleep(10 * SECOND)
         assert await names(stale, resourceVersion="0") == ["a"]
         begun = ctx.now
@@ -247,7 +253,7 @@ def test_a_server_cut_from_the_store_answers_from_its_cache_and_refuses_the_rest
         await settle(ctx)
         assert await names(stale, resourceVersion="0") == ["a", "b"]
         # What nobody waited for any more was not done later.
-        assert await names(Client(ctx, A)) == ["a", "b"]
+        assert await names(Client(ctx, RestConfig((A,)))) == ["a", "b"]
 
     play(user)
 
@@ -257,16 +263,16 @@ def test_a_write_whose_answer_is_cut_off_has_happened():
         _there, back = cluster.world.link(B, ETCD, latency_ns=SECOND)
         back.cut = True
         with pytest.raises(ApiError) as caught:
-            await Client(ctx, B).create(CONFIG_MAPS, config_map("a"))
+            await Client(ctx, RestConfig((B,))).create(CONFIG_MAPS, config_map("a"))
         assert caught.value.code == 504
-        assert await names(Client(ctx, A)) == ["a"]
+        assert await names(Client(ctx, RestConfig((A,)))) == ["a"]
 
     play(user)
 
 
 def test_when_the_store_restarts_nothing_is_lost():
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        client = Client(ctx, A)
+        client = Client(ctx, RestConfig((A,)))
         await client.create(CONFIG_MAPS, config_map("a"))
         ctx.crash(ETCD)
         with pytest.raises(ApiError) as caught:
@@ -276,7 +282,7 @@ def test_when_the_store_restarts_nothing_is_lost():
         ctx.restart(ETCD)
         await client.create(CONFIG_MAPS, config_map("c"))
         await ctx.sleep(5 * SECOND)
-        assert await names(Client(ctx, B), resourceVersion="0") == ["a", "c"]
+        assert await names(Client(ctx, RestConfig((B,))), resourceVersion="0") == ["a", "c"]
 
     play(user)
 
@@ -304,7 +310,7 @@ def test_a_server_that_a_process_cannot_reach_is_found_out_by_a_ping():
         informer.start()
         await informer.wait_synced()
         cluster.world.cut("user", A)
-        await Client(ctx, B).create(CONFIG_MAPS, config_map("a"))
+        await Client(ctx, RestConfig((B,))).create(CONFIG_MAPS, config_map("a"))
         await ctx.sleep(60 * SECOND)
         assert heard == ["a"]
 
@@ -342,8 +348,8 @@ def test_watches_of_different_resources_go_their_own_pace():
                 informer.add_handler(lambda told: heard.append(told.new.name))
                 informer.start()
                 await informer.wait_synced()
-            await Client(ctx, A).create(CONFIG_MAPS, config_map("first"))
-            await Client(ctx, A).create(NODES, node_tree("second"))
+            await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("first"))
+            await Client(ctx, RestConfig((A,))).create(NODES, node_tree("second"))
 
         run(servers(user, strategy=RandomWalk(seed)))
         orders.add(tuple(name for name in heard if name in ("first", "second")))
@@ -359,7 +365,7 @@ def test_a_watch_goes_on_at_another_server_without_gap_or_repetition():
             informer.add_handler(lambda told: heard.append(told.new.name))
             informer.start()
             await informer.wait_synced()
-            writer = Client(ctx, C)
+            writer = Client(ctx, RestConfig((C,)))
             for number in range(6):
                 await writer.create(CONFIG_MAPS, config_map(f"m{number}"))
                 await ctx.sleep(SECOND)
@@ -389,8 +395,10 @@ def test_events_come_from_the_store_whatever_version_is_asked_for():
             "metadata": {"name": "e", "namespace": "default"},
             "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
         }
-        await Client(ctx, A).create(events, tree)
-        assert len((await Client(ctx, B).list(events, resourceVersion="0")).items) == 1
+        await Client(ctx, RestConfig((A,))).create(events, tree)
+        assert (
+            len((await Client(ctx, RestConfig((B,))).list(events, resourceVersion="0")).items) == 1
+        )
         await settle(ctx)
 
     play(user, connected={"follower": B}, replica=ReplicaOptions(lag_ns=SECOND))
@@ -401,7 +409,7 @@ def test_compaction_happens_in_turns_and_keeps_five_to_ten_minutes():
     compacted: list[tuple[int, int]] = []
 
     async def user(ctx: Context, cluster: Cluster) -> None:
-        client = Client(ctx, A)
+        client = Client(ctx, RestConfig((A,)))
         marks = []
         for number in range(20):
             await client.create(CONFIG_MAPS, config_map(f"m{number}"))
@@ -419,15 +427,15 @@ def test_a_version_older_than_a_restarted_server_remembers_is_gone_and_listed_an
     told: list[tuple[str, bool]] = []
 
     async def user(ctx: Context, cluster: Cluster) -> None:
-        writer = Client(ctx, A)
+        writer = Client(ctx, RestConfig((A,)))
         await writer.create(CONFIG_MAPS, config_map("a"))
         informer = Informer(ctx, CONFIG_MAPS, server=cluster.address("user"))
         informer.add_handler(lambda n: told.append(((n.new or n.old).name, n.new is None)))
         informer.start()
         await informer.wait_synced()
         cluster.world.cut("user", A)
-        await Client(ctx, B).delete(CONFIG_MAPS, "default", "a")
-        await Client(ctx, B).create(CONFIG_MAPS, config_map("b"))
+        await Client(ctx, RestConfig((B,))).delete(CONFIG_MAPS, "default", "a")
+        await Client(ctx, RestConfig((B,))).create(CONFIG_MAPS, config_map("b"))
         ctx.crash(B)
         ctx.restart(B)
         await ctx.sleep(60 * SECOND)
@@ -440,17 +448,17 @@ def test_a_version_older_than_a_restarted_server_remembers_is_gone_and_listed_an
 
 def test_a_cut_server_that_missed_compacted_events_ends_its_watches_and_lists_anew():
     async def user(ctx: Context, cluster: Cluster) -> None:
-        await Client(ctx, B).list(CONFIG_MAPS, resourceVersion="0")
-        stream = Client(ctx, B).watch(CONFIG_MAPS)
+        await Client(ctx, RestConfig((B,))).list(CONFIG_MAPS, resourceVersion="0")
+        stream = Client(ctx, RestConfig((B,))).watch(CONFIG_MAPS)
         await ctx.sleep(SECOND)
         cluster.world.cut(ETCD, B)
-        await Client(ctx, A).create(CONFIG_MAPS, config_map("a"))
+        await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("a"))
         await ctx.sleep(1200 * SECOND)
         cluster.world.heal(ETCD, B)
         while not (batch := (await stream.recv()).payload).end:
             assert all(event.type == "BOOKMARK" for event in batch.events)
         assert batch.error is None
-        assert await names(Client(ctx, B), resourceVersion="0") == ["a"]
+        assert await names(Client(ctx, RestConfig((B,))), resourceVersion="0") == ["a"]
 
     cluster = play(user)
     assert any(e.event == "apiserver.relisted" for e in cluster.world.log)
@@ -458,7 +466,7 @@ def test_a_cut_server_that_missed_compacted_events_ends_its_watches_and_lists_an
 
 def test_a_page_after_compaction_is_refused():
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        client = Client(ctx, A)
+        client = Client(ctx, RestConfig((A,)))
         for name in "abcd":
             await client.create(CONFIG_MAPS, config_map(name))
         first = await client.list(CONFIG_MAPS, "default", limit="2")
@@ -508,11 +516,13 @@ def test_what_one_server_is_told_to_serve_the_others_serve_too():
     widgets = Resource("example.com", "v1", "widgets")
 
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        await Client(ctx, A).create(CRDS, definition)
+        await Client(ctx, RestConfig((A,))).create(CRDS, definition)
         await ctx.sleep(SECOND)
-        await Client(ctx, B).create(widgets, widget("w"))
+        await Client(ctx, RestConfig((B,))).create(widgets, widget("w"))
         await ctx.sleep(SECOND)
-        assert len((await Client(ctx, A).list(widgets, resourceVersion="0")).items) == 1
+        assert (
+            len((await Client(ctx, RestConfig((A,))).list(widgets, resourceVersion="0")).items) == 1
+        )
 
     play(user)
 
@@ -523,11 +533,11 @@ def test_a_definition_that_went_and_came_again_is_heard_of_again():
     heard: list[str] = []
 
     async def user(ctx: Context, cluster: Cluster) -> None:
-        client = Client(ctx, A)
+        client = Client(ctx, RestConfig((A,)))
         for number in range(2):
             await client.create(CRDS, definition)
             await ctx.sleep(SECOND)
-            stream = Client(ctx, B).watch(widgets)
+            stream = Client(ctx, RestConfig((B,))).watch(widgets)
             await client.create(widgets, widget(f"w{number}"))
             await ctx.sleep(SECOND)
             while stream.ready():
@@ -546,7 +556,7 @@ def test_with_an_older_release_components_have_the_older_queue():
     address = Cluster(config, log=EventLog()).address("scheduler")
     assert isinstance(address, RestConfig)
     assert address.features.generation == "DeltaFIFO"
-    assert Cluster(ClusterConfig(), log=EventLog()).address("scheduler") == A
+    assert Cluster(ClusterConfig(), log=EventLog()).address("scheduler") == RestConfig((A,))
 
 
 # ---------------------------------------------------------------------- the whole control plane

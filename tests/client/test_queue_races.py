@@ -81,7 +81,7 @@ def follower(strategy: Any, features: ClientFeatures) -> World:
             heard[told.new.key] = told.new.resource_version
 
     async def component(ctx: Context) -> None:
-        config = RestConfig("apiserver", features=features)
+        config = RestConfig(features=features)
         informer = Informer(ctx, CONFIG_MAPS, store, server=config)
         informer.add_handler(hear)
         informer.start()

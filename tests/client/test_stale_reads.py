@@ -71,7 +71,7 @@ def stateful_identity(strategy: Any, client: ClientFeatures) -> Cluster:
 
     async def stateful_set(ctx: Context) -> None:
         """Recreates web-0 only when its object is gone, as the StatefulSet controller does."""
-        api = Client(ctx, "apiserver")
+        api = Client(ctx)
         for node in ("node-1", "node-2"):
             uids.append((await api.create(PODS, web_0(node))).uid)
             await ctx.sleep(70 * SECOND)
@@ -153,7 +153,7 @@ def one_replica_set(cluster: Cluster, replicas: int) -> Cluster:
     """A ReplicaSet whose size nobody changes and whose pods nobody deletes: more pods were made by mistake."""
 
     async def user(ctx: Context) -> None:
-        await Client(ctx, "apiserver").create(REPLICA_SETS, replica_set(replicas))
+        await Client(ctx).create(REPLICA_SETS, replica_set(replicas))
 
     def no_surplus() -> str | None:
         made = len(cluster.objects("/registry/pods/"))
@@ -251,7 +251,7 @@ def operator_of_clusters(strategy: Any, guard: str) -> Cluster:
             await api.delete(CONFIG_MAPS, "default", "db-volume", uid=uid)
 
     async def user(ctx: Context) -> None:
-        api = Client(ctx, "apiserver")
+        api = Client(ctx)
         first = await api.create(CONFIG_MAPS, thing("db", marked="no"))
         await ctx.sleep(70 * SECOND)
         await api.update(CONFIG_MAPS, {**first.tree, "data": {"marked": "yes"}})
@@ -331,7 +331,7 @@ def status_updates(strategy: Any, *, only_first_from_cache: bool) -> Cluster:
 
     async def others(ctx: Context) -> None:
         """The node is also written by others, at the same time."""
-        api = Client(ctx, "apiserver")
+        api = Client(ctx)
         await api.create(CONFIG_MAPS, thing("status"))
         for number in range(4):
             await ctx.sleep(9 * SECOND)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from actors import LinkBroken
 from controlplane.api.request import JSON, Request, Response
 from controlplane.client.errors import ApiError
-from controlplane.client.loops.connection import RestConfig
+from controlplane.client.loops.connection import IN_CLUSTER, RestConfig, connection
 
 if TYPE_CHECKING:
     from actors import Context, Mailbox
@@ -59,30 +59,28 @@ class ObjectList(NamedTuple):
 class Client:
     """Speaks to the API server for one task. Make one per task: a request needs the task's context.
 
-    `server` is the name of the server's actor, or a `RestConfig`. With `timeout_ns` a request that
-    takes longer raises actors.Timeout.
+    With `timeout_ns` a request that takes longer raises actors.Timeout.
     """
 
-    __slots__ = ("_config", "_ctx", "_server", "_timeout", "_user_agent")
+    __slots__ = ("_ctx", "_direct", "_server", "_timeout", "_user_agent")
 
     def __init__(
-        self, ctx: Context, server: str = "apiserver", *, timeout_ns: int | None = None
+        self, ctx: Context, server: RestConfig = IN_CLUSTER, *, timeout_ns: int | None = None
     ) -> None:
         self._ctx = ctx
         self._server = server
-        self._config = server if isinstance(server, RestConfig) else None
+        self._direct = server.direct
         self._timeout = timeout_ns
         self._user_agent = ctx.actor
 
     async def call(self, request: Request) -> Response:
         """Send any request. Raises ApiError for an answer of 400 and above."""
         response: Response
-        if self._config is None:
-            response = await self._ctx.ask(
-                self._server, request, self._timeout, point=request.label
-            )
+        ctx = self._ctx
+        if self._direct is not None:
+            response = await ctx.ask(self._direct, request, self._timeout, point=request.label)
         else:
-            response = await self._config.ask(self._ctx, request, self._timeout)
+            response = await connection(ctx, self._server).ask(ctx, request, self._timeout)
         if response.code >= 400:
             raise ApiError(response.code, response.tree)
         return response
@@ -203,10 +201,10 @@ class Client:
         query.setdefault("allowWatchBookmarks", "true")
         request = self._request("watch", resource, namespace, query=query, content_type=JSON)
         name = f"watch {resource.name}"
-        if self._config is not None:
-            return self._config.open(self._ctx, request, name)
-        stream = self._ctx.open(self._server, request, name=name)
+        if self._direct is None:
+            return connection(self._ctx, self._server).open(self._ctx, request, name)
+        stream = self._ctx.open(self._direct, request, name=name)
         if stream.peer is not None and not stream.peer.alive:
             self._ctx.close(stream)
-            raise LinkBroken(f"{self._server} is down")
+            raise LinkBroken(f"{self._direct} is down")
         return stream

@@ -1,7 +1,7 @@
 """Where the API servers are, and how this process's client library behaves. Upstream: client-go rest.Config.
 
-It stands wherever the name of the API server's actor is expected: a plain name is one server and the
-plain library, a `RestConfig` may be several servers behind one address and any release's library.
+A `RestConfig` is a value that a component is started with; it may name several servers behind one
+address, and any release's library.
 
 A process has one connection, shared by all its requests and watches (HTTP/2). Which server it leads
 to when it is made is a choice ("endpoint"; option 0: the first one, after a loss the one after the
@@ -10,7 +10,9 @@ lost one). When nothing came over it for a while, a ping finds out whether it is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
 
 from actors import LinkBroken, Timeout
 from controlplane.client.features import PLAIN, ClientFeatures
@@ -35,52 +37,68 @@ class Ping:
 PING = Ping()
 
 
-class RestConfig(str):
-    """The servers that a process may be connected to, and its client library's features.
+@frozen
+class RestConfig:
+    """The servers that a process may be connected to, and how its client library behaves.
 
-    One object per process: it knows where the connection of the running incarnation leads.
     `pinned` names the server that the first connection of every incarnation leads to; without it
     that is a choice.
     """
 
-    servers: tuple[str, ...]
-    features: ClientFeatures
-    pinned: str
-    _current: str
-    _lost: str
-    _heard_at: int
-    _incarnation: int
+    servers: tuple[str, ...] = ("apiserver",)
+    features: ClientFeatures = PLAIN
+    pinned: str = ""
 
-    def __new__(
-        cls, *servers: str, features: ClientFeatures = PLAIN, pinned: str = ""
-    ) -> RestConfig:
-        """An address for these servers. Its text, for logs, is their names."""
-        made = super().__new__(cls, ",".join(servers))
-        made.servers = servers
-        made.features = features
-        made.pinned = pinned
-        made._current = made._lost = ""
-        made._heard_at = made._incarnation = 0
-        return made
+    @property
+    def direct(self) -> str | None:
+        """The one server of the plain library, whose connection needs no care; None otherwise."""
+        if len(self.servers) > 1 or not (self.features is PLAIN or self.features == PLAIN):
+            return None
+        return self.servers[0]
+
+
+IN_CLUSTER: Final = RestConfig()
+"""What a component uses that is told nothing: the one server there is, and the plain library."""
+
+
+def connection(ctx: Context, config: RestConfig) -> Connection:
+    """The connection of this process, shared by all that speak to the same servers.
+
+    Upstream: the cache of transports, client-go transport/cache.go.
+    """
+    key = (Connection, config.servers, config.pinned)
+    found: Connection | None = ctx.process.get(key)
+    if found is None:
+        found = ctx.process[key] = Connection(config)
+    return found
+
+
+class Connection:
+    """Where the connection of a process leads, and what was heard over it."""
+
+    __slots__ = ("_current", "_heard_at", "_lost", "config")
+
+    def __init__(self, config: RestConfig) -> None:
+        self.config = config
+        self._current = self._lost = ""
+        self._heard_at = 0
 
     def connected(self, ctx: Context) -> str:
         """The server that the connection leads to; a new one is made if there is none."""
-        if ctx.incarnation != self._incarnation:
-            self._incarnation = ctx.incarnation
-            self._current = self._lost = ""
         if not self._current:
             order = self._order()
             index = ctx.choose("endpoint", len(order), f"{ctx.actor} connects")
             self._current = order[index]
-            if len(self.servers) > 1:
+            if len(self.config.servers) > 1:
                 ctx.log("client.connected", data={"server": self._current})
         return self._current
 
     def _order(self) -> tuple[str, ...]:
+        servers, pinned = self.config.servers, self.config.pinned
         if not self._lost:
-            return (self.pinned,) if self.pinned else self.servers
-        after = self.servers.index(self._lost) + 1
-        return self.servers[after:] + self.servers[:after]
+            return (pinned,) if pinned else servers
+        after = servers.index(self._lost) + 1
+        return servers[after:] + servers[:after]
 
     def lost(self, server: str) -> None:
         """The connection to a server broke: the next request makes another."""
@@ -127,7 +145,7 @@ class RestConfig(str):
         """
         assert stream.peer is not None
         server = stream.peer.name
-        limit = READ_IDLE_NS if len(self.servers) > 1 else None
+        limit = READ_IDLE_NS if len(self.config.servers) > 1 else None
         while True:
             try:
                 message = await stream.recv(limit, idle=True)

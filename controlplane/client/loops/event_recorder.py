@@ -16,10 +16,12 @@ from actors.log import WARNING
 from controlplane.api.times import SECOND, format_time
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import EVENTS, Client
+from controlplane.client.loops.connection import IN_CLUSTER
 
 if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.view import View
+    from controlplane.client.loops.connection import RestConfig
 
 Tree = dict[str, Any]
 Key = tuple[str, ...]
@@ -183,7 +185,7 @@ class EventRecorder:
         epoch_ns: int,
         *,
         host: str = "",
-        server: str = "apiserver",
+        server: RestConfig = IN_CLUSTER,
     ) -> None:
         self._ctx = ctx
         self._epoch = epoch_ns

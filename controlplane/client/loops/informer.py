@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from actors.log import DEBUG
 from controlplane.client.deltas import Notification, apply
-from controlplane.client.features import PLAIN
 from controlplane.client.indexer import Indexer
 from controlplane.client.loops.clientset import Resource
-from controlplane.client.loops.connection import RestConfig
+from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
 from controlplane.client.loops.reflector import Reflector, WatchBatch, WatchEvent
 from controlplane.client.older_queues import queue_of
 
@@ -76,7 +75,7 @@ class Informer:
         resource: Resource,
         store: Indexer | None = None,
         *,
-        server: str = "apiserver",
+        server: RestConfig = IN_CLUSTER,
         immediate: bool = False,
         **query: str,
     ) -> None:
@@ -84,7 +83,7 @@ class Informer:
         self._immediate = immediate
         self.store = store if store is not None else Indexer()
         self._ctx = ctx
-        self._features = server.features if isinstance(server, RestConfig) else PLAIN
+        self._features = server.features
         self._queue = queue_of(self._features, self.store)
         self._reflector = Reflector(
             resource, server, query, self._features, self._queue, self._queued

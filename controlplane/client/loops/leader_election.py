@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from actors import Context
+    from controlplane.client.loops.connection import RestConfig
 
 JITTER_OPTIONS = 8
 
@@ -26,7 +27,9 @@ JITTER_OPTIONS = 8
 class LeaderElection:
     """One process's part in an election."""
 
-    def __init__(self, ctx: Context, server: str, epoch_ns: int, config: ElectionConfig) -> None:
+    def __init__(
+        self, ctx: Context, server: RestConfig, epoch_ns: int, config: ElectionConfig
+    ) -> None:
         self._ctx = ctx
         self._server = server
         self._epoch = epoch_ns
@@ -141,7 +144,7 @@ async def run_elected(
     ctx: Context,
     epoch_ns: int,
     config: ElectionConfig,
-    server: str,
+    server: RestConfig,
     main: Callable[..., Coroutine[Any, Any, Any]],
     *args: Any,
     **kwargs: Any,

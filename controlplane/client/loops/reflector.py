@@ -14,7 +14,7 @@ from actors.log import WARNING
 from controlplane.client.deltas import ADDED, DELETED, UPDATED, Delta
 from controlplane.client.errors import ApiError, is_expired, is_too_large
 from controlplane.client.loops.clientset import Client, ObjectList, Resource
-from controlplane.client.loops.connection import RestConfig
+from controlplane.client.loops.connection import connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.client.deltas import DeltaQueue
     from controlplane.client.features import ClientFeatures
+    from controlplane.client.loops.connection import RestConfig
     from controlplane.client.older_queues import DeltaFifo, RealFifo
 
 SECOND = 1_000_000_000
@@ -93,7 +94,7 @@ class Reflector:
     def __init__(
         self,
         resource: Resource,
-        server: str,
+        server: RestConfig,
         query: dict[str, str],
         features: ClientFeatures,
         queue: DeltaQueue | RealFifo | DeltaFifo,
@@ -101,7 +102,7 @@ class Reflector:
     ) -> None:
         self.resource = resource
         self._server = server
-        self._config = server if isinstance(server, RestConfig) else None
+        self._direct = server.direct is not None
         self._query = query
         self._features = features
         self._queue = queue
@@ -301,9 +302,9 @@ class Reflector:
                 return
 
     async def _receive(self, ctx: Context, stream: Mailbox) -> Any:
-        if self._config is None:
+        if self._direct:
             return await stream.recv(idle=True)
-        return await self._config.read(ctx, stream)
+        return await connection(ctx, self._server).read(ctx, stream)
 
     async def _read(self, ctx: Context, stream: Mailbox) -> WatchBatch | None:
         """Queue what the next message brings; None when the connection broke."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.object import Object
     from controlplane.api.view import View
+    from controlplane.client.loops.connection import RestConfig
 
 _OWNERS = {"Deployment": DEPLOYMENTS, "ReplicaSet": REPLICA_SETS}
 INVALID = 422
@@ -47,7 +48,13 @@ class Controller:
     """One controller's memory. `sync` reconciles one key."""
 
     def __init__(
-        self, ctx: Context, name: str, epoch_ns: int, server: str, *, max_retries: int | None = None
+        self,
+        ctx: Context,
+        name: str,
+        epoch_ns: int,
+        server: RestConfig,
+        *,
+        max_retries: int | None = None,
     ) -> None:
         self._ctx = ctx
         self._epoch = epoch_ns

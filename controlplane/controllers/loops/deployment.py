@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.api.view import View
     from controlplane.client.indexer import Indexer
+    from controlplane.client.loops.connection import RestConfig
 
 Tree = dict[str, Any]
 MAX_RETRIES = 15
@@ -47,7 +48,7 @@ class DeploymentController(Controller):
         self,
         ctx: Context,
         epoch_ns: int,
-        server: str,
+        server: RestConfig,
         pods: Indexer,
         sets: Indexer,
         wanted: Indexer,

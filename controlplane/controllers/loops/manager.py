@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.client.indexer import Indexer
 from controlplane.client.loops.clientset import DEPLOYMENTS, LEASES, NODES, PODS, REPLICA_SETS
+from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Informer, handler, together
 from controlplane.controllers.loops.base import controller_index, namespace_index
 from controlplane.controllers.loops.deployment import DeploymentController
@@ -20,6 +21,7 @@ from controlplane.controllers.loops.taint_eviction import TaintEvictionControlle
 if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.object import Object
+    from controlplane.client.loops.connection import RestConfig
 
 WORKERS = 5
 
@@ -34,7 +36,7 @@ async def run(
     ctx: Context,
     epoch_ns: int,
     *,
-    server: str = "apiserver",
+    server: RestConfig = IN_CLUSTER,
     workers: int = WORKERS,
     monitor_nodes: bool = True,
     joined_informers: bool = False,

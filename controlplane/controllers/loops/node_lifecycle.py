@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.object import Object
     from controlplane.client.indexer import Indexer
+    from controlplane.client.loops.connection import RestConfig
 
 Tree = dict[str, Any]
 WORKERS = 8
@@ -49,7 +50,7 @@ class NodeController(Controller):
         self,
         ctx: Context,
         epoch_ns: int,
-        server: str,
+        server: RestConfig,
         nodes: Indexer,
         pods: Indexer,
         leases: Indexer | None,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.client.indexer import Indexer
+    from controlplane.client.loops.connection import RestConfig
 
 STATUS_RETRIES = 1
 Failure = ApiError | LinkBroken
@@ -34,7 +35,7 @@ class ReplicaSetController(Controller):
     """
 
     def __init__(
-        self, ctx: Context, epoch_ns: int, server: str, pods: Indexer, sets: Indexer
+        self, ctx: Context, epoch_ns: int, server: RestConfig, pods: Indexer, sets: Indexer
     ) -> None:
         super().__init__(ctx, "replicaset", epoch_ns, server)
         self._pods = pods

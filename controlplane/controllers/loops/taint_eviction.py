@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from controlplane.api.constraints import Taint
     from controlplane.api.object import Object
     from controlplane.client.indexer import Indexer
+    from controlplane.client.loops.connection import RestConfig
 
 Tree = dict[str, Any]
 NAME = "taint-eviction"
@@ -32,7 +33,7 @@ class TaintEvictionController:
     """Deletes pods that do not tolerate their node's NoExecute taints. `pods` needs index "node"."""
 
     def __init__(
-        self, ctx: Context, epoch_ns: int, server: str, nodes: Indexer, pods: Indexer
+        self, ctx: Context, epoch_ns: int, server: RestConfig, nodes: Indexer, pods: Indexer
     ) -> None:
         self._ctx = ctx
         self._epoch = epoch_ns

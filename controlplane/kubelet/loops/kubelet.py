@@ -17,6 +17,7 @@ from actors.log import DEBUG, INFO, WARNING
 from controlplane.api.pod import Pod
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import LEASES, NODES, PODS, Client
+from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.event_recorder import EventRecorder, reference
 from controlplane.client.loops.informer import Informer, handler
 from controlplane.kubelet import admission, node_status, preemption
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from actors import Condition, Context
     from controlplane.api.node import Node
     from controlplane.api.object import Object
+    from controlplane.client.loops.connection import RestConfig
 
 COMPONENT = "kubelet"
 RETRY_NS = 1_000_000_000
@@ -64,7 +66,7 @@ async def run(
     *,
     heartbeats: bool = True,
     events: bool = True,
-    server: str = "apiserver",
+    server: RestConfig = IN_CLUSTER,
 ) -> None:
     """Main task: register, then follow the pods bound to this node."""
     name: str = tree["metadata"]["name"]
@@ -107,7 +109,9 @@ async def _register(
             return node
 
 
-async def _renew_lease(ctx: Context, name: str, uid: str, epoch_ns: int, server: str) -> None:
+async def _renew_lease(
+    ctx: Context, name: str, uid: str, epoch_ns: int, server: RestConfig
+) -> None:
     """Renew the node's lease every ten seconds. Idle: a heartbeat does not keep a run from settling."""
     client = Client(ctx, server)
     lease: dict[str, Any] | None = None
@@ -130,7 +134,7 @@ async def _renew_lease(ctx: Context, name: str, uid: str, epoch_ns: int, server:
         await ctx.sleep(node_status.LEASE_RENEW_INTERVAL, idle=True, point="kubelet.lease")
 
 
-async def _report_status(ctx: Context, name: str, epoch_ns: int, server: str) -> None:
+async def _report_status(ctx: Context, name: str, epoch_ns: int, server: RestConfig) -> None:
     """Report the node's conditions: when they changed, and every five minutes."""
     client = Client(ctx, server)
     while True:
@@ -173,7 +177,7 @@ class _Kubelet:
         epoch_ns: int,
         node: Node,
         machine: Machine,
-        server: str,
+        server: RestConfig,
         recorder: EventRecorder | None,
     ) -> None:
         self._ctx = ctx

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from actors import Context
     from controlplane.api.object import Object
+    from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.framework.runtime import Framework
     from controlplane.scheduler.loops.shared import Shared
@@ -139,7 +140,7 @@ class Informers:
     is not there: it is dropped and never tried again. Fixed, there is one informer of pods.
     """
 
-    def __init__(self, ctx: Context, server: str, *, joined: bool, gates: FixGates) -> None:
+    def __init__(self, ctx: Context, server: RestConfig, *, joined: bool, gates: FixGates) -> None:
         self._ctx = ctx
         self._server = server
         self._stores = {name: Indexer() for name in RESOURCES}

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.log import DEBUG, INFO, WARNING
 from controlplane.client.loops.clientset import Client
+from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.scheduler import binding, explain, failure
 from controlplane.scheduler.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.framework.interface import Code
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from actors import Context
+    from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.config.model import SchedulerConfig
     from controlplane.scheduler.framework.registry import Registry
@@ -74,7 +76,7 @@ async def run(
     watched: Collection[str] | None = None,
     joined_informers: bool = False,
     explaining: bool = False,
-    server: str = "apiserver",
+    server: RestConfig = IN_CLUSTER,
 ) -> None:
     """Main task.
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from actors import Context
     from controlplane.api.object import Object
+    from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.attempt import Attempt, EventIntent, StatusPatch
     from controlplane.scheduler.framework.interface import ApiWrite
@@ -56,7 +57,7 @@ class Shared:
         epoch_ns: int,
         gates: FixGates,
         pods: Callable[[str], Object | None],
-        server: str,
+        server: RestConfig,
         observer: Observer | None = None,
         *,
         explaining: bool = False,

@@ -113,7 +113,7 @@ def play(
     told: list[str] = []
 
     async def component(ctx: Context) -> None:
-        config = RestConfig("apiserver", features=features)
+        config = RestConfig(features=features)
         informer = Informer(ctx, CONFIG_MAPS, store, server=config)
         informer.add_handler(lambda each: told.append((each.new or each.old).name))
         informer.start()
