@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.client.features import ClientFeatures
     from controlplane.kubelet.loops.kubelet import Machine
-    from controlplane.scheduler.framework.registry import Registry
+    from controlplane.scheduler.plugins.registry import Registry
 
 Tree = dict[str, Any]
 

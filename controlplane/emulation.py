@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.apiserver.storage.store import Store
     from controlplane.scheduler.config.model import SchedulerConfig
-    from controlplane.scheduler.framework.registry import Registry
+    from controlplane.scheduler.plugins.registry import Registry
 
 DEFAULT_NODES = 3
 SOMETIMES = (

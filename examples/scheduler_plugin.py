@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.pod import Pod
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -20,7 +21,6 @@ from controlplane.scheduler.framework.interface import (
     Status,
     unschedulable,
 )
-from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.state.node_info import NodeInfo
 
 SECOND = 1_000_000_000

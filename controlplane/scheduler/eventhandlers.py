@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.queue.event_diff import node_update_events, pod_update_events
 from controlplane.scheduler.state.cache import CacheError
 

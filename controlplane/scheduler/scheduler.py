@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.gates import FixGates
-from controlplane.scheduler.attempt import Attempt, EventIntent, Failure, SchedulingError
 from controlplane.scheduler.config.features import defaults
 from controlplane.scheduler.config.model import SchedulerConfig
-from controlplane.scheduler.cycle import Search, schedule
+from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.cycle.scheduling import Search, schedule
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle, keep_order
 from controlplane.scheduler.framework.interface import Code
-from controlplane.scheduler.framework.registry import Registry, build_framework
 from controlplane.scheduler.framework.runtime import Framework
+from controlplane.scheduler.framework.writes import EventIntent
 from controlplane.scheduler.plugins.default_preemption import (
     DefaultPreemption,
     preemption_plugin,
 )
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.plugins.registry import Registry, build_framework
 from controlplane.scheduler.queue.backoff_queue import SECOND
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue, QueueOptions
 from controlplane.scheduler.state.cache import Cache, SnapshotError
@@ -32,8 +33,8 @@ from controlplane.scheduler.state.listers import Listers
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.plugins.preemption_task import PreemptionTask
-    from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.framework.preemption_task import PreemptionTask
+    from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 
 
 @attrs.frozen

@@ -8,7 +8,7 @@ from controlplane.scheduler.config.expand import ProfileError
 from controlplane.scheduler.config.load import defaulted, to_config
 from controlplane.scheduler.config.schema import API_VERSION, KIND, DecodeError
 from controlplane.scheduler.config.validate import ValidationError, validate
-from controlplane.scheduler.framework.registry import in_tree_registry
+from controlplane.scheduler.plugins.registry import in_tree_registry
 
 Json = Any
 

@@ -7,17 +7,17 @@ from typing import Any
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.fit_error import Diagnosis, fit_error_message
 from controlplane.scheduler.framework.interface import Code, NodeToStatus, Status
-from controlplane.scheduler.framework.pod_info import PodInfo
-from controlplane.scheduler.node_search import num_feasible_nodes_to_find
+from controlplane.scheduler.framework.node_search import num_feasible_nodes_to_find
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.plugins.importance import more_important
-from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue, backoff_duration
 from controlplane.scheduler.queue.event_diff import node_update_events, pod_update_events
 from controlplane.scheduler.queue.metrics import QueueMetrics
-from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.state.cache import Cache
+from controlplane.scheduler.state.pod_info import PodInfo
 from controlplane.scheduler.state.snapshot import Snapshot
 from tests.golden.runner import UNANSWERED
 

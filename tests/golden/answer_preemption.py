@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.pod import Pod
-from controlplane.scheduler.attempt import Attempt
-from controlplane.scheduler.cycle import Search, schedule_pod
+from controlplane.scheduler.cycle.attempt import Attempt
+from controlplane.scheduler.cycle.scheduling import Search, schedule_pod
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.fit_error import FitError
-from controlplane.scheduler.framework.pod_info import PodInfo
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo, pod_key
 from controlplane.scheduler.plugins.default_preemption import preemption_plugin
 from controlplane.scheduler.plugins.preemption import best_candidates
 from controlplane.scheduler.queue.nominator import Nominator
-from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo, pod_key
+from controlplane.scheduler.state.pod_info import PodInfo
 from tests.golden.scheduler_world import World, framework_of, status_json
 
 Json = Any
@@ -68,7 +68,7 @@ def _answer(case_in: Json, *, fast: bool) -> Json:
         want["potentialNodes"] = [node.name for node in nodes]
     if eligible and nodes:
         wanted = len(nodes) if offset is None else plugin.candidates_wanted(len(nodes))
-        found = plugin.dry_run(state, pod, nodes, (offset or 0) % len(nodes), wanted)
+        found = plugin.dry_run(state, pod, nodes, (offset or 0) % len(nodes), wanted, framework)
         candidates = found.candidates
         if offset is None:
             candidates = sorted(candidates, key=lambda c: c.node_name)
@@ -86,12 +86,12 @@ def _answer(case_in: Json, *, fast: bool) -> Json:
         if candidates:
             want["selected"] = [c.node_name for c in best_candidates(candidates, NOW)]
     if offset is None:
-        want["postFilter"] = _post_filter(plugin, state, pod, statuses)
+        want["postFilter"] = _post_filter(plugin, state, pod, statuses, framework)
     return want
 
 
-def _post_filter(plugin: Any, state: CycleState, pod: Pod, statuses: Any) -> Json:
-    result, status = plugin.post_filter(state, pod, statuses)
+def _post_filter(plugin: Any, state: CycleState, pod: Pod, statuses: Any, framework: Any) -> Json:
+    result, status = plugin.post_filter(state, pod, statuses, framework)
     out = status_json(status)
     nominating = None if result is None else result.nominating
     if nominating is not None:

@@ -8,28 +8,28 @@ from typing import Any
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.gates import FixGates
-from controlplane.scheduler import failure as failures
-from controlplane.scheduler.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.config.model import ProfileConfig
+from controlplane.scheduler.cycle import failure as failures
+from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.fit_error import Diagnosis, FitError, NoNodesAvailableError
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, NodeToStatus
-from controlplane.scheduler.framework.pod_info import PodInfo
-from controlplane.scheduler.framework.registry import build_framework
+from controlplane.scheduler.framework.nominating import NominatingInfo
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.framework.runtime import Framework, PluginSet
 from controlplane.scheduler.plugins.priority_sort import PrioritySort
+from controlplane.scheduler.plugins.registry import build_framework
 from controlplane.scheduler.plugins.scheduling_gates import SchedulingGates
-from controlplane.scheduler.queue import events as ev
-from controlplane.scheduler.queue.nominator import NominatingInfo
-from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.queue.scheduling_queue import (
     AlreadyQueuedError,
     PriorityQueue,
     QueueOptions,
 )
 from controlplane.scheduler.state.listers import Listers, MemoryLister
+from controlplane.scheduler.state.pod_info import PodInfo
 
 Json = Any
 MS = 1_000_000

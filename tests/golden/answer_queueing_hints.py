@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.api.kinds import view_class
 from controlplane.api.pod import Pod
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.framework import events as ev
 from tests.golden.scheduler_world import World, framework_of
 
 Json = Any

@@ -6,9 +6,9 @@ from typing import Any
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.scheduler import binding
 from controlplane.scheduler import scheduler as sched
-from controlplane.scheduler.cycle import schedule
+from controlplane.scheduler.cycle import binding
+from controlplane.scheduler.cycle.scheduling import schedule
 from controlplane.scheduler.state.listers import Listers, MemoryLister
 from tests.golden.scheduler_world import config_of
 

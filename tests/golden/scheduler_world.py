@@ -12,8 +12,8 @@ from controlplane.scheduler.config.load import load
 from controlplane.scheduler.config.model import ProfileConfig, SchedulerConfig
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Status
-from controlplane.scheduler.framework.registry import build_framework
 from controlplane.scheduler.framework.runtime import Framework
+from controlplane.scheduler.plugins.registry import build_framework
 from controlplane.scheduler.state.cache import Cache
 from controlplane.scheduler.state.listers import Listers, MemoryLister
 from controlplane.scheduler.state.snapshot import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from controlplane.api.core import Namespace
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.scheduler import binding
+from controlplane.scheduler.cycle import binding
 from controlplane.scheduler.scheduler import Scheduler
 from controlplane.scheduler.state.listers import Listers, MemoryLister
 

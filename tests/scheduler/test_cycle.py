@@ -1,13 +1,14 @@
 import pytest
 
-from controlplane.scheduler import binding, cycle
 from controlplane.scheduler import eventhandlers as handlers
-from controlplane.scheduler.attempt import Attempt
 from controlplane.scheduler.config.model import ProfileConfig, SchedulerConfig
+from controlplane.scheduler.cycle import binding
+from controlplane.scheduler.cycle import scheduling as cycle
+from controlplane.scheduler.cycle.attempt import Attempt
 from controlplane.scheduler.framework import args as a
 from controlplane.scheduler.framework import interface as fwk
-from controlplane.scheduler.framework.registry import Entry, in_tree_registry
-from controlplane.scheduler.queue.nominator import NominatingInfo
+from controlplane.scheduler.framework.nominating import NominatingInfo
+from controlplane.scheduler.plugins.registry import Entry, in_tree_registry
 from controlplane.scheduler.scheduler import Skipped
 from tests.scheduler.make import World, node, pod
 

@@ -2,7 +2,7 @@ import pytest
 
 from controlplane.api.storage import StorageClass
 from controlplane.scheduler import eventhandlers as handlers
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.state.cache import CacheCorruptedError
 from tests.scheduler.make import World, node, pod
 

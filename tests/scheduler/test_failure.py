@@ -1,13 +1,13 @@
 import pytest
 
 from controlplane.gates import FixGates
-from controlplane.scheduler import failure
-from controlplane.scheduler.attempt import Failure, SchedulingError
+from controlplane.scheduler.cycle import failure
+from controlplane.scheduler.cycle.attempt import Failure, SchedulingError
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.fit_error import Diagnosis, FitError, NoNodesAvailableError
 from controlplane.scheduler.framework.interface import Code, NodeToStatus, unschedulable
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.queue.invariants import INVARIANTS
-from controlplane.scheduler.queue.nominator import NominatingInfo
 from tests.scheduler.make import SECOND, World, node, pod
 
 FIXED = FixGates()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from controlplane.gates import CATALOGUE, FixGates
-from controlplane.scheduler import binding, failure
 from controlplane.scheduler import eventhandlers as handlers
-from controlplane.scheduler.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.cycle import binding, failure
+from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.interface import Code
-from controlplane.scheduler.framework.pod_info import PodInfo
+from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.plugins.default_preemption import preemption_plugin
-from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.queue.invariants import INVARIANTS
-from controlplane.scheduler.queue.nominator import NominatingInfo
 from controlplane.scheduler.scheduler import Skipped
 from controlplane.scheduler.state.cache import ASSUMED_TTL, Cache, CacheCorruptedError
+from controlplane.scheduler.state.pod_info import PodInfo
 from tests.scheduler.make import SECOND, World, node, pod
 
 TERMINATING = "2026-01-01T00:00:00Z"

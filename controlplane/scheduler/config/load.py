@@ -22,7 +22,7 @@ from controlplane.scheduler.config.schema import (
     parse_duration,
 )
 from controlplane.scheduler.framework import args as a
-from controlplane.scheduler.framework.registry import Registry, implements, in_tree_registry
+from controlplane.scheduler.plugins.registry import Registry, implements, in_tree_registry
 
 Json = Any
 

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from controlplane.scheduler.framework import args as a
-from controlplane.scheduler.plugins import names as n
+from controlplane.scheduler.framework import names as n
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 

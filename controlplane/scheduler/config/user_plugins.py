@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.errors import UsageError
 from controlplane.scheduler.framework.interface import Plugin
-from controlplane.scheduler.framework.registry import Entry, Registry, in_tree_registry
+from controlplane.scheduler.plugins.registry import Entry, Registry, in_tree_registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

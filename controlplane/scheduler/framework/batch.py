@@ -7,13 +7,29 @@ it: the node taken last must refuse the next pod, so that the other scores still
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from controlplane.scheduler.node_search import NodeHeap
+from controlplane.scheduler.framework.node_search import NodeHeap
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.attempt import Attempt
-    from controlplane.scheduler.framework.runtime import Framework
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.framework.interface import Filters
+    from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+
+
+class Attempted(Protocol):
+    """What batching looks at of an attempt."""
+
+    info: QueuedPodInfo
+    state: CycleState
+    started: int
+    cycle: int
+
+    @property
+    def pod(self) -> Pod:
+        """The pod."""
+
 
 MAX_AGE = 500_000_000
 """Nanoseconds for which a kept result is used."""
@@ -45,11 +61,11 @@ class Batch:
         self.flushes: dict[str, int] = {}
         """Reason -> how often the kept result was dropped (batch_cache_flushed_total)."""
 
-    def node_hint(self, framework: Framework, attempt: Attempt) -> str:
+    def node_hint(self, filters: Filters, attempt: Attempted) -> str:
         """The node to try first, "" without a hint. PreFilter has run."""
         if self._make_heap is None:
             return ""
-        reason = self._unusable(framework, attempt)
+        reason = self._unusable(filters, attempt)
         if reason:
             self.flushes[reason] = self.flushes.get(reason, 0) + 1
             self._make_heap = self._heap = None
@@ -61,7 +77,7 @@ class Batch:
             self._make_heap = self._heap = None
         return hint
 
-    def _unusable(self, framework: Framework, attempt: Attempt) -> str:
+    def _unusable(self, filters: Filters, attempt: Attempted) -> str:
         if attempt.cycle != self._last_cycle + 1:
             return "pod_skipped"
         signature = attempt.info.pod_signature
@@ -71,16 +87,16 @@ class Batch:
             return "pod_incompatible"
         if attempt.started - self._created > MAX_AGE:
             return "expired"
-        node = framework.handle.snapshot.get(self._last_node)
+        node = filters.handle.snapshot.get(self._last_node)
         if node is None:
             return "node_missing"
-        status = framework.run_filter(attempt.state, attempt.pod, node)
+        status = filters.run_filter(attempt.state, attempt.pod, node)
         if status is None or not status.is_rejected:
             return "node_not_full"
         return ""
 
     def store(
-        self, attempt: Attempt, hint: str, chosen: str, make_heap: Callable[[], NodeHeap] | None
+        self, attempt: Attempted, hint: str, chosen: str, make_heap: Callable[[], NodeHeap] | None
     ) -> None:
         """Remember a success. `make_heap` gives the scored nodes, the chosen one taken out."""
         self._last_cycle = attempt.cycle

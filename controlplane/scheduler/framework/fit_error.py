@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from controlplane.scheduler.framework.interface import Code, NodeToStatus, Status
+from controlplane.scheduler.framework.status import Code, NodeToStatus, Status
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

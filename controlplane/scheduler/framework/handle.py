@@ -16,9 +16,9 @@ from controlplane.scheduler.state.listers import Listers
 from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.framework.pod_info import PodInfo
-    from controlplane.scheduler.plugins.preemption_task import PreemptionTask
-    from controlplane.scheduler.waiting import WaitingPod
+    from controlplane.scheduler.framework.preemption_task import PreemptionTask
+    from controlplane.scheduler.framework.waiting import WaitingPod
+    from controlplane.scheduler.state.pod_info import PodInfo
 
 
 def _no_nominated_pods(_node: str) -> Sequence[PodInfo]:

@@ -6,103 +6,70 @@ implements an extension point by deriving from its class.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 
-from controlplane.scheduler.queue.events import ClusterEventWithHint
+from controlplane.scheduler.framework.events import ClusterEventWithHint
+from controlplane.scheduler.framework.status import (
+    SKIP,
+    Code,
+    NodeToStatus,
+    Refusal,
+    Status,
+    StatusError,
+    error,
+    unresolvable,
+    unschedulable,
+)
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.framework.pod_info import PodInfo
-    from controlplane.scheduler.framework.runtime import Framework
-    from controlplane.scheduler.queue.nominator import NominatingInfo
-    from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.framework.handle import Handle
+    from controlplane.scheduler.framework.nominating import NominatingInfo
+    from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.pod_info import PodInfo
+
+__all__ = [
+    "EXTENSION_POINTS",
+    "MAX_NODE_SCORE",
+    "MIN_NODE_SCORE",
+    "SKIP",
+    "ApiWrite",
+    "BindPlugin",
+    "Code",
+    "EnqueueExtensions",
+    "FilterPlugin",
+    "Filters",
+    "NodeToStatus",
+    "NormalizeScorePlugin",
+    "PermitPlugin",
+    "Plugin",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterExtensions",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "Refusal",
+    "ReservePlugin",
+    "ScorePlugin",
+    "Status",
+    "StatusError",
+    "error",
+    "unresolvable",
+    "unschedulable",
+]
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
-
-
-class Code(IntEnum):
-    """Result codes, numbered as upstream numbers them."""
-
-    SUCCESS = 0
-    ERROR = 1
-    UNSCHEDULABLE = 2
-    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    WAIT = 4
-    SKIP = 5
-    PENDING = 6
-
-
-_CODE_NAMES = (
-    "Success",
-    "Error",
-    "Unschedulable",
-    "UnschedulableAndUnresolvable",
-    "Wait",
-    "Skip",
-    "Pending",
-)
-_REJECTED = frozenset((Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING))
-
-
-@attrs.frozen
-class Status:
-    """A result other than success. `plugin` is who said so ("" when unknown)."""
-
-    code: Code
-    reasons: tuple[str, ...] = ()
-    plugin: str = ""
-
-    @property
-    def is_rejected(self) -> bool:
-        """Whether the pod was refused (as opposed to an error, a wait or a skip)."""
-        return self.code in _REJECTED
-
-    @property
-    def code_name(self) -> str:
-        """The code as upstream prints it."""
-        return _CODE_NAMES[self.code]
-
-    @property
-    def message(self) -> str:
-        """The reasons, joined."""
-        return ", ".join(self.reasons)
-
-    def by(self, plugin: str) -> Status:
-        """The same status, said by `plugin`."""
-        return self if self.plugin == plugin else attrs.evolve(self, plugin=plugin)
-
-
-def unschedulable(*reasons: str) -> Status:
-    """A rejection that removing other pods may undo."""
-    return Status(Code.UNSCHEDULABLE, reasons)
-
-
-def unresolvable(*reasons: str) -> Status:
-    """A rejection that removing other pods cannot undo."""
-    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
-
-
-def error(*reasons: str) -> Status:
-    """An internal error."""
-    return Status(Code.ERROR, reasons)
-
-
-SKIP = Status(Code.SKIP)
-
-
-class StatusError(Exception):
-    """A status on its way up from a place that returns something else."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.message)
-        self.status = status
 
 
 @attrs.frozen
@@ -195,13 +162,45 @@ class FilterPlugin(Plugin):
         raise NotImplementedError
 
 
+class Filters(Protocol):
+    """The filters of a profile, for plugins that try what would fit if pods were elsewhere."""
+
+    @property
+    def handle(self) -> Handle:
+        """What the plugins of the profile can reach."""
+
+    def keeps_track(self, state: CycleState) -> bool:
+        """Whether some PreFilter of this cycle follows pods that are added to or removed from nodes."""
+
+    def follow_spec(self, state: CycleState) -> bool:
+        """Whether what the filters of this cycle say follows from the pod's spec and the node alone."""
+
+    def run_add_pod(
+        self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        """Tell the PreFilters that a pod was put on a node."""
+
+    def run_remove_pod(
+        self, state: CycleState, pod: Pod, removed: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        """Tell the PreFilters that a pod was taken off a node."""
+
+    def run_filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """Ask the filters in order; the first that refuses decides."""
+
+    def run_filter_with_nominated_pods(
+        self, state: CycleState, pod: Pod, node: NodeInfo
+    ) -> Status | None:
+        """Filter with pods nominated to the node counted in, then also without them."""
+
+
 class PostFilterPlugin(Plugin):
     """Tries to help a pod that fits nowhere."""
 
     def post_filter(
-        self, state: CycleState, pod: Pod, statuses: Any
+        self, state: CycleState, pod: Pod, statuses: NodeToStatus, filters: Filters
     ) -> tuple[PostFilterResult | None, Status | None]:
-        """None as the status: something was done."""
+        """None as the status: something was done. `filters` answers what-ifs."""
         raise NotImplementedError
 
 
@@ -296,12 +295,6 @@ class PostBindPlugin(Plugin):
         raise NotImplementedError
 
 
-class FrameworkAware(Plugin):
-    """A plugin that runs other plugins of its profile; `framework` is set when it is built."""
-
-    framework: Framework
-
-
 EXTENSION_POINTS: Mapping[str, type[Plugin]] = {
     "preEnqueue": PreEnqueuePlugin,
     "queueSort": QueueSortPlugin,
@@ -316,64 +309,3 @@ EXTENSION_POINTS: Mapping[str, type[Plugin]] = {
     "bind": BindPlugin,
     "postBind": PostBindPlugin,
 }
-
-
-class NodeToStatus:
-    """Why nodes were refused: a status per examined node, one for all others.
-
-    Statuses may be given lazily as a histogram-like mapping; reading behaves like a mapping.
-    """
-
-    __slots__ = ("absent", "statuses")
-
-    def __init__(
-        self, statuses: dict[str, Status] | None = None, absent: Status | None = None
-    ) -> None:
-        self.statuses: dict[str, Status] = {} if statuses is None else statuses
-        self.absent = absent or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-
-    def __len__(self) -> int:
-        return len(self.statuses)
-
-    def get(self, node: str) -> Status:
-        """Status of the node."""
-        return self.statuses.get(node, self.absent)
-
-    def set(self, node: str, status: Status) -> None:
-        """Record the status of the node."""
-        self.statuses[node] = status
-
-    def items(self) -> Iterable[tuple[str, Status]]:
-        """Recorded statuses, in the order in which they were met."""
-        return self.statuses.items()
-
-    def with_code(self, code: Code) -> list[str]:
-        """Nodes whose recorded status has exactly this code."""
-        return [node for node, status in self.statuses.items() if status.code == code]
-
-    def count_code(self, code: Code) -> int:
-        """How many nodes have a recorded status with exactly this code."""
-        return sum(1 for status in self.statuses.values() if status.code == code)
-
-    def reason_counts(self) -> dict[str, int]:
-        """How often each reason was given by a recorded status."""
-        counts: dict[str, int] = {}
-        for status in self.statuses.values():
-            for reason in status.reasons:
-                counts[reason] = counts.get(reason, 0) + 1
-        return counts
-
-    def refusals(self, limit: int) -> list[Refusal]:
-        """Each recorded status once, with how many nodes have it and the names of the first `limit` of them."""
-        nodes: dict[Status, list[str]] = {}
-        for node, status in self.statuses.items():
-            nodes.setdefault(status, []).append(node)
-        return [Refusal(status, len(names), names[:limit]) for status, names in nodes.items()]
-
-
-class Refusal(NamedTuple):
-    """A status that `total` nodes were refused with; `nodes` names the first of them."""
-
-    status: Status
-    total: int
-    nodes: list[str]

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, NoReturn
 
 import attrs
 
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.batch import Batch
+from controlplane.scheduler.framework.column_forms import NodeLocalFilter
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
+from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.spec_plan import SpecPlans
-from controlplane.scheduler.queue import events as ev
-from controlplane.scheduler.queue.nominator import NominatingInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.framework.pod_info import PodInfo
     from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.pod_info import PodInfo
 
 
 @attrs.frozen
@@ -99,6 +100,11 @@ class Framework:
         signers = {plugin.name: plugin for point in points for plugin in point}
         self._extensions = [
             plugin for plugin in plugins.pre_filter if isinstance(plugin, fwk.PreFilterExtensions)
+        ]
+        self._beyond_spec = [
+            plugin.name
+            for plugin in plugins.filter
+            if not (isinstance(plugin, NodeLocalFilter) and plugin.keyed_by_spec)
         ]
         self._pre_filter_plans = SpecPlans(
             plugins.pre_filter,
@@ -194,6 +200,11 @@ class Framework:
         """Whether some PreFilter of this cycle follows pods that are added to or removed from nodes."""
         return any(plugin.name not in state.skip_filter for plugin in self._extensions)
 
+    def follow_spec(self, state: CycleState) -> bool:
+        """Whether what the filters of this cycle say follows from the pod's spec and the node alone."""
+        skipped = state.skip_filter
+        return all(name in skipped for name in self._beyond_spec)
+
     def run_add_pod(
         self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo
     ) -> Status | None:
@@ -265,7 +276,7 @@ class Framework:
         reasons: list[str] = []
         rejector = ""
         for plugin in self.plugins.post_filter:
-            result, status = plugin.post_filter(state, pod, statuses)
+            result, status = plugin.post_filter(state, pod, statuses, self)
             if status is None:
                 return result, None
             if status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:

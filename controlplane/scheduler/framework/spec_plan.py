@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from controlplane.api.recent import KEPT
 from controlplane.scheduler.framework.cycle_state import CycleState
-from controlplane.scheduler.framework.interface import Code, Status
+from controlplane.scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.interface import Plugin
 
-P = TypeVar("P")
+P = TypeVar("P", bound="Plugin")
 
 
 class SpecPlan(Generic[P]):
@@ -71,7 +72,7 @@ class SpecPlans(Generic[P]):
                 plan.asked.append(plugin)
                 continue
             plan.data.update(state.data)
-            name = getattr(plugin, "name", "")
+            name = plugin.name
             if status is not None:
                 plan.skipped.append(name)
             elif result is not None:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from actors import LinkBroken
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client
-from controlplane.scheduler import binding, explain
-from controlplane.scheduler.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.cycle import binding, explain
+from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
-from controlplane.scheduler.waiting import WaitingPod
+from controlplane.scheduler.framework.waiting import WaitingPod
+from controlplane.scheduler.loops.running import Binding
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,36 +30,6 @@ if TYPE_CHECKING:
 SECOND = 1_000_000_000
 DEFAULT_BIND_TIMEOUT = 600
 START = "scheduler.bind.start"
-
-
-class Binding:
-    """A binding cycle that can still be stopped from outside."""
-
-    __slots__ = ("_cause", "_closed", "waiting")
-
-    def __init__(self, waiting: WaitingPod | None = None) -> None:
-        self.waiting = waiting
-        self._cause = ""
-        self._closed = False
-
-    @property
-    def cause(self) -> str:
-        """Why it was stopped in PreBind; "" when it was not."""
-        return self._cause
-
-    def cancel(self, cause: str) -> bool:
-        """Stop it in PreBind; False when it is past that."""
-        if self._closed:
-            return False
-        self._cause = self._cause or cause
-        return True
-
-    def mark_prebound(self) -> bool:
-        """PreBind is done: from here on it cannot be stopped. False when it was stopped before."""
-        if self._cause:
-            return False
-        self._closed = True
-        return True
 
 
 class _Slot:

@@ -21,8 +21,8 @@ from controlplane.client.loops.clientset import (
 )
 from controlplane.client.loops.informer import Informer, handler
 from controlplane.scheduler import eventhandlers
-from controlplane.scheduler.plugins import names as n
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names as n
 from controlplane.scheduler.state.cache import CacheCorruptedError
 from controlplane.scheduler.state.listers import Listers
 

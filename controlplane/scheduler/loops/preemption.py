@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from actors import LinkBroken
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import PODS, Client
-from controlplane.scheduler.plugins import preemption_task as tasks
+from controlplane.scheduler.framework import preemption_task as tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from actors import Context
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.preemption_task import PreemptionTask
     from controlplane.scheduler.loops.shared import Shared
-    from controlplane.scheduler.plugins.preemption_task import PreemptionTask
 
 PLUGIN = "DefaultPreemption"
 WAITING_MESSAGE = "preempted"

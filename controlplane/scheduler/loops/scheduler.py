@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 from actors.log import DEBUG, INFO, WARNING
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.connection import IN_CLUSTER
-from controlplane.scheduler import binding, explain, failure
-from controlplane.scheduler.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.cycle import binding, explain, failure
+from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.loops.binding import Binder
 from controlplane.scheduler.loops.informers import Informers
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.config.model import SchedulerConfig
-    from controlplane.scheduler.framework.registry import Registry
-    from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.plugins.registry import Registry
 
 HOPELESS_ERRORS = 8
 """A pod that failed with an error so often in a row no longer keeps a run from settling; it is still retried."""
@@ -252,7 +252,7 @@ class _Running:
         start = core.search.next_start_node_index
         core.find_node(attempt)
         if shared.explaining:
-            attempt.explanation = explain.explain(core, attempt, start)
+            attempt.explanation = explain.explain(core.search, attempt, start)
         if shared.observer is not None:
             shared.observer.algorithm_ended(info.uid)
         if attempt.failure is None:

@@ -9,7 +9,7 @@ from actors.log import WARNING
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.client.loops.event_recorder import EventRecorder
-from controlplane.scheduler import explain
+from controlplane.scheduler.cycle import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
-    from controlplane.scheduler.attempt import Attempt, EventIntent, StatusPatch
+    from controlplane.scheduler.cycle.attempt import Attempt
     from controlplane.scheduler.framework.interface import ApiWrite
-    from controlplane.scheduler.loops.binding import Binding
-    from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
+    from controlplane.scheduler.loops.running import Binding
     from controlplane.scheduler.scheduler import Scheduler
 
 COMPONENT = "default-scheduler"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controlplane.scheduler.columns.columns import Bools, Columns, Ints, SparseRows
-from controlplane.scheduler.framework.affinity_terms import AffinityTerm, PodTerms, WeightedTerm
 from controlplane.scheduler.plugins import affinity_counts as ac
+from controlplane.scheduler.state.affinity_terms import AffinityTerm, PodTerms, WeightedTerm
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.framework.affinity_terms import AffinityTerm, WeightedTerm
+from controlplane.scheduler.state.affinity_terms import AffinityTerm, WeightedTerm
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.framework.pod_info import PodInfo
+    from controlplane.scheduler.state.pod_info import PodInfo
 
 NO_LABELS: Mapping[str, str] = {}
 

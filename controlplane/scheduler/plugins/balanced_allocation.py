@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.columns.interface import NodeLocalScore
+from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import NodeResourcesBalancedAllocationArgs
+from controlplane.scheduler.framework.column_forms import NodeLocalScore
 from controlplane.scheduler.framework.interface import (
     SKIP,
     PreScorePlugin,
     Status,
 )
 from controlplane.scheduler.framework.scores import divide
-from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins.resource_allocation import (
     balance,
     node_vectors,
@@ -27,7 +27,7 @@ from controlplane.scheduler.state.resources import containers_tell_requests, pod
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.columns.interface import Scores
+    from controlplane.scheduler.framework.column_forms import Scores
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.snapshot import Snapshot

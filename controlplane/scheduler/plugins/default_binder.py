@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.interface import ApiWrite, BindPlugin
-from controlplane.scheduler.plugins import names
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.recent import KEPT
-from controlplane.scheduler.columns.interface import NodeLocalFilter
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import DefaultPreemptionArgs
 from controlplane.scheduler.framework.fit_error import Diagnosis, fit_error_message
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
-    FrameworkAware,
+    Filters,
     NodeToStatus,
     PostFilterPlugin,
     PostFilterResult,
@@ -26,7 +27,8 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
     unschedulable,
 )
-from controlplane.scheduler.plugins import names
+from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION, NominatingInfo
+from controlplane.scheduler.framework.preemption_task import PreemptionTask
 from controlplane.scheduler.plugins.preemption import (
     NO_VICTIMS,
     Candidate,
@@ -37,9 +39,6 @@ from controlplane.scheduler.plugins.preemption import (
     dry_run,
     select_candidate,
 )
-from controlplane.scheduler.plugins.preemption_task import PreemptionTask
-from controlplane.scheduler.queue import events as ev
-from controlplane.scheduler.queue.nominator import CLEAR_NOMINATION, NominatingInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod, PodSpec
@@ -54,7 +53,7 @@ _PREFIX = "preemption: "
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 
-class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, FrameworkAware):
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     """Finds the least harmful set of victims; evicting them is left to the caller."""
 
     name = names.DEFAULT_PREEMPTION
@@ -106,7 +105,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
     # -- post filter ---------------------------------------------------------------------------
 
     def post_filter(
-        self, state: CycleState, pod: Pod, statuses: NodeToStatus
+        self, state: CycleState, pod: Pod, statuses: NodeToStatus, filters: Filters
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Choose victims on one node; on success the pod is nominated to it.
 
@@ -115,13 +114,13 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
         nomination is taken back.
         """
         self.attempts += 1
-        result, status = self._preempt(state, pod, statuses)
+        result, status = self._preempt(state, pod, statuses, filters)
         if status is not None and status.message:
             status = Status(status.code, (_PREFIX + status.message,), status.plugin)
         return result, status
 
     def _preempt(
-        self, state: CycleState, pod: Pod, statuses: NodeToStatus
+        self, state: CycleState, pod: Pod, statuses: NodeToStatus, filters: Filters
     ) -> tuple[PostFilterResult | None, Status | None]:
         # By name: a recreated pod stands in for the one that failed (D2).
         preemptor: Pod | None = self._handle.listers.pods.get(pod.namespace, pod.name)
@@ -133,7 +132,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
         snapshot = self._handle.snapshot
         if not len(snapshot):
             return None, error("no nodes available")
-        found = self.find_candidates(state, preemptor, statuses)
+        found = self.find_candidates(state, preemptor, statuses, filters)
         if not found.candidates:
             if found.errors:
                 return None, error(found.errors[0])
@@ -175,7 +174,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
             nodes = self._handle.choose_order("scheduler.preemption.nodes", nodes)
         return nodes
 
-    def find_candidates(self, state: CycleState, pod: Pod, statuses: NodeToStatus) -> DryRun:
+    def find_candidates(
+        self, state: CycleState, pod: Pod, statuses: NodeToStatus, filters: Filters
+    ) -> DryRun:
         """Try preemption on potential nodes, from an offset that upstream draws at random."""
         lowest = self._lowest.anywhere(self._handle.snapshot)
         if lowest >= (pod.spec.priority or 0) and statuses.absent.code != Code.UNSCHEDULABLE:
@@ -188,25 +189,26 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions, F
         offset = 0
         if len(nodes) > 1:
             offset = self._handle.choose_offset("scheduler.preemption.offset", len(nodes))
-        return self.dry_run(state, pod, nodes, offset, self.candidates_wanted(len(nodes)))
+        return self.dry_run(state, pod, nodes, offset, self.candidates_wanted(len(nodes)), filters)
 
     def dry_run(
-        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], offset: int, wanted: int
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: Sequence[NodeInfo],
+        offset: int,
+        wanted: int,
+        filters: Filters,
     ) -> DryRun:
         """Victims per node, from `offset` on, until enough candidates are found."""
         budgets = list(self._handle.listers.pod_disruption_budgets.list())
-        known = None if budgets else self._known_of(state, pod)
-        return dry_run(self.framework, state, pod, nodes, budgets, offset, wanted, known)
+        known = None if budgets else self._known_of(state, pod, filters)
+        return dry_run(filters, state, pod, nodes, budgets, offset, wanted, known)
 
-    def _known_of(self, state: CycleState, pod: Pod) -> Known | None:
+    def _known_of(self, state: CycleState, pod: Pod, filters: Filters) -> Known | None:
         """What preemptors with this spec found before; None when it does not depend on spec and node alone."""
-        if self.framework.keeps_track(state):
+        if filters.keeps_track(state) or not filters.follow_spec(state):
             return None
-        for plugin in self.framework.plugins.filter:
-            if plugin.name not in state.skip_filter and not (
-                isinstance(plugin, NodeLocalFilter) and plugin.keyed_by_spec
-            ):
-                return None
         spec = pod.spec
         found = self._known.get(id(spec))
         if found is None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler.columns.interface import NodeLocalScore
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.column_forms import NodeLocalScore
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
     FilterPlugin,
+    Filters,
     PostFilterPlugin,
     PostFilterResult,
     PreBindPlugin,
@@ -25,13 +28,11 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
     unschedulable,
 )
-from controlplane.scheduler.plugins import names
-from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.columns.interface import Scores
+    from controlplane.scheduler.framework.column_forms import Scores
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.interface import ApiWrite, NodeToStatus
     from controlplane.scheduler.state.node_info import NodeInfo
@@ -76,7 +77,7 @@ class DynamicResources(
         return None
 
     def post_filter(
-        self, state: CycleState, pod: Pod, statuses: NodeToStatus
+        self, state: CycleState, pod: Pod, statuses: NodeToStatus, filters: Filters
     ) -> tuple[PostFilterResult | None, Status | None]:
         """There is no claim that could be given back."""
         return None, unschedulable()

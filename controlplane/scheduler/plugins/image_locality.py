@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.columns.interface import NodeLocalScore
+from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.column_forms import NodeLocalScore
 from controlplane.scheduler.framework.handle import Handle
-from controlplane.scheduler.plugins import names
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.columns.interface import Scores
+    from controlplane.scheduler.framework.column_forms import Scores
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.snapshot import Snapshot

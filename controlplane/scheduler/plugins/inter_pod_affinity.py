@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.api.labels import SelectorError
-from controlplane.scheduler.columns.interface import (
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.args import InterPodAffinityArgs
+from controlplane.scheduler.framework.column_forms import (
     ClusterFilter,
     ClusterScore,
     NormalizeRows,
     StatusTable,
 )
-from controlplane.scheduler.framework.affinity_terms import (
-    AffinityTerm,
-    PodTerms,
-    WeightedTerm,
-    parse_required_terms,
-    parse_terms,
-)
-from controlplane.scheduler.framework.args import InterPodAffinityArgs
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -39,7 +34,6 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
     unschedulable,
 )
-from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins.affinity_counts import (
     NO_LABELS,
     Counts,
@@ -48,16 +42,22 @@ from controlplane.scheduler.plugins.affinity_counts import (
     matches_all,
     weigh_pod,
 )
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.state.affinity_terms import (
+    AffinityTerm,
+    PodTerms,
+    WeightedTerm,
+    parse_required_terms,
+    parse_terms,
+)
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.columns.interface import Scores, StatusIds
+    from controlplane.scheduler.framework.column_forms import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.framework.pod_info import PodInfo
     from controlplane.scheduler.plugins.affinity_columns import Sums
     from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.pod_info import PodInfo
     from controlplane.scheduler.state.snapshot import Snapshot
 
 _NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules").by(names.INTER_POD_AFFINITY)

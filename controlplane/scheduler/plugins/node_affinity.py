@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.labels import SelectorError
 from controlplane.api.node_selector import PreferredTerms, RequiredNodeAffinity, node_selector
-from controlplane.scheduler.columns.interface import (
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.args import NodeAffinityArgs
+from controlplane.scheduler.framework.column_forms import (
     NodeLocalFilter,
     NodeLocalScore,
     NormalizeRows,
     StatusTable,
 )
-from controlplane.scheduler.framework.args import NodeAffinityArgs
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
@@ -29,15 +31,13 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
 )
 from controlplane.scheduler.framework.scores import default_normalize
-from controlplane.scheduler.plugins import names
-from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.constraints import NodeSelector
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.columns.interface import Scores, StatusIds
+    from controlplane.scheduler.framework.column_forms import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.snapshot import Snapshot

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler.columns.interface import NodeLocalFilter
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.column_forms import NodeLocalFilter
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -19,8 +21,6 @@ from controlplane.scheduler.framework.interface import (
     Status,
     unresolvable,
 )
-from controlplane.scheduler.plugins import names
-from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.columns.interface import NodeLocalFilter, StatusTable
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.column_forms import NodeLocalFilter, StatusTable
 from controlplane.scheduler.framework.interface import (
     EnqueueExtensions,
     Status,
     unresolvable,
 )
-from controlplane.scheduler.plugins import names
-from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.columns.interface import StatusIds
+    from controlplane.scheduler.framework.column_forms import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.snapshot import Snapshot

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler.columns.interface import NodeLocalFilter, StatusTable
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.column_forms import NodeLocalFilter, StatusTable
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
@@ -17,14 +19,12 @@ from controlplane.scheduler.framework.interface import (
     Status,
     unschedulable,
 )
-from controlplane.scheduler.plugins import names
-from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.state.host_ports import HostPorts, Port, pod_host_ports
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.columns.interface import StatusIds
+    from controlplane.scheduler.framework.column_forms import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.snapshot import Snapshot

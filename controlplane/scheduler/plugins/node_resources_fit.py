@@ -9,12 +9,14 @@ from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scheduler.columns.interface import (
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.args import NodeResourcesFitArgs
+from controlplane.scheduler.framework.column_forms import (
     NodeLocalFilter,
     NodeLocalScore,
     StatusTable,
 )
-from controlplane.scheduler.framework.args import NodeResourcesFitArgs
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     Code,
@@ -24,13 +26,11 @@ from controlplane.scheduler.framework.interface import (
     PreScorePlugin,
     Status,
 )
-from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins.resource_allocation import (
     make_scorer,
     node_vectors,
     request_amounts,
 )
-from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.state.node_info import NodeInfo
 from controlplane.scheduler.state.resources import (
     CPU,
@@ -46,7 +46,7 @@ from controlplane.scheduler.state.resources import (
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.columns.interface import Scores, StatusIds
+    from controlplane.scheduler.framework.column_forms import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.snapshot import Snapshot
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -22,7 +24,6 @@ from controlplane.scheduler.framework.interface import (
     unschedulable,
 )
 from controlplane.scheduler.plugins import csi_migration as migration
-from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins.volume_claims import (
     claim_class,
     claim_name,
@@ -30,7 +31,6 @@ from controlplane.scheduler.plugins.volume_claims import (
     ownership_error,
     uses_claim,
 )
-from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.claims import PersistentVolumeClaim

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from controlplane.api.constraints import TopologySpreadConstraint
 from controlplane.api.labels import SelectorError
 from controlplane.api.recent import KEPT
-from controlplane.scheduler.columns.interface import (
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.args import PodTopologySpreadArgs
+from controlplane.scheduler.framework.column_forms import (
     ClusterFilter,
     ClusterScore,
     NormalizeRows,
     StatusTable,
 )
-from controlplane.scheduler.framework.args import PodTopologySpreadArgs
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -34,18 +36,16 @@ from controlplane.scheduler.framework.interface import (
     unschedulable,
 )
 from controlplane.scheduler.framework.scores import divide, round_half_away
-from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins import spread_constraints as sc
-from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.columns.interface import Scores, StatusIds
+    from controlplane.scheduler.framework.column_forms import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.framework.pod_info import PodInfo
     from controlplane.scheduler.plugins.spread_columns import DomainCounts
     from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.pod_info import PodInfo
     from controlplane.scheduler.state.snapshot import Snapshot
 
 _MISSING_LABEL = unresolvable(

@@ -16,6 +16,7 @@ import attrs
 from controlplane.api.labels import Selector, SelectorError, from_label_selector
 from controlplane.scheduler.framework.interface import (
     Code,
+    Filters,
     NodeToStatus,
     Status,
     StatusError,
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.policy import PodDisruptionBudget
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.framework.pod_info import PodInfo
-    from controlplane.scheduler.framework.runtime import Framework
     from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.pod_info import PodInfo
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
@@ -101,7 +101,7 @@ def _lowest_priority(info: NodeInfo) -> int:
 
 
 def dry_run(
-    framework: Framework,
+    filters: Filters,
     state: CycleState,
     pod: Pod,
     nodes: Sequence[NodeInfo],
@@ -126,7 +126,7 @@ def dry_run(
         if not any((each.pod.spec.priority or 0) < priority for each in info.pods):
             out.statuses.set(info.name, NO_VICTIMS)
             continue
-        status, victims, violations = _tried(framework, state, pod, info, selectors, known)
+        status, victims, violations = _tried(filters, state, pod, info, selectors, known)
         if status is not None:
             if status.code == Code.ERROR:
                 out.errors.append(status.message)
@@ -153,14 +153,14 @@ Known = dict[str, tuple[int, "list[Pod]", Tried]]
 
 
 def _tried(
-    framework: Framework,
+    filters: Filters,
     state: CycleState,
     pod: Pod,
     info: NodeInfo,
     budgets: Sequence[Budget],
     known: Known | None,
 ) -> Tried:
-    nominated = [each.pod for each in framework.handle.nominated_pods(info.name)]
+    nominated = [each.pod for each in filters.handle.nominated_pods(info.name)]
     # A pod is not in its own way, so what holds for others does not hold with its own nomination.
     if any(other.uid == pod.uid for other in nominated):
         known = None
@@ -175,7 +175,7 @@ def _tried(
             return before[2]
     found: Tried
     try:
-        victims, violations = select_victims(framework, state.clone(), pod, info.clone(), budgets)
+        victims, violations = select_victims(filters, state.clone(), pod, info.clone(), budgets)
         found = (None, victims, violations)
     except StatusError as failed:
         found = (failed.status, [], 0)
@@ -202,7 +202,7 @@ def compile_budgets(budgets: Sequence[PodDisruptionBudget]) -> list[Budget]:
 
 
 def select_victims(
-    framework: Framework, state: CycleState, pod: Pod, node: NodeInfo, budgets: Sequence[Budget]
+    filters: Filters, state: CycleState, pod: Pod, node: NodeInfo, budgets: Sequence[Budget]
 ) -> tuple[list[Pod], int]:
     """Victims on `node` (a copy, changed here) and violated budgets. Raises StatusError."""
     priority = pod.spec.priority or 0
@@ -212,15 +212,15 @@ def select_victims(
 
     def remove(info: PodInfo) -> None:
         node.remove_pod(info.pod)
-        _check(framework.run_remove_pod(state, pod, info, node))
+        _check(filters.run_remove_pod(state, pod, info, node))
 
     def put_back(info: PodInfo) -> None:
         node.add_pod(info)
-        _check(framework.run_add_pod(state, pod, info, node))
+        _check(filters.run_add_pod(state, pod, info, node))
 
     for info in potential:
         remove(info)
-    _check(framework.run_filter_with_nominated_pods(state, pod, node))
+    _check(filters.run_filter_with_nominated_pods(state, pod, node))
     order = by_importance(state.now)
     potential.sort(key=order)
     violating, clean = split_by_budgets(potential, budgets)
@@ -229,7 +229,7 @@ def select_victims(
     for group in (violating, clean):
         for info in group:
             put_back(info)
-            if framework.run_filter_with_nominated_pods(state, pod, node) is not None:
+            if filters.run_filter_with_nominated_pods(state, pod, node) is not None:
                 remove(info)
                 victims.append(info)
                 violations += group is violating

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.interface import QueueSortPlugin
-from controlplane.scheduler.plugins import names
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 
 
 def pod_priority(pod: Pod) -> int:

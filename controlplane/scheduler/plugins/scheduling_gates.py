@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.interface import (
     EnqueueExtensions,
     PreEnqueuePlugin,
     Status,
     unresolvable,
 )
-from controlplane.scheduler.plugins import names
-from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

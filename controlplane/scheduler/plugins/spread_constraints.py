@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from controlplane.api.constraints import TopologySpreadConstraint
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.framework.pod_info import PodInfo
     from controlplane.scheduler.state.listers import Listers
+    from controlplane.scheduler.state.pod_info import PodInfo
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"

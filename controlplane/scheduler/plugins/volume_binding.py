@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import VolumeBindingArgs
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -28,7 +30,6 @@ from controlplane.scheduler.framework.interface import (
     error,
     unresolvable,
 )
-from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins.csi_migration import MIGRATED_PLUGINS
 from controlplane.scheduler.plugins.volume_binder import (
     ClaimSets,
@@ -41,7 +42,6 @@ from controlplane.scheduler.plugins.volume_claims import (
     ownership_error,
     uses_claim,
 )
-from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -22,16 +24,14 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
     unschedulable,
 )
-from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins.volume_claims import READ_WRITE_ONCE_POD, not_found, uses_claim
-from controlplane.scheduler.queue import events as ev
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.volumes import Volume
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.framework.pod_info import PodInfo
     from controlplane.scheduler.state.node_info import NodeInfo
+    from controlplane.scheduler.state.pod_info import PodInfo
 
 _DISK = unschedulable("node(s) had no available disk").by(names.VOLUME_RESTRICTIONS)
 _IN_USE = unschedulable(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -18,14 +20,12 @@ from controlplane.scheduler.framework.interface import (
     Status,
     unresolvable,
 )
-from controlplane.scheduler.plugins import names
 from controlplane.scheduler.plugins.volume_claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
     not_found,
     uses_claim,
 )
-from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.state.node_tree import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The scheduling queue: active heap, backoff heaps, the unschedulable pool, the in-flight ledger."""
+"""Where pods wait: active queue, backoff queues, unschedulable pool, nominations, in-flight ledger."""

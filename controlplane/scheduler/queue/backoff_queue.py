@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from controlplane.gates import FixGates
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.queue.heap import Heap
 from controlplane.scheduler.queue.metrics import QueueMetrics
-from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
 
 SECOND = 1_000_000_000
 NO_BACKOFF = -1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.state.resources import pod_requests
 
 if TYPE_CHECKING:

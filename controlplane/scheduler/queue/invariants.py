@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 
 Check = Callable[[PriorityQueue, Collection[str]], str | None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from controlplane.scheduler.queue.events import ClusterEvent
+from controlplane.scheduler.framework.events import ClusterEvent
 
 
 class Entry:

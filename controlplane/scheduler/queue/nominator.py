@@ -11,22 +11,12 @@ from typing import TYPE_CHECKING
 import attrs
 
 from controlplane.gates import FixGates
-from controlplane.scheduler.framework.pod_info import PodInfo
+from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.state.listers import Lister
+from controlplane.scheduler.state.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-
-
-@attrs.frozen
-class NominatingInfo:
-    """What to do with a pod's nomination: override it (possibly with nothing) or leave it."""
-
-    override: bool = False
-    nominated_node_name: str = ""
-
-
-CLEAR_NOMINATION = NominatingInfo(override=True, nominated_node_name="")
 
 
 @attrs.frozen

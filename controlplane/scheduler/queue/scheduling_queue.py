@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.gates import FixGates
-from controlplane.scheduler.framework.pod_info import PodInfo
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework.nominating import NominatingInfo
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo, pod_key
 from controlplane.scheduler.queue.active_queue import ActiveQueue, NotInFlightError
 from controlplane.scheduler.queue.backoff_queue import (
     DEFAULT_INITIAL_BACKOFF,
@@ -25,10 +26,10 @@ from controlplane.scheduler.queue.backoff_queue import (
 )
 from controlplane.scheduler.queue.event_diff import pod_update_events
 from controlplane.scheduler.queue.metrics import QueueMetrics
-from controlplane.scheduler.queue.nominator import NominatingInfo, Nominator
-from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo, pod_key
+from controlplane.scheduler.queue.nominator import Nominator
 from controlplane.scheduler.queue.unschedulable_pods import UnschedulablePods
 from controlplane.scheduler.state.listers import Lister
+from controlplane.scheduler.state.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo, pod_key
 from controlplane.scheduler.queue.metrics import QueueMetrics
-from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo, pod_key
 
 Group = tuple[str, ...]
 ALWAYS: Group = ()

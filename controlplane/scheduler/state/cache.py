@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.gates import FixGates
-from controlplane.scheduler.framework.pod_info import PodInfo
 from controlplane.scheduler.state.node_info import ImageState, NodeInfo
 from controlplane.scheduler.state.node_tree import NodeTree
+from controlplane.scheduler.state.pod_info import PodInfo
 from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.framework.pod_info import PodInfo
 from controlplane.scheduler.state.host_ports import HostPorts, pod_host_ports
+from controlplane.scheduler.state.pod_info import PodInfo
 from controlplane.scheduler.state.resources import Resource
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.api.storage import PersistentVolume, StorageClass
 from controlplane.gates import FixGates
-from controlplane.scheduler import binding, failure
 from controlplane.scheduler import eventhandlers as handlers
 from controlplane.scheduler.config.model import SchedulerConfig
-from controlplane.scheduler.cycle import schedule
+from controlplane.scheduler.cycle import binding, failure
+from controlplane.scheduler.cycle.scheduling import schedule
 from controlplane.scheduler.scheduler import Scheduler
 from controlplane.scheduler.state.listers import Listers, MemoryLister
 from tests.scheduler.make import T0, node_tree, pod_tree

@@ -5,7 +5,7 @@ from controlplane.scheduler.config.load import load
 from controlplane.scheduler.config.schema import DecodeError, format_duration, parse_duration
 from controlplane.scheduler.config.validate import ValidationError
 from controlplane.scheduler.framework.handle import Handle
-from controlplane.scheduler.framework.registry import build_framework
+from controlplane.scheduler.plugins.registry import build_framework
 from controlplane.scheduler.scheduler import Scheduler
 from controlplane.scheduler.state.listers import Listers
 

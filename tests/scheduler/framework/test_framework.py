@@ -1,14 +1,12 @@
-import sys
-
 import pytest
 
 from controlplane.scheduler import eventhandlers as handlers
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
 from controlplane.scheduler.framework.runtime import Framework, PluginSet
-from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.state.node_info import NodeInfo
 from tests.scheduler.make import World, node, pod
 
@@ -112,7 +110,7 @@ def test_post_filters_stop_at_the_first_that_helped():
             self.name = name
             self.status = status
 
-        def post_filter(self, state, pod, statuses):
+        def post_filter(self, state, pod, statuses, filters):
             return fwk.PostFilterResult(None), self.status
 
     refuse = [Post("A", fwk.unschedulable("a")), Post("B", fwk.unschedulable("b"))]
@@ -161,18 +159,6 @@ def test_masks_print_their_bits():
         ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_TAINT).label == "NodeAdd|UpdateNodeTaint"
     )
     assert ev.UNSCHEDULABLE_TIMEOUT.label == "UnschedulableTimeout"
-
-
-def test_without_numpy_every_node_is_asked(monkeypatch):
-    monkeypatch.setitem(sys.modules, "controlplane.scheduler.columns.evaluation", None)
-    world = World()
-    for i in range(70):
-        handlers.add_node(world.scheduler, node(f"n{i}"), world.now)
-    each = pod("p")
-    world.pods.put(each)
-    handlers.add_pod(world.scheduler, each, world.now)
-    assert world.attempt().result.feasible_nodes == 70
-    assert world.scheduler.search.fast is False
 
 
 def test_amounts_beyond_64_bit_arithmetic_are_left_to_exact_integers():

@@ -10,17 +10,17 @@ from actors import Context, EventLog, RandomWalk
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import NODES, PODS, Client, Resource
 from controlplane.cluster import SCHEDULER, Cluster, ClusterConfig, node_tree
-from controlplane.scheduler.binding import with_node_name
 from controlplane.scheduler.config.model import (
     DEFAULT_MULTI_POINT,
     ProfileConfig,
     SchedulerConfig,
 )
-from controlplane.scheduler.explain import HISTORY, PREFIX, SELECTED
+from controlplane.scheduler.cycle.binding import with_node_name
+from controlplane.scheduler.cycle.explanation import HISTORY, PREFIX, SELECTED
 from controlplane.scheduler.framework.interface import Code, FilterPlugin, PermitPlugin, Status
-from controlplane.scheduler.framework.registry import Entry, in_tree_registry
 from controlplane.scheduler.loops.informers import needed
 from controlplane.scheduler.plugins.default_preemption import preemption_plugin
+from controlplane.scheduler.plugins.registry import Entry, in_tree_registry
 from controlplane.scheduler.scheduler import Scheduler
 from controlplane.scheduler.state.listers import Listers
 

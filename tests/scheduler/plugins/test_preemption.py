@@ -1,8 +1,8 @@
 from controlplane.api.policy import PodDisruptionBudget
 from controlplane.gates import FixGates
 from controlplane.scheduler import eventhandlers as handlers
-from controlplane.scheduler import failure
-from controlplane.scheduler.plugins import preemption_task as tasks
+from controlplane.scheduler.cycle import failure
+from controlplane.scheduler.framework import preemption_task as tasks
 from controlplane.scheduler.state.listers import MemoryLister
 from tests.scheduler.make import World, node, pod
 

@@ -2,8 +2,8 @@ import pytest
 
 from controlplane.api.claims import PersistentVolumeClaim
 from controlplane.api.storage import PersistentVolume, StorageClass
-from controlplane.scheduler import binding
 from controlplane.scheduler import eventhandlers as handlers
+from controlplane.scheduler.cycle import binding
 from controlplane.scheduler.framework.interface import StatusError
 from controlplane.scheduler.state.listers import MemoryLister
 from tests.scheduler.make import World, node, pod

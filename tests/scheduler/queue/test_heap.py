@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.scheduler.node_search import NodeHeap, best_index
+from controlplane.scheduler.framework.node_search import NodeHeap, best_index
 from controlplane.scheduler.queue.heap import Heap
 
 entries = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=40)

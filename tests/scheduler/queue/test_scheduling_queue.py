@@ -1,12 +1,12 @@
 import pytest
 
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.interface import unschedulable
+from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.plugins.priority_sort import PrioritySort
 from controlplane.scheduler.plugins.scheduling_gates import SchedulingGates
-from controlplane.scheduler.queue import events as ev
 from controlplane.scheduler.queue.backoff_queue import backoff_duration
 from controlplane.scheduler.queue.invariants import INVARIANTS
-from controlplane.scheduler.queue.nominator import NominatingInfo
 from controlplane.scheduler.queue.scheduling_queue import (
     AlreadyQueuedError,
     PriorityQueue,

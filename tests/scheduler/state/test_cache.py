@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.scheduler.framework.pod_info import PodInfo
 from controlplane.scheduler.state.cache import Cache, CacheCorruptedError, CacheError
+from controlplane.scheduler.state.pod_info import PodInfo
 from controlplane.scheduler.state.resources import Resource
 from controlplane.scheduler.state.snapshot import Snapshot
 from tests.scheduler.make import node, pod

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.pod import Pod
-from controlplane.scheduler.framework.pod_info import PodInfo
 from controlplane.scheduler.state.node_info import NodeInfo
+from controlplane.scheduler.state.pod_info import PodInfo
 
 
 @given(

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from controlplane.scheduler.attempt import EventIntent, StatusPatch
-from controlplane.scheduler.failure import condition_patch
+from controlplane.scheduler.framework.writes import EventIntent, StatusPatch, condition_patch
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

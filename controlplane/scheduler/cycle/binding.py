@@ -8,16 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.api.replacing import replaced
-from controlplane.scheduler.attempt import (
-    Attempt,
-    EventIntent,
-    Failure,
-    SchedulingError,
-    StatusPatch,
-)
-from controlplane.scheduler.cycle import single_node_failure
+from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.cycle.scheduling import single_node_failure
+from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.interface import ApiWrite, Code, Status, StatusError
-from controlplane.scheduler.queue import events as ev
+from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 from controlplane.scheduler.state.cache import Cache, CacheError
 

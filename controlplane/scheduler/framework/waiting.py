@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.framework.interface import Code, Status
+from controlplane.scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

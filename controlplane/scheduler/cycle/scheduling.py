@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from controlplane.scheduler.attempt import Attempt, Failure, ScheduleResult, SchedulingError
+from controlplane.scheduler.cycle.attempt import Attempt, Failure, ScheduleResult, SchedulingError
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.fit_error import Diagnosis, FitError, NoNodesAvailableError
 from controlplane.scheduler.framework.interface import Code, NodeToStatus, Status, StatusError
+from controlplane.scheduler.framework.node_search import (
+    NodeHeap,
+    best_index,
+    num_feasible_nodes_to_find,
+)
+from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION
 from controlplane.scheduler.framework.runtime import nominating_of, total_scores
-from controlplane.scheduler.node_search import NodeHeap, best_index, num_feasible_nodes_to_find
-from controlplane.scheduler.queue.nominator import CLEAR_NOMINATION
 from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.columns.evaluation import FastPath
+    from controlplane.scheduler.cycle.evaluation import FastPath
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.runtime import Framework
     from controlplane.scheduler.state.node_info import NodeInfo
@@ -51,7 +55,7 @@ class Search:
             return None
         if self._fast_path is None:
             try:
-                from controlplane.scheduler.columns.evaluation import FastPath
+                from controlplane.scheduler.cycle.evaluation import FastPath
             except ModuleNotFoundError:
                 self.fast = False
                 return None

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from controlplane.api.replacing import replaced
-from controlplane.scheduler.framework.pod_info import PodInfo
+from controlplane.scheduler.state.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.queue.events import ClusterEvent
+    from controlplane.scheduler.framework.events import ClusterEvent
 
 
 def pod_key(pod: Pod) -> str:

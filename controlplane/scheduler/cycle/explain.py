@@ -10,24 +10,25 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from controlplane.scheduler.cycle.explanation import (
+    HISTORY,
+    PASSED,
+    SELECTED,
+    SUCCESS,
+    Explanation,
+    as_text,
+)
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.interface import Code, StatusError
-from controlplane.scheduler.waiting import format_duration
+from controlplane.scheduler.framework.waiting import format_duration
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.attempt import Attempt
+    from controlplane.scheduler.cycle.attempt import Attempt
+    from controlplane.scheduler.cycle.scheduling import Search
     from controlplane.scheduler.framework.fit_error import FitError
     from controlplane.scheduler.framework.runtime import Framework
-    from controlplane.scheduler.scheduler import Scheduler
     from controlplane.scheduler.state.node_info import NodeInfo
 
-PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
-HISTORY = PREFIX + "result-history"
-SELECTED = PREFIX + "selected-node"
-PASSED = "passed"
-SUCCESS = "success"
 WAIT = "wait"
 VICTIM = "preemption victim"
 ANNOTATIONS_LIMIT = 256 * 1024
@@ -35,56 +36,6 @@ ANNOTATIONS_LIMIT = 256 * 1024
 
 NAMED_NODES = 16
 """Of the nodes refused for one reason the log names so many; the flag that explains names all."""
-
-_ORDER = (
-    "prefilter-result-status",
-    "prefilter-result",
-    "filter-result",
-    "postfilter-result",
-    "prescore-result",
-    "score-result",
-    "finalscore-result",
-    "reserve-result",
-    "permit-result",
-    "permit-result-timeout",
-    "prebind-result",
-    "bind-result",
-)
-
-
-@attrs.define
-class Explanation:
-    """Results of one attempt, by the names of the annotations. `selected` is "" when no node was chosen."""
-
-    results: dict[str, dict[str, Any]] = attrs.Factory(lambda: {name: {} for name in _ORDER})
-    selected: str = ""
-
-    def annotations(self) -> dict[str, str]:
-        """All but the history."""
-        found = {PREFIX + name: _text(value) for name, value in self.results.items()}
-        found[SELECTED] = self.selected
-        return found
-
-    def summary(self) -> dict[str, Any]:
-        """For the log: which plugin refused which nodes and why, and the final scores per node."""
-        refused: dict[str, dict[str, list[str]]] = {}
-        for node, said in self.results["filter-result"].items():
-            for plugin, message in said.items():
-                if message != PASSED:
-                    refused.setdefault(plugin, {}).setdefault(message, []).append(node)
-        data: dict[str, Any] = {"refused": refused}
-        stopped = {
-            plugin: message
-            for plugin, message in self.results["prefilter-result-status"].items()
-            if message not in (SUCCESS, "")
-        }
-        if stopped:
-            data["prefilter"] = stopped
-        if self.results["finalscore-result"]:
-            data["scores"] = self.results["finalscore-result"]
-        if self.selected:
-            data["node"] = self.selected
-        return data
 
 
 def refusals(unfit: FitError) -> list[dict[str, Any]]:
@@ -106,12 +57,12 @@ def refusals(unfit: FitError) -> list[dict[str, Any]]:
     return found
 
 
-def explain(core: Scheduler, attempt: Attempt, start: int) -> Explanation:
+def explain(search: Search, attempt: Attempt, start: int) -> Explanation:
     """Ask the plugins again about an attempt that has just looked for a node.
 
     `start` is where the search began (`search.next_start_node_index` before it).
     """
-    framework, snapshot = attempt.framework, core.snapshot
+    framework, snapshot = attempt.framework, search.snapshot
     found = Explanation()
     state = CycleState(attempt.started)
     nodes: Sequence[NodeInfo] = snapshot.node_info_list
@@ -119,7 +70,7 @@ def explain(core: Scheduler, attempt: Attempt, start: int) -> Explanation:
     try:
         allowed = _pre_filter(framework, state, attempt, nodes, found)
         if allowed is not None:
-            feasible = _filter(core, state, attempt, allowed, start, found)
+            feasible = _filter(search, state, attempt, allowed, start, found)
             if len(feasible) > 1:
                 _score(framework, state, attempt, feasible, found)
     finally:
@@ -168,7 +119,7 @@ def _pre_filter(
 
 
 def _filter(
-    core: Scheduler,
+    search: Search,
     state: CycleState,
     attempt: Attempt,
     nodes: Sequence[NodeInfo],
@@ -179,7 +130,7 @@ def _filter(
     framework, pod = attempt.framework, attempt.pod
     results = found.results["filter-result"]
     feasible: list[NodeInfo] = []
-    wanted = core.search.nodes_to_find(framework, len(nodes))
+    wanted = search.nodes_to_find(framework, len(nodes))
     if attempt.result is not None and attempt.result.feasible_nodes == 1 and len(nodes) > 1:
         # A nominated or hinted node is tried alone: it comes first.
         chosen = [node for node in nodes if node.name == attempt.node_name]
@@ -274,12 +225,8 @@ def with_history(found: Explanation, existing: Mapping[str, str]) -> dict[str, s
     kept = {key: value for key, value in existing.items() if key != HISTORY and key not in now}
     size = sum(len(key.encode()) + len(value.encode()) for key, value in {**kept, **now}.items())
     while history:
-        text = _text(history)
+        text = as_text(history)
         if size + len(HISTORY) + len(text.encode()) <= ANNOTATIONS_LIMIT:
             return {**now, HISTORY: text}
         history.pop(0)
     return now if size <= ANNOTATIONS_LIMIT else {SELECTED: found.selected}
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.scheduler.columns.columns import Columns, Ints
-from controlplane.scheduler.columns.interface import (
+from controlplane.scheduler.framework.column_forms import (
     ClusterFilter,
     ClusterScore,
     NodeLocalFilter,
@@ -31,14 +31,14 @@ from controlplane.scheduler.framework.interface import (
     Refusal,
     Status,
 )
+from controlplane.scheduler.framework.node_search import preorder_ranks
 from controlplane.scheduler.framework.runtime import check_scores, normalize_failed
-from controlplane.scheduler.node_search import preorder_ranks
 from controlplane.scheduler.state.node_info import NodeInfo
 from controlplane.scheduler.state.snapshot import ChangeReader, Snapshot
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.attempt import Attempt
+    from controlplane.scheduler.cycle.attempt import Attempt
     from controlplane.scheduler.framework.fit_error import Diagnosis
     from controlplane.scheduler.framework.runtime import Framework
 

@@ -5,20 +5,20 @@ Upstream spreads this over arguments of `pkg/scheduler/schedule_one.go`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.fit_error import FitError, NoNodesAvailableError
 from controlplane.scheduler.framework.interface import Code, Status
+from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION, NominatingInfo
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.framework.runtime import Framework
-from controlplane.scheduler.queue.nominator import CLEAR_NOMINATION, NominatingInfo
-from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.explain import Explanation
+    from controlplane.scheduler.cycle.explanation import Explanation
 
 
 @attrs.frozen
@@ -95,24 +95,3 @@ class Attempt:
     def node_name(self) -> str:
         """The chosen node."""
         return "" if self.result is None else self.result.node_name
-
-
-@attrs.frozen
-class EventIntent:
-    """An Event to record about a pod."""
-
-    regarding: Any
-    """View of the object the event is about."""
-    type: str
-    reason: str
-    action: str
-    note: str
-
-
-@attrs.frozen
-class StatusPatch:
-    """A strategic merge patch of a pod's status. It goes by name: no UID precondition (D1)."""
-
-    namespace: str
-    name: str
-    patch: dict[str, Any]

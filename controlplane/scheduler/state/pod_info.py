@@ -12,7 +12,7 @@ from controlplane.scheduler.state.resources import PodResource, pod_resource
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.framework.affinity_terms import PodTerms
+    from controlplane.scheduler.state.affinity_terms import PodTerms
 
 
 class PodInfo:
@@ -29,7 +29,7 @@ class PodInfo:
     @cached_property
     def terms(self) -> PodTerms:
         """Affinity terms of the object this was created for."""
-        from controlplane.scheduler.framework.affinity_terms import parse_terms
+        from controlplane.scheduler.state.affinity_terms import parse_terms
 
         return parse_terms(self._terms_pod)
 

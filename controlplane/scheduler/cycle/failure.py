@@ -13,18 +13,17 @@ because an actor may be interrupted between any two of them:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from controlplane.api.times import format_time
-from controlplane.scheduler.attempt import Attempt, EventIntent, Failure, StatusPatch
-from controlplane.scheduler.framework.pod_info import PodInfo
-from controlplane.scheduler.queue.nominator import NominatingInfo
-from controlplane.scheduler.queue.queued_pod_info import QueuedPodInfo
+from controlplane.scheduler.cycle.attempt import Attempt, Failure
+from controlplane.scheduler.framework.nominating import NominatingInfo
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+from controlplane.scheduler.framework.writes import EventIntent, StatusPatch, condition_patch
 from controlplane.scheduler.queue.scheduling_queue import AlreadyQueuedError, PriorityQueue
+from controlplane.scheduler.state.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -187,40 +186,6 @@ def status_patch(
     if not status:
         return None
     return StatusPatch(pod.namespace, pod.name, {"status": status})
-
-
-def condition_patch(
-    conditions: Sequence[Mapping[str, Any]], wanted: Mapping[str, str], generation: int, now: int
-) -> dict[str, Any]:
-    """The `conditions` part of a strategic merge patch that makes `wanted` true; {} for none."""
-    kind = wanted["type"]
-    order = [{"type": each.get("type", "")} for each in conditions]
-    for old in conditions:
-        if old.get("type") != kind:
-            continue
-        changed = {
-            field: wanted[field]
-            for field in ("status", "reason", "message")
-            if (old.get(field) or "") != wanted[field]
-        }
-        if not changed:
-            return {}
-        if "status" in changed:
-            changed["lastTransitionTime"] = format_time(now)
-        entry: dict[str, Any] = {"type": kind, **changed}
-        if generation and old.get("observedGeneration") != generation:
-            entry["observedGeneration"] = generation
-        return {"$setElementOrder/conditions": order, "conditions": [entry]}
-    new: dict[str, Any] = {
-        "lastProbeTime": None,
-        "lastTransitionTime": format_time(now),
-        **wanted,
-    }
-    if generation:
-        new["observedGeneration"] = generation
-    if not conditions:
-        return {"conditions": [new]}
-    return {"$setElementOrder/conditions": [*order, {"type": kind}], "conditions": [new]}
 
 
 def handle(

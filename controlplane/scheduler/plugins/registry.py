@@ -14,10 +14,10 @@ import attrs
 
 from controlplane.scheduler.config import expand as config_expand
 from controlplane.scheduler.config.model import DEFAULT_ARGS, ProfileConfig
+from controlplane.scheduler.framework import names as n
 from controlplane.scheduler.framework.handle import Handle
-from controlplane.scheduler.framework.interface import EXTENSION_POINTS, FrameworkAware, Plugin
+from controlplane.scheduler.framework.interface import EXTENSION_POINTS, Plugin
 from controlplane.scheduler.framework.runtime import Framework, PluginSet
-from controlplane.scheduler.plugins import names as n
 
 _POINT_FIELDS = {
     "preEnqueue": "pre_enqueue",
@@ -146,7 +146,7 @@ def build_framework(
     sets = PluginSet()
     for point, field in _POINT_FIELDS.items():
         getattr(sets, field).extend(instances[name] for name, _ in points.get(point, ()))
-    framework = Framework(
+    return Framework(
         profile.scheduler_name,
         handle,
         sets,
@@ -154,7 +154,3 @@ def build_framework(
         weights=dict(points.get("score", ())),
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
     )
-    for plugin in instances.values():
-        if isinstance(plugin, FrameworkAware):
-            plugin.framework = framework
-    return framework

@@ -1,0 +1,1 @@
+"""One attempt to schedule a pod: searching, scoring, assuming, binding, failing, explaining."""

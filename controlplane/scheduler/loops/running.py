@@ -1,0 +1,35 @@
+"""A binding cycle that is under way."""
+
+from __future__ import annotations
+
+from controlplane.scheduler.framework.waiting import WaitingPod
+
+
+class Binding:
+    """A binding cycle that can still be stopped from outside."""
+
+    __slots__ = ("_cause", "_closed", "waiting")
+
+    def __init__(self, waiting: WaitingPod | None = None) -> None:
+        self.waiting = waiting
+        self._cause = ""
+        self._closed = False
+
+    @property
+    def cause(self) -> str:
+        """Why it was stopped in PreBind; "" when it was not."""
+        return self._cause
+
+    def cancel(self, cause: str) -> bool:
+        """Stop it in PreBind; False when it is past that."""
+        if self._closed:
+            return False
+        self._cause = self._cause or cause
+        return True
+
+    def mark_prebound(self) -> bool:
+        """PreBind is done: from here on it cannot be stopped. False when it was stopped before."""
+        if self._cause:
+            return False
+        self._closed = True
+        return True
