@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final, Generic
 
+from controlplane.api.generic import V_co
 from controlplane.api.kinds import view
 from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.api.view import View
@@ -13,29 +14,33 @@ KEPT_JSON: Final = 16_384
 """Objects keep their JSON up to so many bytes; what is longer would stand in memory twice for good."""
 
 
-class Object:
+class Object(Generic[V_co]):
     """A revision that server, watchers and caches share by reference; nobody writes to it.
 
+    Its parameter is the class of its view: who reads from a cache of pods gets `Object[Pod]`.
     `before` is the revision it was made from: parts of the tree that both share are decoded once.
     """
 
     __slots__ = ("_json", "_like", "_view", "tree")
 
-    def __init__(self, tree: Tree, before: Object | None = None) -> None:
+    def __init__(self, tree: Tree, before: Object[View] | None = None) -> None:
         self.tree = tree
         # The view and not the object is kept, and only until the own view is made: no chain grows.
-        self._like = None if before is None else before._view
-        self._view: View | None = None
+        self._like: View | None = None if before is None else before._view
+        self._view: V_co | None = None
         self._json: bytes | None = None
 
     @property
-    def view(self) -> View:
+    def view(self) -> V_co:
         """The typed view, decoded at first use."""
         found = self._view
-        if found is None:
-            found = self._view = view(self.tree, self._like)
-            self._like = None
-        return found
+        if found is not None:
+            return found
+        decoded: Any = view(self.tree, self._like)
+        made: V_co = decoded
+        self._view = made
+        self._like = None
+        return made
 
     @property
     def json(self) -> bytes:

@@ -9,7 +9,9 @@ tools/cache/the_real_fifo.go. The forms before it stand in `older_queues`; `appl
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple
+
+from controlplane.api.generic import V, V_co
 
 if TYPE_CHECKING:
     from controlplane.api.object import Object
@@ -29,7 +31,7 @@ BOOKMARK = "Bookmark"
 BATCH_MAX = 1000
 
 
-class Delta(NamedTuple):
+class Delta(NamedTuple, Generic[V_co]):
     """One change as the reflector heard it, or found it out.
 
     `objects` is for REPLACED_ALL. TOMBSTONE is a deletion that was missed: `obj` is the last that
@@ -37,41 +39,41 @@ class Delta(NamedTuple):
     """
 
     type: str
-    obj: Object | None
-    objects: tuple[Object, ...] = ()
+    obj: Object[V_co] | None
+    objects: tuple[Object[V_co], ...] = ()
     resource_version: str = ""
 
 
-class Notification(NamedTuple):
+class Notification(NamedTuple, Generic[V_co]):
     """What a handler is told: an add (no `old`), an update, or a delete (no `new`).
 
     `final_state_unknown` marks a delete that was missed: `old` is what the store last held, maybe
     stale. `initial` marks the adds of the first list.
     """
 
-    old: Object | None
-    new: Object | None
+    old: Object[V_co] | None
+    new: Object[V_co] | None
     final_state_unknown: bool = False
     initial: bool = False
 
 
-class DeltaQueue:
+class DeltaQueue(Generic[V]):
     """Deltas waiting to be processed."""
 
     __slots__ = ("_deltas", "synced")
 
     def __init__(self) -> None:
-        self._deltas: deque[Delta] = deque()
+        self._deltas: deque[Delta[V]] = deque()
         self.synced = False
 
     def __len__(self) -> int:
         return len(self._deltas)
 
-    def add(self, delta: Delta) -> None:
+    def add(self, delta: Delta[V]) -> None:
         """Queue one delta."""
         self._deltas.append(delta)
 
-    def replace(self, objects: tuple[Object, ...], resource_version: str) -> None:
+    def replace(self, objects: tuple[Object[V], ...], resource_version: str) -> None:
         """Queue that this is all there is."""
         self._deltas.append(Delta(REPLACED_ALL, None, objects, resource_version))
 
@@ -83,10 +85,10 @@ class DeltaQueue:
         """Queue that handlers are to be told of everything again."""
         self._deltas.append(Delta(SYNC_ALL, None))
 
-    def pop_batch(self) -> list[Delta]:
+    def pop_batch(self) -> list[Delta[V]]:
         """The next batch: up to 1000 deltas with different keys, or one that is not batchable."""
         self.synced = True
-        batch: list[Delta] = []
+        batch: list[Delta[V]] = []
         keys: dict[str, None] = {}
         deltas = self._deltas
         while deltas and len(batch) < BATCH_MAX:
@@ -103,13 +105,13 @@ class DeltaQueue:
         return batch
 
 
-def apply(batch: list[Delta], store: Indexer, *, initial: bool) -> list[Notification]:
+def apply(batch: list[Delta[V]], store: Indexer[V], *, initial: bool) -> list[Notification[V]]:
     """Bring the store up to a batch; what the handlers are to be told, in order.
 
     An object deleted and created again under its name while the watch was down comes out as ONE
     update with two different uids, as upstream.
     """
-    notifications: list[Notification] = []
+    notifications: list[Notification[V]] = []
     for delta in batch:
         if delta.type == REPLACED_ALL:
             notifications += _replace(delta, store, initial=initial)
@@ -137,7 +139,7 @@ def apply(batch: list[Delta], store: Indexer, *, initial: bool) -> list[Notifica
     return notifications
 
 
-def _replace(delta: Delta, store: Indexer, *, initial: bool) -> list[Notification]:
+def _replace(delta: Delta[V], store: Indexer[V], *, initial: bool) -> list[Notification[V]]:
     before = {obj.key: obj for obj in store}
     store.replace(delta.objects)
     store.resource_version = delta.resource_version
@@ -154,6 +156,6 @@ def _replace(delta: Delta, store: Indexer, *, initial: bool) -> list[Notificatio
     return gone + there
 
 
-def _is_news(old: Object | None, new: Object) -> bool:
+def _is_news(old: Object[V] | None, new: Object[V]) -> bool:
     """An update to the version already known is a resync, which nobody here asked for."""
     return old is None or old.resource_version != new.resource_version

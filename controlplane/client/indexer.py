@@ -6,37 +6,37 @@ starts here. Upstream: client-go tools/cache/thread_safe_store.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
+
+from controlplane.api.generic import V
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from controlplane.api.object import Object
 
-IndexFunction = "Callable[[Object], tuple[str, ...]]"
 
-
-class Indexer:
+class Indexer(Generic[V]):
     """Objects by key ("namespace/name" or "name"). `resource_version` is what the store has reached."""
 
     __slots__ = ("_functions", "_indexes", "_objects", "resource_version")
 
-    def __init__(self, **index: Callable[[Object], tuple[str, ...]]) -> None:
-        self._objects: dict[str, Object] = {}
+    def __init__(self, **index: Callable[[Object[V]], tuple[str, ...]]) -> None:
+        self._objects: dict[str, Object[V]] = {}
         self._functions = index
-        self._indexes: dict[str, dict[str, dict[str, Object]]] = {name: {} for name in index}
+        self._indexes: dict[str, dict[str, dict[str, Object[V]]]] = {name: {} for name in index}
         self.resource_version = ""
 
     def __len__(self) -> int:
         return len(self._objects)
 
-    def __iter__(self) -> Iterator[Object]:
+    def __iter__(self) -> Iterator[Object[V]]:
         return iter(self._objects.values())
 
     def __contains__(self, key: str) -> bool:
         return key in self._objects
 
-    def get(self, key: str) -> Object | None:
+    def get(self, key: str) -> Object[V] | None:
         """The object with this key, as last heard."""
         return self._objects.get(key)
 
@@ -44,11 +44,11 @@ class Indexer:
         """All keys, in the order in which they were first heard."""
         return list(self._objects)
 
-    def by_index(self, index: str, value: str) -> list[Object]:
+    def by_index(self, index: str, value: str) -> list[Object[V]]:
         """The objects for which the index function named `index` answered `value`."""
         return list(self._indexes[index].get(value, {}).values())
 
-    def put(self, obj: Object) -> Object | None:
+    def put(self, obj: Object[V]) -> Object[V] | None:
         """Add or replace; the object that was there before."""
         key = obj.key
         old = self._objects.get(key)
@@ -57,21 +57,21 @@ class Indexer:
             self._reindex(key, old, obj)
         return old
 
-    def remove(self, key: str) -> Object | None:
+    def remove(self, key: str) -> Object[V] | None:
         """Remove; the object that was there."""
         old = self._objects.pop(key, None)
         if old is not None and self._functions:
             self._reindex(key, old, None)
         return old
 
-    def replace(self, objects: Iterable[Object]) -> None:
+    def replace(self, objects: Iterable[Object[V]]) -> None:
         """Make these the whole content."""
         self._objects = {}
         self._indexes = {name: {} for name in self._functions}
         for obj in objects:
             self.put(obj)
 
-    def _reindex(self, key: str, old: Object | None, new: Object | None) -> None:
+    def _reindex(self, key: str, old: Object[V] | None, new: Object[V] | None) -> None:
         for name, function in self._functions.items():
             index = self._indexes[name]
             if old is not None:

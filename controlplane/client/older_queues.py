@@ -13,8 +13,9 @@ different keys is told in another order than it happened.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
+from controlplane.api.generic import V
 from controlplane.client.deltas import (
     BATCH_MAX,
     DELETED,
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 GONE = (DELETED, TOMBSTONE)
 
 
-def queue_of(features: ClientFeatures, known: Indexer) -> DeltaQueue | RealFifo | DeltaFifo:
+def queue_of(
+    features: ClientFeatures, known: Indexer[V]
+) -> DeltaQueue[V] | RealFifo[V] | DeltaFifo[V]:
     """The queue that a release's client library has. `known` is the store behind it."""
     if features.generation == "DeltaFIFO":
         return DeltaFifo(known, features.fixes)
@@ -44,15 +47,15 @@ def queue_of(features: ClientFeatures, known: Indexer) -> DeltaQueue | RealFifo 
     return DeltaQueue()
 
 
-class RealFifo:
+class RealFifo(Generic[V]):
     """Single deltas in the order of arrival. `synced` once everything of the first list was popped."""
 
     __slots__ = ("_batches", "_deltas", "_initial", "_known", "_populated")
 
-    def __init__(self, known: Indexer, *, batches: bool) -> None:
+    def __init__(self, known: Indexer[V], *, batches: bool) -> None:
         self._known = known
         self._batches = batches
-        self._deltas: deque[Delta] = deque()
+        self._deltas: deque[Delta[V]] = deque()
         self._populated = False
         self._initial = 0
 
@@ -64,17 +67,17 @@ class RealFifo:
         """Whether the first list has been popped whole."""
         return self._populated and self._initial == 0
 
-    def add(self, delta: Delta) -> None:
+    def add(self, delta: Delta[V]) -> None:
         """Queue one delta."""
         self._deltas.append(delta)
 
     def bookmark(self, resource_version: str) -> None:
         """Nothing: only the reflector knows how far it has heard."""
 
-    def replace(self, objects: tuple[Object, ...], resource_version: str) -> None:
+    def replace(self, objects: tuple[Object[V], ...], resource_version: str) -> None:
         """Queue what a list says: first what is gone, then what is there."""
         listed = {obj.key: None for obj in objects}
-        last: dict[str, Delta] = {}
+        last: dict[str, Delta[V]] = {}
         for delta in self._deltas:
             assert delta.obj is not None
             last[delta.obj.key] = delta
@@ -94,9 +97,9 @@ class RealFifo:
         queued = {delta.obj.key: None for delta in self._deltas if delta.obj is not None}
         self._deltas.extend(Delta(SYNC, obj) for obj in self._known if obj.key not in queued)
 
-    def pop_batch(self) -> list[Delta]:
+    def pop_batch(self) -> list[Delta[V]]:
         """The next delta; with batches, up to 1000 with different keys."""
-        batch: list[Delta] = []
+        batch: list[Delta[V]] = []
         keys: dict[str, None] = {}
         limit = BATCH_MAX if self._batches else 1
         while self._deltas and len(batch) < limit:
@@ -110,7 +113,7 @@ class RealFifo:
         return batch
 
 
-class DeltaFifo:
+class DeltaFifo(Generic[V]):
     """All deltas of a key together, keys in the order in which they were first queued.
 
     Gates: without 83911 an object that is listed while its deletion is still queued is dropped;
@@ -121,10 +124,10 @@ class DeltaFifo:
 
     __slots__ = ("_fixes", "_initial", "_items", "_known", "_populated")
 
-    def __init__(self, known: Indexer, fixes: FixGates) -> None:
+    def __init__(self, known: Indexer[V], fixes: FixGates) -> None:
         self._known = known
         self._fixes = fixes
-        self._items: dict[str, list[Delta]] = {}
+        self._items: dict[str, list[Delta[V]]] = {}
         self._populated = False
         self._initial = 0
 
@@ -136,7 +139,7 @@ class DeltaFifo:
         """Whether every key of the first list has been popped."""
         return self._populated and self._initial == 0
 
-    def add(self, delta: Delta) -> None:
+    def add(self, delta: Delta[V]) -> None:
         """Queue one delta. The deletion of what nobody knows is dropped."""
         assert delta.obj is not None
         key = delta.obj.key
@@ -147,7 +150,7 @@ class DeltaFifo:
     def bookmark(self, resource_version: str) -> None:
         """Nothing: only the reflector knows how far it has heard."""
 
-    def _queue(self, key: str, delta: Delta) -> None:
+    def _queue(self, key: str, delta: Delta[V]) -> None:
         """Put a delta behind those of its key. Of two deletions in a row one is kept, the better known."""
         deltas = self._items.setdefault(key, [])
         if deltas and deltas[-1].type in GONE and delta.type in GONE:
@@ -156,7 +159,7 @@ class DeltaFifo:
             return
         deltas.append(delta)
 
-    def replace(self, objects: tuple[Object, ...], resource_version: str) -> None:
+    def replace(self, objects: tuple[Object[V], ...], resource_version: str) -> None:
         """Queue what a list says: what is there, then what is gone."""
         listed = {obj.key: None for obj in objects}
         kind = REPLACED if self._fixes.fixed("86015") else QUIET
@@ -186,7 +189,7 @@ class DeltaFifo:
             if obj.key not in self._items:
                 self._queue(obj.key, Delta(SYNC, obj))
 
-    def pop_batch(self) -> list[Delta]:
+    def pop_batch(self) -> list[Delta[V]]:
         """Everything about the next key."""
         key = next(iter(self._items))
         self._initial = max(0, self._initial - 1)

@@ -7,16 +7,25 @@ connection as `actors.LinkBroken`, and then it is unknown whether the write happ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from actors import LinkBroken
+from controlplane.api.generic import V, V_co
 from controlplane.api.request import JSON, Request, Response
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig, connection
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from actors import Context, Mailbox
+    from controlplane.api.apps import Deployment, ReplicaSet
+    from controlplane.api.coordination import Lease
+    from controlplane.api.core import Namespace
+    from controlplane.api.node import Node
     from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
+    from controlplane.api.service import Service
 
 Tree = dict[str, Any]
 
@@ -25,8 +34,8 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 
-class Resource(NamedTuple):
-    """A resource by group, version and plural name."""
+class Resource(NamedTuple, Generic[V_co]):
+    """A resource by group, version and plural name. Its parameter is the class of its objects' views."""
 
     group: str
     version: str
@@ -38,20 +47,20 @@ class Resource(NamedTuple):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-PODS = Resource("", "v1", "pods")
-NODES = Resource("", "v1", "nodes")
-NAMESPACES = Resource("", "v1", "namespaces")
-EVENTS = Resource("", "v1", "events")
-SERVICES = Resource("", "v1", "services")
-LEASES = Resource("coordination.k8s.io", "v1", "leases")
-DEPLOYMENTS = Resource("apps", "v1", "deployments")
-REPLICA_SETS = Resource("apps", "v1", "replicasets")
+PODS: Resource[Pod] = Resource("", "v1", "pods")
+NODES: Resource[Node] = Resource("", "v1", "nodes")
+NAMESPACES: Resource[Namespace] = Resource("", "v1", "namespaces")
+EVENTS: Resource = Resource("", "v1", "events")
+SERVICES: Resource[Service] = Resource("", "v1", "services")
+LEASES: Resource[Lease] = Resource("coordination.k8s.io", "v1", "leases")
+DEPLOYMENTS: Resource[Deployment] = Resource("apps", "v1", "deployments")
+REPLICA_SETS: Resource[ReplicaSet] = Resource("apps", "v1", "replicasets")
 
 
-class ObjectList(NamedTuple):
+class ObjectList(NamedTuple, Generic[V_co]):
     """Items of a list answer, the resource version of the list, and how to go on if it is a page."""
 
-    items: list[Object]
+    items: Sequence[Object[V_co]]
     resource_version: str
     continue_token: str = ""
 
@@ -99,26 +108,29 @@ class Client:
             **more,
         )
 
-    async def _object(self, request: Request) -> Object:
+    async def _object(self, _resource: Resource[V], request: Request) -> Object[V]:
         response = await self.call(request)
         assert response.object is not None
-        return response.object
+        return cast("Object[V]", response.object)
 
-    async def get(self, resource: Resource, namespace: str, name: str, **query: str) -> Object:
+    async def get(
+        self, resource: Resource[V], namespace: str, name: str, **query: str
+    ) -> Object[V]:
         """Read one object; with `resourceVersion="0"` as the server's cache has it."""
-        return await self._object(self._request("get", resource, namespace, name, query=query))
+        return await self._object(
+            resource, self._request("get", resource, namespace, name, query=query)
+        )
 
-    async def list(self, resource: Resource, namespace: str = "", **query: str) -> ObjectList:
+    async def list(self, resource: Resource[V], namespace: str = "", **query: str) -> ObjectList[V]:
         """List objects; `query` holds the server's own parameter names (labelSelector, resourceVersion, ...)."""
         response = await self.call(self._request("list", resource, namespace, query=query))
         metadata = response.tree.get("metadata", {})
-        return ObjectList(
-            response.items or [], metadata.get("resourceVersion", ""), metadata.get("continue", "")
-        )
+        items = cast("Sequence[Object[V]]", response.items or [])
+        return ObjectList(items, metadata.get("resourceVersion", ""), metadata.get("continue", ""))
 
     async def create(
-        self, resource: Resource, tree: Tree, namespace: str = "", subresource: str = ""
-    ) -> Object:
+        self, resource: Resource[V], tree: Tree, namespace: str = "", subresource: str = ""
+    ) -> Object[V]:
         """Create an object (or a subresource of the object that the tree names)."""
         metadata = tree.get("metadata", {})
         namespace = namespace or metadata.get("namespace", "")
@@ -126,7 +138,7 @@ class Client:
         request = self._request(
             "create", resource, namespace, name, subresource=subresource, body=tree
         )
-        return await self._object(request)
+        return await self._object(resource, request)
 
     async def bind(self, pod_namespace: str, pod_name: str, binding: Tree) -> None:
         """Post a Binding: put a pod on a node."""
@@ -136,10 +148,11 @@ class Client:
             )
         )
 
-    async def update(self, resource: Resource, tree: Tree, subresource: str = "") -> Object:
+    async def update(self, resource: Resource[V], tree: Tree, subresource: str = "") -> Object[V]:
         """Write a whole object; a resourceVersion in it must be the current one."""
         metadata = tree["metadata"]
         return await self._object(
+            resource,
             self._request(
                 "update",
                 resource,
@@ -147,21 +160,22 @@ class Client:
                 metadata["name"],
                 subresource=subresource,
                 body=tree,
-            )
+            ),
         )
 
     async def patch(
         self,
-        resource: Resource,
+        resource: Resource[V],
         namespace: str,
         name: str,
         patch: Any,
         *,
         subresource: str = "",
         kind: str = STRATEGIC_MERGE_PATCH,
-    ) -> Object:
+    ) -> Object[V]:
         """Patch an object; strategic merge unless `kind` says otherwise."""
         return await self._object(
+            resource,
             self._request(
                 "patch",
                 resource,
@@ -170,7 +184,7 @@ class Client:
                 subresource=subresource,
                 body=patch,
                 content_type=kind,
-            )
+            ),
         )
 
     async def delete(

@@ -15,9 +15,11 @@ Points: `reflector.backoff`, `watch <resource>` (an event batch arrives), `infor
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic
 
 from actors.log import DEBUG
+from controlplane.api.generic import V
 from controlplane.client.deltas import Notification, apply
 from controlplane.client.indexer import Indexer
 from controlplane.client.loops.clientset import Resource
@@ -26,38 +28,33 @@ from controlplane.client.loops.reflector import Reflector, WatchBatch, WatchEven
 from controlplane.client.older_queues import queue_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors import Condition, Context
     from controlplane.api.object import Object
 
 __all__ = ["Handler", "Informer", "Listener", "WatchBatch", "WatchEvent", "handler", "together"]
 
 
-class Handler(Protocol):
-    """What a component does about changes; called one notification at a time, synchronously."""
-
-    def __call__(self, notification: Notification) -> None:
-        """Take one notification."""
+Handler = Callable[[Notification[V]], None]
+"""What a component does about changes; called one notification at a time, synchronously."""
 
 
-class Listener:
+class Listener(Generic[V]):
     """One handler and what it has still to be told."""
 
     __slots__ = ("condition", "deletes_only", "handler", "name", "pending", "synced")
 
     def __init__(
-        self, name: str, handler: Handler, condition: Condition, *, deletes_only: bool
+        self, name: str, handler: Handler[V], condition: Condition, *, deletes_only: bool
     ) -> None:
         self.name = name
         self.handler = handler
         self.condition = condition
         self.deletes_only = deletes_only
-        self.pending: deque[Notification] = deque()
+        self.pending: deque[Notification[V]] = deque()
         self.synced = False
 
 
-class Informer:
+class Informer(Generic[V]):
     """The cache of one resource in one component.
 
     Args:
@@ -72,8 +69,8 @@ class Informer:
     def __init__(
         self,
         ctx: Context,
-        resource: Resource,
-        store: Indexer | None = None,
+        resource: Resource[V],
+        store: Indexer[V] | None = None,
         *,
         server: RestConfig = IN_CLUSTER,
         immediate: bool = False,
@@ -81,7 +78,7 @@ class Informer:
     ) -> None:
         self.resource = resource
         self._immediate = immediate
-        self.store = store if store is not None else Indexer()
+        self.store: Indexer[V] = store if store is not None else Indexer()
         self._ctx = ctx
         self._features = server.features
         self._queue = queue_of(self._features, self.store)
@@ -89,11 +86,11 @@ class Informer:
             resource, server, query, self._features, self._queue, self._queued
         )
         self._work = ctx.condition()
-        self._listeners: list[Listener] = []
+        self._listeners: list[Listener[V]] = []
         self._synced = ctx.event()
 
     def add_handler(
-        self, handler: Handler, name: str = "handler", *, deletes_only: bool = False
+        self, handler: Handler[V], name: str = "handler", *, deletes_only: bool = False
     ) -> None:
         """Add a handler, before the informer starts. With `deletes_only` it hears of nothing else."""
         condition = self._ctx.condition()
@@ -175,7 +172,7 @@ class Informer:
             if queue:
                 await ctx.point("informer.process")
 
-    async def _listen(self, ctx: Context, listener: Listener) -> None:
+    async def _listen(self, ctx: Context, listener: Listener[V]) -> None:
         pending = listener.pending
         handler = listener.handler
         while True:
@@ -198,13 +195,13 @@ class Informer:
 
 
 def handler(
-    on_add: Callable[[Object], None],
-    on_update: Callable[[Object, Object], None],
-    on_delete: Callable[[Object, bool], None],
-) -> Handler:
+    on_add: Callable[[Object[V]], None],
+    on_update: Callable[[Object[V], Object[V]], None],
+    on_delete: Callable[[Object[V], bool], None],
+) -> Handler[V]:
     """A handler from three functions; the flag of `on_delete` says that the final state is unknown."""
 
-    def call(notification: Notification) -> None:
+    def call(notification: Notification[V]) -> None:
         if notification.new is None:
             assert notification.old is not None
             on_delete(notification.old, notification.final_state_unknown)
@@ -216,10 +213,10 @@ def handler(
     return call
 
 
-def together(*handlers: Handler) -> Handler:
+def together(*handlers: Handler[V]) -> Handler[V]:
     """One handler that tells several, in this order: they share a listener, and so one step per notification."""
 
-    def call(notification: Notification) -> None:
+    def call(notification: Notification[V]) -> None:
         for each in handlers:
             each(notification)
 

@@ -7,10 +7,11 @@ without a time limit. A release's own library begins with a stream of the curren
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from actors import LinkBroken
 from actors.log import WARNING
+from controlplane.api.generic import V, V_co
 from controlplane.client.deltas import ADDED, DELETED, UPDATED, Delta
 from controlplane.client.errors import ApiError, is_expired, is_too_large
 from controlplane.client.loops.clientset import Client, ObjectList, Resource
@@ -39,24 +40,32 @@ INITIAL_END = "k8s.io/initial-events-end"
 _DELTA_TYPES = {"ADDED": ADDED, "MODIFIED": UPDATED, "DELETED": DELETED}
 
 
-class WatchEvent(Protocol):
+class WatchEvent(Protocol[V_co]):
     """One event of a watch: ADDED, MODIFIED, DELETED with the object, BOOKMARK with one that has a version only.
 
     ERROR comes with a Status, and nothing comes after it.
     """
 
-    type: str
-    object: Object
-    revision: int
+    @property
+    def type(self) -> str:
+        """What happened."""
+
+    @property
+    def object(self) -> Object[V_co]:
+        """The object as it was then."""
+
+    @property
+    def revision(self) -> int:
+        """The version of the store."""
 
 
-class WatchBatch(NamedTuple):
+class WatchBatch(NamedTuple, Generic[V_co]):
     """What the server sends in one message of a watch stream: events in order, and how the stream ends, if it does.
 
     `error` is a Status tree; `end` without an error is a clean end (the server's time limit).
     """
 
-    events: Sequence[WatchEvent]
+    events: Sequence[WatchEvent[V_co]]
     end: bool = False
     error: dict[str, Any] | None = None
 
@@ -88,16 +97,16 @@ class Backoff:
         return wait
 
 
-class Reflector:
+class Reflector(Generic[V]):
     """Keeps a delta queue fed. `queued` is called when something was queued."""
 
     def __init__(
         self,
-        resource: Resource,
+        resource: Resource[V],
         server: RestConfig,
         query: dict[str, str],
         features: ClientFeatures,
-        queue: DeltaQueue | RealFifo | DeltaFifo,
+        queue: DeltaQueue[V] | RealFifo[V] | DeltaFifo[V],
         queued: Callable[[], None],
     ) -> None:
         self.resource = resource
@@ -151,12 +160,12 @@ class Reflector:
         self._unavailable = False
         self._replaced(answer.items, answer.resource_version)
 
-    def _replaced(self, items: Sequence[Object], version: str) -> None:
+    def _replaced(self, items: Sequence[Object[V]], version: str) -> None:
         self._last_version = version
         self._queue.replace(tuple(items), version)
         self._queued()
 
-    async def _pages(self, client: Client, query: dict[str, str]) -> ObjectList:
+    async def _pages(self, client: Client, query: dict[str, str]) -> ObjectList[V]:
         """A whole list, in pages where upstream's pager asks for pages.
 
         A page that is too old makes the list begin again, whole and without pages.
@@ -228,13 +237,13 @@ class Reflector:
 
         Raises ApiError for what the server refuses with.
         """
-        state: dict[str, Object] = {}
+        state: dict[str, Object[V]] = {}
         while True:
             try:
                 message = await self._receive(ctx, stream)
             except LinkBroken:
                 return False
-            batch: WatchBatch = message.payload
+            batch: WatchBatch[V] = message.payload
             for number, event in enumerate(batch.events):
                 obj = event.object
                 if event.type == "ERROR":
@@ -306,7 +315,7 @@ class Reflector:
             return await stream.recv(idle=True)
         return await connection(ctx, self._server).read(ctx, stream)
 
-    async def _read(self, ctx: Context, stream: Mailbox) -> WatchBatch | None:
+    async def _read(self, ctx: Context, stream: Mailbox) -> WatchBatch[V] | None:
         """Queue what the next message brings; None when the connection broke."""
         try:
             message = await self._receive(ctx, stream)
@@ -314,7 +323,7 @@ class Reflector:
             return None
         return self._take(message.payload)
 
-    def _take(self, batch: WatchBatch) -> WatchBatch:
+    def _take(self, batch: WatchBatch[V]) -> WatchBatch[V]:
         """Queue what came, up to an error."""
         for event in batch.events:
             if event.type == "ERROR":

@@ -19,11 +19,13 @@ from controlplane.controllers.ownership import (
 
 if TYPE_CHECKING:
     from actors import Context
+    from controlplane.api.apps import Deployment, ReplicaSet
+    from controlplane.api.generic import V
     from controlplane.api.object import Object
     from controlplane.api.view import View
     from controlplane.client.loops.connection import RestConfig
 
-_OWNERS = {"Deployment": DEPLOYMENTS, "ReplicaSet": REPLICA_SETS}
+_OWNERS: dict[str, Resource[Any]] = {"Deployment": DEPLOYMENTS, "ReplicaSet": REPLICA_SETS}
 INVALID = 422
 
 
@@ -70,14 +72,18 @@ class Controller:
         return self._epoch + self._ctx.now
 
     async def _claim(
-        self, client: Client, resource: Resource, owner: Any, candidates: list[Any]
-    ) -> list[Any]:
+        self,
+        client: Client,
+        resource: Resource[V],
+        owner: Deployment | ReplicaSet,
+        candidates: list[V],
+    ) -> list[V]:
         """The candidates that belong to `owner`, after adopting and releasing.
 
         Every candidate is tried; the first thing that failed is raised at the end.
         """
         selector = from_label_selector(owner.spec.selector)
-        mine: list[Any] = []
+        mine: list[V] = []
         failed: Exception | None = None
         refused: ApiError | Retry | None = None
         checked = False

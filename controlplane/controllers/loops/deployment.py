@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from actors import Context
     from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
     from controlplane.api.view import View
     from controlplane.client.indexer import Indexer
     from controlplane.client.loops.connection import RestConfig
@@ -49,9 +50,9 @@ class DeploymentController(Controller):
         ctx: Context,
         epoch_ns: int,
         server: RestConfig,
-        pods: Indexer,
-        sets: Indexer,
-        wanted: Indexer,
+        pods: Indexer[Pod],
+        sets: Indexer[ReplicaSet],
+        wanted: Indexer[Deployment],
     ) -> None:
         super().__init__(ctx, "deployment", epoch_ns, server, max_retries=MAX_RETRIES)
         self._pods = pods
@@ -72,7 +73,7 @@ class DeploymentController(Controller):
         """For ReplicaSets: their owner is to be looked at."""
         return self._set_added, self._set_updated, self._set_deleted
 
-    def _set_added(self, obj: Object) -> None:
+    def _set_added(self, obj: Object[ReplicaSet]) -> None:
         if obj.view.metadata.deletion_timestamp is not None:
             self._set_deleted(obj, unknown=False)
         elif controller_of(obj.view) is None:
@@ -80,7 +81,7 @@ class DeploymentController(Controller):
         elif (owner := self._owner(obj.view)) is not None:
             self.workers.add(owner.key)
 
-    def _set_updated(self, old: Object, new: Object) -> None:
+    def _set_updated(self, old: Object[ReplicaSet], new: Object[ReplicaSet]) -> None:
         if old.resource_version == new.resource_version:
             return
         moved = controller_of(old.view) != controller_of(new.view)
@@ -92,14 +93,14 @@ class DeploymentController(Controller):
         elif moved or old.view.labels != new.view.labels:
             self._orphan(new.view)
 
-    def _set_deleted(self, obj: Object, unknown: bool) -> None:
+    def _set_deleted(self, obj: Object[ReplicaSet], unknown: bool) -> None:
         if (owner := self._owner(obj.view)) is not None:
             self.workers.add(owner.key)
 
     def pod_handlers(self) -> tuple[Callable[..., None], ...]:
         """For pods: a Recreate deployment waits for the last old one to go."""
 
-        def deleted(obj: Object, _unknown: bool) -> None:
+        def deleted(obj: Object[Pod], _unknown: bool) -> None:
             reference = controller_of(obj.view)
             if reference is None or reference.kind != "ReplicaSet":
                 return
@@ -112,13 +113,13 @@ class DeploymentController(Controller):
 
         return (lambda _obj: None), (lambda _old, _new: None), deleted
 
-    def _has_pods(self, obj: Object) -> bool:
+    def _has_pods(self, obj: Object[Deployment]) -> bool:
         return any(
             self._pods.by_index("controller", owned.uid)
             for owned in self._sets.by_index("controller", obj.uid)
         )
 
-    def _owner(self, replica_set: View) -> Object | None:
+    def _owner(self, replica_set: View) -> Object[Deployment] | None:
         """The deployment that controls a replica set, by name and uid."""
         reference = controller_of(replica_set)
         if reference is None or reference.kind != "Deployment":
@@ -128,7 +129,7 @@ class DeploymentController(Controller):
 
     def _orphan(self, replica_set: View) -> None:
         for candidate in self._deployments.by_index("namespace", replica_set.namespace):
-            view: Any = candidate.view
+            view = candidate.view
             if from_label_selector(view.spec.selector).matches(replica_set.labels):
                 self.workers.add(candidate.key)
 
@@ -139,7 +140,7 @@ class DeploymentController(Controller):
         obj = self._deployments.get(key)
         if obj is None:
             return
-        view: Any = obj.view
+        view = obj.view
         turn = _Turn(self, Client(ctx, self._server), view)
         try:
             await turn.run()
@@ -148,7 +149,7 @@ class DeploymentController(Controller):
                 raise
 
 
-def _is_recreate(deployment: Any) -> bool:
+def _is_recreate(deployment: Deployment) -> bool:
     return bool(deployment.spec.strategy.type == "Recreate")
 
 
@@ -245,7 +246,7 @@ class _Turn:
             return True
         for found in old:
             for obj in self._of._pods.by_index("controller", found.uid):
-                pod: Any = obj.view
+                pod = obj.view
                 if pod.status.phase not in {"Failed", "Succeeded"}:
                     return True
         return False
@@ -262,7 +263,7 @@ class _Turn:
             return None, old
         tree = deployments.updated_new(self.found, new, old)
         if tree is not None:
-            updated: Any = (await self._client.update(REPLICA_SETS, tree)).view
+            updated = (await self._client.update(REPLICA_SETS, tree)).view
             return updated, old
         noted = self._note_revision(new.annotations.get(deployments.REVISION, ""))
         status = progress.status_of(self.found)
@@ -296,7 +297,6 @@ class _Turn:
         """Make the new replica set."""
         tree = deployments.new_replica_set(self.found, old)
         name = tree["metadata"]["name"]
-        made: Any
         try:
             made = (await self._client.create(REPLICA_SETS, tree)).view
         except ApiError as error:
@@ -320,23 +320,21 @@ class _Turn:
             noted = True
         if noted:
             await self._write(**status)
-        replica_set: ReplicaSet = made
-        return replica_set
+        return made
 
     async def _collided(self, name: str, error: ApiError) -> ReplicaSet:
         """The name is taken: by our own replica set, not seen yet, or by a collision of the hash."""
         cached = self._of._sets.get(f"{self.found.namespace}/{name}")
         if cached is None:
             raise Retry(f'replicaset.apps "{name}" not found') from error
-        known: Any = cached.view
+        known = cached.view
         owner = controller_of(known)
         if (
             owner is not None
             and owner.uid == self.found.uid
             and deployments.same_template(self.found, known)
         ):
-            replica_set: ReplicaSet = known
-            return replica_set
+            return known
         count = (self.found.status.collision_count or 0) + 1
         await self._write(**{**progress.status_of(self.found), "collisionCount": count})
         raise error
@@ -365,7 +363,7 @@ class _Turn:
             "metadata": {**target.tree["metadata"], "annotations": renewed},
             "spec": {**target.tree["spec"], "replicas": move.replicas},
         }
-        scaled: Any = (await self._client.update(REPLICA_SETS, tree)).view
+        scaled = (await self._client.update(REPLICA_SETS, tree)).view
         if before != move.replicas:
             direction = "up" if move.replicas > before else "down"
             message = (

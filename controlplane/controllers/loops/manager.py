@@ -20,15 +20,17 @@ from controlplane.controllers.loops.taint_eviction import TaintEvictionControlle
 
 if TYPE_CHECKING:
     from actors import Context
+    from controlplane.api.apps import Deployment, ReplicaSet
     from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
     from controlplane.client.loops.connection import RestConfig
 
 WORKERS = 5
 
 
-def _node_index(obj: Object) -> tuple[str, ...]:
+def _node_index(obj: Object[Pod]) -> tuple[str, ...]:
     """Index pods by the node they are bound to."""
-    pod: Any = obj.view
+    pod = obj.view
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
@@ -54,14 +56,17 @@ async def run(
         server=server,
         immediate=joined,
     )
+    by_controller: Indexer[ReplicaSet] = Indexer(
+        controller=controller_index, namespace=namespace_index
+    )
     sets = Informer(
         ctx,
         REPLICA_SETS,
-        Indexer(controller=controller_index, namespace=namespace_index),
+        by_controller,
         server=server,
         immediate=joined,
     )
-    by_namespace = Indexer(namespace=namespace_index)
+    by_namespace: Indexer[Deployment] = Indexer(namespace=namespace_index)
     wanted = Informer(ctx, DEPLOYMENTS, by_namespace, server=server, immediate=joined)
     nodes = Informer(ctx, NODES, server=server, immediate=joined)
     leases = Informer(ctx, LEASES, server=server, immediate=joined) if monitor_nodes else None
@@ -84,7 +89,9 @@ async def run(
     wanted.add_handler(handler(*deployment.deployment_handlers()), "controllers")
     nodes.add_handler(together(*(handler(*each) for each in of_nodes)), "controllers")
 
-    informers = [pods, sets, wanted, nodes] + ([leases] if leases is not None else [])
+    informers: list[Informer[Any]] = [pods, sets, wanted, nodes]
+    if leases is not None:
+        informers.append(leases)
     for informer in informers:
         informer.start()
     for informer in informers:

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors import Context
+    from controlplane.api.coordination import Lease
     from controlplane.api.node import Node
     from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
     from controlplane.client.indexer import Indexer
     from controlplane.client.loops.connection import RestConfig
 
@@ -51,9 +53,9 @@ class NodeController(Controller):
         ctx: Context,
         epoch_ns: int,
         server: RestConfig,
-        nodes: Indexer,
-        pods: Indexer,
-        leases: Indexer | None,
+        nodes: Indexer[Node],
+        pods: Indexer[Pod],
+        leases: Indexer[Lease] | None,
     ) -> None:
         super().__init__(ctx, "node", epoch_ns, server)
         self._nodes = nodes
@@ -69,7 +71,7 @@ class NodeController(Controller):
     def node_handlers(self) -> tuple[Callable[..., None], ...]:
         """For nodes."""
 
-        def deleted(obj: Object, _unknown: bool) -> None:
+        def deleted(obj: Object[Node], _unknown: bool) -> None:
             self._to_mark.pop(obj.name, None)
 
         return (
@@ -81,9 +83,9 @@ class NodeController(Controller):
     def pod_handlers(self) -> tuple[Callable[..., None], ...]:
         """For pods: one that comes to a node that is down is not ready."""
 
-        def updated(old: Object | None, new: Object) -> None:
-            before: Any = old.view if old is not None else None
-            pod: Any = new.view
+        def updated(old: Object[Pod] | None, new: Object[Pod]) -> None:
+            before = old.view if old is not None else None
+            pod = new.view
             node = pod.spec.node_name
             if node and (before is None or before.spec.node_name != node):
                 self._arrived.add(new.key)
@@ -105,7 +107,7 @@ class NodeController(Controller):
         obj = self._nodes.get(key)
         if obj is None:
             return
-        node: Any = obj.view
+        node = obj.view
         client = Client(ctx, self._server)
         change = lifecycle.scheduling_taints(node)
         if change.add or change.remove:
@@ -181,7 +183,7 @@ class NodeController(Controller):
     async def _monitor(self, ctx: Context) -> None:
         """One look at all nodes."""
         client = Client(ctx, self._server)
-        nodes: list[Any] = [obj.view for obj in self._nodes]
+        nodes = [obj.view for obj in self._nodes]
         await self._meet(ctx, client, nodes)
         probed: dict[str, tuple[Node, str | None]] = {}
         jobs: deque[tuple[Node, Probe]] = deque()
@@ -226,7 +228,7 @@ class NodeController(Controller):
     def _probe(self, node: Node) -> Probe:
         assert self._leases is not None
         lease = self._leases.get(f"{lifecycle.LEASE_NAMESPACE}/{node.name}")
-        view: Any = lease.view if lease is not None else None
+        view = lease.view if lease is not None else None
         return self._book.probe(node, view, self._now())
 
     def _needs_work(self, node: Node, probe: Probe) -> bool:
@@ -270,7 +272,7 @@ class NodeController(Controller):
             try:
                 await client.update(NODES, {**node.tree, "status": status}, "status")
             except ApiError:
-                live: Any = (await client.get(NODES, "", node.name)).view
+                live = (await client.get(NODES, "", node.name)).view
                 node = live
                 await ctx.sleep(HEALTH_RETRY_NS, point="node.health")
                 probe = self._probe(node)
@@ -332,9 +334,9 @@ class NodeController(Controller):
 
     # ------------------------------------------------------------------ pods of nodes that are down
 
-    async def _mark_pod(self, client: Client, obj: Object) -> None:
+    async def _mark_pod(self, client: Client, obj: Object[Pod]) -> None:
         """Set Ready of a pod False, and say so."""
-        pod: Any = obj.view
+        pod = obj.view
         conditions = lifecycle.not_ready_conditions(pod, self._now())
         if conditions is None:
             return
@@ -354,7 +356,7 @@ class NodeController(Controller):
         obj = self._pods.get(key)
         if obj is None:
             return
-        pod: Any = obj.view
+        pod = obj.view
         if self._book.is_down(pod.spec.node_name) and pod.spec.node_name in self._nodes:
             await self._mark_pod(Client(ctx, self._server), obj)
 
@@ -393,7 +395,7 @@ class NodeController(Controller):
         obj = self._nodes.get(name)
         if obj is None:
             return True, 0
-        node: Any = obj.view
+        node = obj.view
         ready = lifecycle.ready_condition(node)
         if ready is None:
             return False, RETRY_NS

@@ -35,7 +35,12 @@ class ReplicaSetController(Controller):
     """
 
     def __init__(
-        self, ctx: Context, epoch_ns: int, server: RestConfig, pods: Indexer, sets: Indexer
+        self,
+        ctx: Context,
+        epoch_ns: int,
+        server: RestConfig,
+        pods: Indexer[Pod],
+        sets: Indexer[ReplicaSet],
     ) -> None:
         super().__init__(ctx, "replicaset", epoch_ns, server)
         self._pods = pods
@@ -47,12 +52,12 @@ class ReplicaSetController(Controller):
     def set_handlers(self) -> tuple[Callable[..., None], ...]:
         """For ReplicaSets."""
 
-        def updated(old: Object, new: Object) -> None:
+        def updated(old: Object[ReplicaSet], new: Object[ReplicaSet]) -> None:
             if old.uid != new.uid:
                 self._expectations.forget(new.key)
             self.workers.add(new.key)
 
-        def deleted(obj: Object, _unknown: bool) -> None:
+        def deleted(obj: Object[ReplicaSet], _unknown: bool) -> None:
             self._expectations.forget(obj.key)
             self.workers.add(obj.key)
 
@@ -62,7 +67,7 @@ class ReplicaSetController(Controller):
         """For pods."""
         return self._pod_added, self._pod_updated, self._pod_deleted
 
-    def _owner(self, pod: Pod) -> Object | None:
+    def _owner(self, pod: Pod) -> Object[ReplicaSet] | None:
         """The replica set that controls a pod, by name and uid."""
         reference = controller_of(pod)
         if reference is None or reference.kind != "ReplicaSet":
@@ -70,8 +75,8 @@ class ReplicaSetController(Controller):
         owner = self._sets.get(f"{pod.namespace}/{reference.name}")
         return owner if owner is not None and owner.uid == reference.uid else None
 
-    def _pod_added(self, obj: Object) -> None:
-        pod: Any = obj.view
+    def _pod_added(self, obj: Object[Pod]) -> None:
+        pod = obj.view
         if pod.metadata.deletion_timestamp is not None:
             self._pod_deleted(obj, unknown=False)
             return
@@ -84,15 +89,15 @@ class ReplicaSetController(Controller):
     def _orphan(self, pod: Pod) -> None:
         """Whoever selects a pod without a controller may adopt it."""
         for obj in self._sets.by_index("namespace", pod.namespace):
-            candidate: Any = obj.view
+            candidate = obj.view
             if from_label_selector(candidate.spec.selector).matches(pod.labels):
                 self.workers.add(obj.key)
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Object[Pod], new: Object[Pod]) -> None:
         if old.resource_version == new.resource_version:
             return
-        before: Any = old.view
-        pod: Any = new.view
+        before = old.view
+        pod = new.view
         relabelled = before.labels != pod.labels
         if pod.metadata.deletion_timestamp is not None:
             self._pod_deleted(new, unknown=False)
@@ -110,13 +115,13 @@ class ReplicaSetController(Controller):
         if owner is None:
             return
         self.workers.add(owner.key)
-        found: Any = owner.view
+        found = owner.view
         if found.spec.min_ready_seconds and is_ready(pod) and not is_ready(before):
             wait = (found.spec.min_ready_seconds + 1) * SECOND
             self.workers.add_after(owner.key, self._ctx.now + wait)
 
-    def _pod_deleted(self, obj: Object, unknown: bool) -> None:
-        pod: Any = obj.view
+    def _pod_deleted(self, obj: Object[Pod], unknown: bool) -> None:
+        pod = obj.view
         owner = self._owner(pod)
         if owner is not None:
             self._expectations.deletion_observed(owner.key, pod.key)
@@ -130,10 +135,10 @@ class ReplicaSetController(Controller):
         if obj is None:
             self._expectations.forget(key)
             return
-        found: Any = obj.view
+        found = obj.view
         client = Client(ctx, self._server)
         may_act = self._expectations.satisfied(key, self._now())
-        related: list[Any] = [
+        related = [
             pod.view
             for index in (found.uid, f"{found.namespace}/")
             for pod in self._pods.by_index("controller", index)
@@ -158,7 +163,7 @@ class ReplicaSetController(Controller):
         if due is not None:
             self.workers.add_after(key, due - self._epoch)
 
-    async def _manage(self, ctx: Context, found: ReplicaSet, active: list[Any]) -> Failure | None:
+    async def _manage(self, ctx: Context, found: ReplicaSet, active: list[Pod]) -> Failure | None:
         plan = replicasets.manage_replicas(found, active, self._related(found), self._now())
         if plan.create:
             return await self._create(ctx, found, plan.create)
@@ -189,7 +194,7 @@ class ReplicaSetController(Controller):
             return counts
         for related in self._sets.by_index("controller", owner.uid):
             for obj in self._pods.by_index("controller", related.uid):
-                pod: Any = obj.view
+                pod = obj.view
                 if is_active(pod):
                     counts[pod.spec.node_name] = counts.get(pod.spec.node_name, 0) + 1
         return counts
@@ -242,7 +247,7 @@ class ReplicaSetController(Controller):
         return None
 
 
-def _problem(failed: Failure | None, found: ReplicaSet, active: list[Any]) -> str | None:
+def _problem(failed: Failure | None, found: ReplicaSet, active: list[Pod]) -> str | None:
     """What condition ReplicaFailure says."""
     if failed is None:
         return None

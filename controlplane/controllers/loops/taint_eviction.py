@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from actors import Context
     from controlplane.api.constraints import Taint
+    from controlplane.api.node import Node
     from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
     from controlplane.client.indexer import Indexer
     from controlplane.client.loops.connection import RestConfig
 
@@ -33,7 +35,12 @@ class TaintEvictionController:
     """Deletes pods that do not tolerate their node's NoExecute taints. `pods` needs index "node"."""
 
     def __init__(
-        self, ctx: Context, epoch_ns: int, server: RestConfig, nodes: Indexer, pods: Indexer
+        self,
+        ctx: Context,
+        epoch_ns: int,
+        server: RestConfig,
+        nodes: Indexer[Node],
+        pods: Indexer[Pod],
     ) -> None:
         self._ctx = ctx
         self._epoch = epoch_ns
@@ -61,13 +68,13 @@ class TaintEvictionController:
     def node_handlers(self) -> tuple[Callable[..., None], ...]:
         """For nodes: only their NoExecute taints count."""
 
-        def updated(old: Object, new: Object) -> None:
-            before: Any = old.view
-            node: Any = new.view
+        def updated(old: Object[Node], new: Object[Node]) -> None:
+            before = old.view
+            node = new.view
             if decisions.no_execute(before.spec.taints) != decisions.no_execute(node.spec.taints):
                 changed(new)
 
-        def changed(obj: Object) -> None:
+        def changed(obj: Object[Node]) -> None:
             self._changed_nodes[obj.name] = None
             self._work.notify()
 
@@ -76,17 +83,17 @@ class TaintEvictionController:
     def pod_handlers(self) -> tuple[Callable[..., None], ...]:
         """For pods: only their node and tolerations count."""
 
-        def updated(old: Object, new: Object) -> None:
-            before: Any = old.view
-            pod: Any = new.view
+        def updated(old: Object[Pod], new: Object[Pod]) -> None:
+            before = old.view
+            pod = new.view
             if (before.spec.node_name, before.spec.tolerations) != (
                 pod.spec.node_name,
                 pod.spec.tolerations,
             ):
                 changed(new)
 
-        def changed(obj: Object) -> None:
-            pod: Any = obj.view
+        def changed(obj: Object[Pod]) -> None:
+            pod = obj.view
             self._changed_pods[(obj.key, pod.spec.node_name)] = None
             self._work.notify()
 
@@ -115,7 +122,7 @@ class TaintEvictionController:
         if obj is None:
             self._tainted.pop(name, None)
             return
-        node: Any = obj.view
+        node = obj.view
         taints = decisions.no_execute(node.spec.taints)
         if taints:
             self._tainted[name] = taints
@@ -132,13 +139,13 @@ class TaintEvictionController:
         if obj is None:
             self._cancel(key)
             return
-        pod: Any = obj.view
+        pod = obj.view
         taints = self._tainted.get(node)
         if node and taints is not None and pod.spec.node_name == node:
             self._decide(obj, taints)
 
-    def _decide(self, obj: Object, taints: tuple[Taint, ...]) -> None:
-        pod: Any = obj.view
+    def _decide(self, obj: Object[Pod], taints: tuple[Taint, ...]) -> None:
+        pod = obj.view
         outcome = decisions.look_at(
             self._evictions, obj.key, taints, pod.spec.tolerations, self._now()
         )
@@ -187,7 +194,7 @@ class TaintEvictionController:
 
     async def _mark_and_delete(self, client: Client, key: str) -> None:
         namespace, name = key.split("/")
-        pod: Any = (await client.get(PODS, namespace, name)).view
+        pod = (await client.get(PODS, namespace, name)).view
         marked = any(
             (found.type, found.status, found.reason, found.message)
             == ("DisruptionTarget", "True", decisions.REASON, decisions.MESSAGE)

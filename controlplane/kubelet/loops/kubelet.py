@@ -92,7 +92,7 @@ async def _register(
     while True:
         try:
             try:
-                made: Any = (await client.create(NODES, wanted)).view
+                made = (await client.create(NODES, wanted)).view
             except ApiError as error:
                 if not is_already_exists(error):
                     raise
@@ -105,8 +105,7 @@ async def _register(
             )
             await ctx.sleep(RETRY_NS, point="kubelet.register")
         else:
-            node: Node = made
-            return node
+            return made
 
 
 async def _renew_lease(
@@ -196,9 +195,9 @@ class _Kubelet:
 
     # ------------------------------------------------------------------ what the informer tells
 
-    def added(self, obj: Object) -> None:
+    def added(self, obj: Object[Pod]) -> None:
         """A pod was bound to this node, or was there when the kubelet started."""
-        pod: Any = obj.view
+        pod = obj.view
         if pod.uid in self._workers:
             self.updated(obj, obj)
             return
@@ -228,7 +227,7 @@ class _Kubelet:
             worker.update(pod, now)
         self._ctx.spawn(self._work, worker, changed, name="pod")
 
-    def updated(self, old: Object, new: Object) -> None:
+    def updated(self, old: Object[Pod], new: Object[Pod]) -> None:
         """A pod changed. Another uid under the name is another pod: the old one is gone."""
         if old.uid != new.uid:
             self.removed(old, unknown=True)
@@ -236,12 +235,12 @@ class _Kubelet:
             return
         known = self._workers.get(new.uid)
         if known is not None:
-            pod: Any = new.view
+            pod = new.view
             known[0].update(pod, self._now())
             if old is new or differ_semantically(old, new):
                 known[1].notify_all()
 
-    def removed(self, obj: Object, unknown: bool) -> None:
+    def removed(self, obj: Object[Pod], unknown: bool) -> None:
         """A pod is gone from the API server."""
         known = self._workers.get(obj.uid)
         if known is not None:

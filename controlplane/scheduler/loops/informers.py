@@ -8,8 +8,9 @@ resource of which nothing exists costs a list and a watch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
+from controlplane.api.generic import V
 from controlplane.client.indexer import Indexer
 from controlplane.client.loops.clientset import (
     NAMESPACES,
@@ -97,20 +98,20 @@ READS: Mapping[str, tuple[str, ...]] = {
 """Listers that in-tree plugins read. Plugins of users name theirs in an attribute `reads`."""
 
 
-class StoreLister:
+class StoreLister(Generic[V]):
     """An informer's store as the lister that plugins read."""
 
     __slots__ = ("_store",)
 
-    def __init__(self, store: Indexer) -> None:
+    def __init__(self, store: Indexer[V]) -> None:
         self._store = store
 
-    def get(self, namespace: str, name: str) -> Any:
+    def get(self, namespace: str, name: str) -> V | None:
         """The view as last heard, None when absent."""
         found = self._store.get(f"{namespace}/{name}" if namespace else name)
         return None if found is None else found.view
 
-    def list(self) -> Iterator[Any]:
+    def list(self) -> Iterator[V]:
         """All views."""
         return (obj.view for obj in self._store)
 
@@ -160,7 +161,7 @@ class Informers:
     async def start(self, shared: Shared, allowed: Collection[str] | None) -> None:
         """Start what the plugins need (of that, only what is `allowed`) and wait until all know the cluster."""
         handlers = _Handlers(shared)
-        others: list[Informer] = []
+        others: list[Informer[Any]] = []
         for name in needed(shared.core.frameworks.values()):
             if allowed is not None and name not in allowed:
                 continue
