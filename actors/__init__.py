@@ -7,13 +7,15 @@ From the inside out:
     strategies  who answers a choice: first in first out, random walk, replay
     log, jsonl  every event, packed; and as JSON lines
     disk        what survives a crash
-    task, mailbox, link, sync, inlet    what the kernel moves
+    process     tasks, actors, mailboxes: what the kernel moves
+    link, sync, inlet    between actors, between tasks, from outside
     kernel      the step: one runnable task at a time
     drivers     Trio, and the bare loop; same trace
     context     what actor code is handed
     world       one run: declare, run, look at the result
     recording   a run on disk
     explore     many schedules of one scenario
+    sharing     a debug mode: do actors share anything that can change
     testing     is it deterministic, and where not
 """
 
@@ -33,11 +35,10 @@ from actors.errors import (
 from actors.explore import Exploration, Finding, explore
 from actors.log import Event as LogEvent
 from actors.log import EventLog
-from actors.mailbox import Mailbox, Message
+from actors.process import Mailbox, Message, Task
 from actors.recording import Recording
 from actors.strategies import Fifo, PrefixThenContinue, RandomWalk, Replay, Strategy
 from actors.sync import Condition, Event
-from actors.task import Task
 from actors.world import RunResult, World, record
 
 __all__ = [

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from actors.errors import LinkBroken, Timeout, UsageError
 from actors.log import INFO
-from actors.mailbox import Mailbox, Message
+from actors.process import DONE, Mailbox, Message, Task
 from actors.sync import Condition, Event
-from actors.task import DONE, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping

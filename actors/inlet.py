@@ -21,7 +21,7 @@ from actors.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from actors.kernel import Kernel
+    from actors.process import Port
 
 STOP: Final = ""
 """The actor of an entry that ends the run; its payload is the reason."""
@@ -43,7 +43,7 @@ class Inlet:
     waits; `entry_time` says which virtual time it gets when nothing is ready (a paced run's clock).
     """
 
-    def __init__(self, kernel: Kernel, recorded: Iterable[Input] | None = None) -> None:
+    def __init__(self, kernel: Port, recorded: Iterable[Input] | None = None) -> None:
         self._kernel = kernel
         self._waiting: deque[tuple[str, bytes, Callable[[Any], None] | None]] = deque()
         self._replay: deque[Input] | None = deque(recorded) if recorded is not None else None

@@ -26,17 +26,15 @@ from actors.disk import Disk
 from actors.errors import Cancelled, Divergence, Killed, LinkBroken, UsageError
 from actors.link import Link
 from actors.log import DEBUG, ERROR, INFO, TASK_DECLARED, WARNING, EventLog
-from actors.mailbox import Mailbox, Message, Request
+from actors.process import DONE, NEW, PARKED, READY, RUNNING, Actor, Mailbox, Message, Request, Task
 from actors.strategies.fifo import Fifo
 from actors.strategies.replay import Replay
-from actors.task import DONE, NEW, PARKED, READY, RUNNING, Actor, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Sequence
 
     from actors.inlet import Inlet
     from actors.pace import Pacer
-    from actors.sharing import Sharing
     from actors.strategies.base import Strategy
 
     Body = Callable[..., Coroutine[Any, Any, Any]]
@@ -121,7 +119,8 @@ class Kernel:
         self._outside: Actor | None = None
         self.observer: Callable[[], None] | None = None
         self.observe_every = 4096
-        self.sharing: Sharing | None = None
+        self.sharing: Callable[[], str | None] | None = None
+        """The debug check for what actors share: a line when it finds something."""
 
     # ------------------------------------------------------------------ actors and tasks
 
@@ -129,7 +128,7 @@ class Kernel:
         """Declare an actor. It starts with `start_actor`."""
         if name in self.actors:
             raise UsageError(f"actor {name!r} exists already")
-        actor = Actor(self, len(self.actors) + 1, name, main, Disk())
+        actor = Actor(len(self.actors) + 1, name, main, Disk())
         self.actors[name] = actor
         return actor
 
@@ -573,7 +572,7 @@ class Kernel:
     def outside(self) -> Actor:
         """The sender of external input: an actor without tasks."""
         if self._outside is None:
-            self._outside = Actor(self, 0, "outside", _nobody, Disk())
+            self._outside = Actor(0, "outside", _nobody, Disk())
         return self._outside
 
     # ------------------------------------------------------------------ faults
@@ -732,9 +731,7 @@ class Kernel:
 
     def sharing_checked(self) -> bool:
         """Whether the debug check for shared mutable objects ended the run."""
-        return self.sharing is not None and self._ask(
-            "actors share nothing", self.sharing.violation
-        )
+        return self.sharing is not None and self._ask("actors share nothing", self.sharing)
 
     def run_end_checks(self) -> None:
         """Invariants that hold once the run has settled."""

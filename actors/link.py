@@ -18,8 +18,7 @@ from actors.errors import LinkBroken
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.kernel import Kernel
-    from actors.mailbox import Mailbox, Message, Request
+    from actors.process import Mailbox, Message, Port, Request
 
 SPREAD_STEPS = 8
 """Into how many options the spread of a latency is divided."""
@@ -40,7 +39,7 @@ class Link:
         "spread_ns",
     )
 
-    def __init__(self, kernel: Kernel, label: str, latency_ns: int = 0, spread_ns: int = 0) -> None:
+    def __init__(self, kernel: Port, label: str, latency_ns: int = 0, spread_ns: int = 0) -> None:
         self._kernel = kernel
         self.label = label
         self.latency_ns = latency_ns

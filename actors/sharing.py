@@ -32,9 +32,8 @@ from actors.context import Context
 from actors.disk import Disk
 from actors.link import Link
 from actors.log import EventLog
-from actors.mailbox import Channel, Mailbox, Message, Request
+from actors.process import Actor, Channel, Mailbox, Message, Request, Task
 from actors.sync import Condition, Event
-from actors.task import Actor, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from actors.kernel import Kernel
-    from actors.task import Task
+    from actors.process import Port, Task
 
 
 class Condition:
@@ -18,7 +17,7 @@ class Condition:
 
     __slots__ = ("_kernel", "_waiters")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Port) -> None:
         self._kernel = kernel
         self._waiters: list[tuple[Task, int]] = []
 
@@ -59,7 +58,7 @@ class Event:
 
     __slots__ = ("_condition", "_kernel", "_set")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Port) -> None:
         self._kernel = kernel
         self._condition = Condition(kernel)
         self._set = False

@@ -93,7 +93,7 @@ class World:
         )
         self._kernel.context = Context
         if CHECK_SHARING.get() if check_sharing is None else check_sharing:
-            self._kernel.sharing = Sharing(self._kernel, values)
+            self._kernel.sharing = Sharing(self._kernel, values).violation
         recorded = tuple(inputs or ())
         if recorded:
             self._kernel.inlet = Inlet(self._kernel, recorded)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from actors.kernel import Kernel
-    from actors.task import Task
+    from actors.process import Task
 
 
 def run(kernel: Kernel) -> None:

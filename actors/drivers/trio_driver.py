@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from actors.kernel import Kernel
     from actors.pace import Pacer
-    from actors.task import Task
+    from actors.process import Task
 
 
 class TrioDriver:

@@ -11,7 +11,17 @@ from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import attrs
 from cattrs import Converter
@@ -22,9 +32,21 @@ from controlplane.api.quantity import Quantity, parse
 from controlplane.api.recent import by_identity
 from controlplane.api.times import Time, parse_time
 from controlplane.api.tree import Tree
-from controlplane.api.view import View
 
-V = TypeVar("V", bound=View)
+
+class WithTree(Protocol):
+    """What a view of a whole object has besides its fields."""
+
+    @property
+    def tree(self) -> Tree:
+        """The tree that it was decoded from."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
+
+
+V = TypeVar("V", bound=WithTree)
 T = TypeVar("T")
 Hook = Callable[[Any, Any], Any]
 
@@ -208,7 +230,8 @@ def top_level_decoder(cls: type[V]) -> Callable[[Tree, V | None], V]:
     no_meta = ObjectMeta()
     build: Callable[..., V] = cls
     parts = []
-    for field in attrs.fields(cls):
+    described: Any = cls
+    for field in attrs.fields(described):
         if field.name not in ("tree", "metadata"):
             kind = hints[field.name]
             default = field.default

@@ -1,4 +1,4 @@
-"""Mailboxes, messages and the channels between them.
+"""Actors, their tasks and mailboxes, and the port through which these reach the kernel: what a run moves.
 
 A message travels on a *channel*; a channel is first in, first out. Ordinary sends from one actor to
 one mailbox share a channel (ordered per pair), an unordered send and every request of another task
@@ -10,14 +10,192 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from actors.errors import LinkBroken, Timeout
-from actors.log import TRACE
+from actors.log import TRACE, EventLog
 
 if TYPE_CHECKING:
-    from actors.kernel import Kernel
-    from actors.task import Actor, Task
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+
+    from actors.disk import Disk
+
+NEW, READY, RUNNING, PARKED, DONE = range(5)
+
+
+class Port(Protocol):
+    """What of the kernel its own parts use: waiting and waking, messages, choices, time, the log."""
+
+    log: EventLog
+    now: int
+    step: int
+    actors: dict[str, Actor]
+
+    @property
+    def TIMED_OUT(self) -> Any:  # noqa: N802
+        """The value of a wait that ended at its time limit."""
+
+    def running(self) -> Task:
+        """The task whose step this is."""
+
+    def parked(self, task: Task, awaiting: str) -> int:
+        """Note that a task is about to park; the number of this wait."""
+
+    def make_ready(self, task: Task, cause: int) -> None:
+        """Put a task that gives up the baton behind the ready ones."""
+
+    def wake(
+        self,
+        task: Task,
+        wait_no: int,
+        value: Any = None,
+        error: BaseException | None = None,
+        cause: int | None = None,
+    ) -> bool:
+        """End a wait."""
+
+    def arm(self, task: Task, wait_no: int, at_ns: int, *, idle: bool, value: Any = None) -> None:
+        """End a wait at a time at the latest."""
+
+    def call_at(self, at_ns: int, call: Callable[[], None]) -> None:
+        """Do something at a time."""
+
+    def park(self) -> Awaitable[Any]:
+        """Give up the baton and come back when picked."""
+
+    def choose(self, kind: str, options: Sequence[Any]) -> int:
+        """Ask the strategy."""
+
+    def pick(self, kind: str, n: int, label: str) -> int:
+        """A choice among numbers."""
+
+    def send(
+        self,
+        sender: Actor,
+        target: Mailbox,
+        payload: Any,
+        *,
+        key: Any = None,
+        request: Request | None = None,
+        stream: Mailbox | None = None,
+    ) -> None:
+        """Put a message on its way."""
+
+    def deliver(self, target: Mailbox, key: Any, message: Message) -> None:
+        """A message arrives."""
+
+    def answer(self, request: Request, value: Any, error: BaseException | None) -> None:
+        """Send the answer of a request back."""
+
+    def answered(
+        self, request: Request, value: Any, error: BaseException | None, cause: int
+    ) -> None:
+        """An answer arrives."""
+
+    def finish(self, verdict: str, reason: str, error: BaseException | None = None) -> None:
+        """End the run."""
+
+    def note_input(self) -> None:
+        """Input came from outside."""
+
+    def outside(self) -> Actor:
+        """The sender of what comes from outside."""
+
+
+class Task:
+    """One task of an actor: a coroutine that runs from one point to the next.
+
+    `label` ("actor/task") names it the same way in every run; `no` counts births in this run.
+    `point` is where it stands, `cause` the step that made it ready. `wait_no` grows with every
+    park, so that a late wake-up of an earlier wait is recognised and dropped.
+    """
+
+    __slots__ = (
+        "actor",
+        "armed",
+        "awaiting",
+        "body",
+        "cause",
+        "coro",
+        "dead",
+        "error",
+        "handle",
+        "idle",
+        "incarnation",
+        "joiners",
+        "label",
+        "name",
+        "no",
+        "point",
+        "result",
+        "state",
+        "value",
+        "wait_no",
+    )
+
+    def __init__(
+        self, no: int, actor: Actor, name: str, body: Callable[[], Coroutine[Any, Any, Any]]
+    ) -> None:
+        self.no = no
+        self.actor = actor
+        self.incarnation = actor.incarnation
+        self.name = name
+        self.label = f"{actor.name}/{name}"
+        self.body = body
+        self.coro: Coroutine[Any, Any, Any] | None = None
+        self.handle: Any = None
+        self.state = NEW
+        self.point = "start"
+        self.cause = 0
+        self.wait_no = 0
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.result: Any = None
+        self.idle = False
+        self.armed = False
+        self.dead = False
+        self.awaiting: str | None = None
+        self.joiners: list[tuple[Task, int]] = []
+
+    @property
+    def done(self) -> bool:
+        """Whether it has returned, raised or been killed."""
+        return self.state == DONE
+
+
+class Actor:
+    """One emulated process: its tasks, its mailboxes, its disk. `incarnation` counts its starts from 1."""
+
+    __slots__ = (
+        "alive",
+        "disk",
+        "incarnation",
+        "mailbox",
+        "main",
+        "name",
+        "names",
+        "no",
+        "open_streams",
+        "process",
+        "tasks",
+        "waiting_for",
+    )
+
+    def __init__(self, no: int, name: str, main: Callable[..., Any], disk: Disk) -> None:
+        self.no = no
+        self.name = name
+        self.main = main
+        self.disk = disk
+        self.incarnation = 0
+        self.alive = False
+        self.tasks: dict[int, Task] = {}
+        self.names: dict[str, int] = {}
+        self.mailbox: Mailbox | None = None
+        self.process: dict[Any, Any] = {}
+        """What the process keeps for all of its tasks; lost when it crashes."""
+        self.open_streams: dict[int, Mailbox] = {}
+        self.waiting_for: dict[int, tuple[Task, int, str]] = {}
+        """Requests on their way: number -> (asking task, its wait, the peer's name)."""
 
 
 class Message:
@@ -27,7 +205,7 @@ class Message:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Port,
         send_no: int,
         sender: Actor,
         payload: Any,
@@ -108,7 +286,7 @@ class Mailbox:
         "peer",
     )
 
-    def __init__(self, kernel: Kernel, no: int, owner: Actor, name: str) -> None:
+    def __init__(self, kernel: Port, no: int, owner: Actor, name: str) -> None:
         self._kernel = kernel
         self._channels: dict[Any, Channel] = {}
         self._pending: list[Channel] = []
