@@ -86,7 +86,7 @@ class Scheduler:
             handle.choose_offset = choose_offset
         self.handle = handle
         self.snapshot = handle.snapshot
-        self.search = Search(self.snapshot, self.config.percentage_of_nodes_to_score)
+        self.search = Search(handle.columns, self.config.percentage_of_nodes_to_score)
         self.frameworks: dict[str, Framework] = {
             profile.scheduler_name: build_framework(profile, handle, registry)
             for profile in self.config.profiles

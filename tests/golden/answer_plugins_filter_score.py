@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from controlplane.api.pod import Pod
+from controlplane.scheduler.columns.rows import Rows
+from controlplane.scheduler.framework.column_forms import ClusterScore, NodeLocalScore, StatusTable
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.interface import (
     Code,
@@ -57,14 +59,22 @@ def _all(framework: Framework, pod: Pod) -> Json:
 
 
 def _scores(
-    framework: Framework, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], want: Json
+    framework: Framework,
+    state: CycleState,
+    pod: Pod,
+    nodes: Sequence[NodeInfo],
+    want: Json,
+    *,
+    by_node: bool,
 ) -> None:
+    columns = framework.handle.columns
+    rows = Rows.of(columns, nodes)
     ran: list[str] = []
     scores: Json = {}
     left_out: set[str] = set()
     for plugin in framework.plugins.pre_score:
         assert isinstance(plugin, PreScorePlugin)
-        status = plugin.pre_score(state, pod, nodes)
+        status = plugin.pre_score(state, pod, nodes if by_node else rows)
         if status is not None and status.code == Code.SKIP:
             left_out.add(plugin.name)
             continue
@@ -78,6 +88,10 @@ def _scores(
             continue
         try:
             raw = [plugin.score(state, pod, node) for node in nodes]
+            if not by_node and isinstance(plugin, ClusterScore):
+                assert raw == plugin.score_rows(state, pod, columns, rows.rows).tolist()
+            if not by_node and isinstance(plugin, NodeLocalScore):
+                assert raw == plugin.score_all(state, pod, columns)[rows.rows].tolist()
         except StatusError as failed:
             scores[plugin.name] = {"error": status_json(failed.status)}
             continue
@@ -94,12 +108,37 @@ def _scores(
     want |= {"preScoreRan": ran, "score": scores, "total": totals}
 
 
+def _column_statuses(
+    framework: Framework, state: CycleState, pod: Pod, left_out: set[str]
+) -> dict[str, Any]:
+    """Per plugin with a column form, a status (or None) for every row."""
+    columns, table = framework.handle.columns, StatusTable()
+    out: dict[str, Any] = {}
+    for form in framework.filter_forms:
+        name = form.plugin.name
+        if name in left_out or (form.local is None and form.cluster is None):
+            continue
+        if form.local is not None:
+            ids = form.local.filter_all(state, pod, columns, table)
+        else:
+            assert form.cluster is not None
+            ids = form.cluster.filter_cluster(state, pod, columns, table)
+        numbers = [0] * columns.size if ids is None else ids.tolist()
+        out[name] = [table.statuses[number] for number in numbers]
+    return out
+
+
 def answer(case_in: Json) -> Json:
-    """Our value for `want`."""
+    """Our value for `want`; columns and the reference that asks node by node must agree."""
+    columns, by_node = _answer(case_in, by_node=False), _answer(case_in, by_node=True)
+    return columns if columns == by_node else {"columns": columns, "by node": by_node}
+
+
+def _answer(case_in: Json, *, by_node: bool) -> Json:
     world = World(case_in["cluster"])
     pod = Pod.from_tree(case_in["pod"])
     world.pods.put(pod)
-    framework = framework_of(case_in, world.handle)
+    framework = framework_of(case_in, world.handle, by_node=by_node)
     world.update_snapshot()
     nodes = world.snapshot.node_info_list
     order = [node.name for node in nodes]
@@ -116,12 +155,17 @@ def answer(case_in: Json) -> Json:
         want["preFilter"] = said
     filters: Json = {}
     feasible: list[NodeInfo] = []
-    for node in nodes:
+    left_out = skipped | rejected
+    by_columns = {} if by_node else _column_statuses(framework, state, pod, left_out)
+    for row, node in enumerate(nodes):
         refused: Json = {}
         for plugin in framework.plugins.filter:
-            if plugin.name in skipped or plugin.name in rejected:
+            if plugin.name in left_out:
                 continue
             status: Status | None = plugin.filter(state, pod, node)
+            if plugin.name in by_columns:
+                wanted = by_columns[plugin.name][row]
+                assert (None if status is None else status.by(plugin.name)) == wanted
             if status is not None:
                 refused[plugin.name] = status_json(status)
         if refused:
@@ -139,5 +183,5 @@ def answer(case_in: Json) -> Json:
         scored = nodes
         want["scored"] = order
     if scored:
-        _scores(framework, state, pod, scored, want)
+        _scores(framework, state, pod, scored, want, by_node=by_node)
     return want

@@ -15,6 +15,7 @@ from controlplane.scheduler.plugins.preemption import best_candidates
 from controlplane.scheduler.queue.nominator import Nominator
 from controlplane.scheduler.state.pod_info import PodInfo
 from tests.golden.scheduler_world import World, framework_of, status_json
+from tests.scheduler.reference.search import SearchByNode
 
 Json = Any
 NOW = 1_800_000_000_000_000_000
@@ -39,13 +40,13 @@ def _answer(case_in: Json, *, fast: bool) -> Json:
         nominator.add(nominated, None)
     world.handle.nominated_pods = nominator.pods_for_node
     world.handle.nominated_nodes = lambda: list(nominator.by_node)
-    framework = framework_of(case_in, world.handle)
+    framework = framework_of(case_in, world.handle, by_node=not fast)
     plugin = preemption_plugin(framework.all_plugins)
     assert plugin is not None
     world.update_snapshot()
     state = CycleState(NOW)
     attempt = Attempt(QueuedPodInfo.for_pod(pod, NOW), framework, state, NOW, pod.uid)
-    search = Search(world.snapshot, fast=fast, fast_path_nodes=1)
+    search = (Search if fast else SearchByNode)(world.handle.columns)
     try:
         schedule_pod(search, attempt)
     except FitError as unfit:

@@ -11,6 +11,7 @@ from controlplane.scheduler.cycle import binding
 from controlplane.scheduler.cycle.scheduling import schedule
 from controlplane.scheduler.state.listers import Listers, MemoryLister
 from tests.golden.scheduler_world import config_of
+from tests.scheduler.reference.search import SearchByNode, by_node_registry
 
 Json = Any
 MS = 1_000_000
@@ -50,9 +51,13 @@ class Sequence:
             namespaces.put(Namespace.from_tree(tree))
         self.pods: MemoryLister[Pod] = MemoryLister()
         listers = Listers(pods=self.pods, namespaces=namespaces)
-        self.scheduler = sched.Scheduler(listers, config=config_of(case))
-        self.scheduler.search.fast = fast
-        self.scheduler.search.fast_path_nodes = 1
+        config = config_of(case)
+        registry = None if fast else by_node_registry()
+        self.scheduler = sched.Scheduler(listers, config=config, registry=registry)
+        if not fast:
+            self.scheduler.search = SearchByNode(
+                self.scheduler.handle.columns, config.percentage_of_nodes_to_score
+            )
         for name, index, zone in case["nodes"]:
             tree = node_tree(case["nodeTemplates"][index], name, zone)
             self.scheduler.cache.add_node(Node.from_tree(tree))

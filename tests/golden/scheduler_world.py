@@ -17,6 +17,7 @@ from controlplane.scheduler.plugins.registry import build_framework
 from controlplane.scheduler.state.cache import Cache
 from controlplane.scheduler.state.listers import Listers, MemoryLister
 from controlplane.scheduler.state.snapshot import Snapshot
+from tests.scheduler.reference.search import by_node_registry
 
 Json = Any
 
@@ -72,6 +73,7 @@ class World:
     def update_snapshot(self) -> None:
         """Bring the snapshot up to date."""
         self.cache.update_snapshot(self.snapshot)
+        self.handle.columns.sync()
 
 
 def config_of(case: Mapping[str, Json]) -> SchedulerConfig:
@@ -80,10 +82,11 @@ def config_of(case: Mapping[str, Json]) -> SchedulerConfig:
     return SchedulerConfig() if document is None else load(document)
 
 
-def framework_of(case: Mapping[str, Json], handle: Handle) -> Framework:
-    """The (only) profile of a case."""
+def framework_of(case: Mapping[str, Json], handle: Handle, *, by_node: bool = False) -> Framework:
+    """The (only) profile of a case; with `by_node` its plugins count node by node."""
     profiles = config_of(case).profiles
-    return build_framework(profiles[0] if profiles else ProfileConfig(), handle)
+    registry = by_node_registry() if by_node else None
+    return build_framework(profiles[0] if profiles else ProfileConfig(), handle, registry)
 
 
 def status_json(status: Status | None) -> Json:

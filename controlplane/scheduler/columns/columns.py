@@ -1,13 +1,12 @@
 """Node state in columns: one array per quantity, one row per node of the snapshot.
 
-Kept up to date from the snapshot's log of changed rows. numpy is imported here and by the modules
-that use these arrays, never by the per-node code.
+Kept up to date from the snapshot's log of changed rows. Column forms of plugins read these arrays.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 # Scores multiply amounts by 100 in 64 bits; beyond this the arrays would differ from exact ints.
-_LARGEST = 1 << 56
+_LARGEST = 1 << 55
 
 
 class Topology:
@@ -162,13 +161,17 @@ _KEPT = 128
 
 
 class Columns:
-    """Allocatable and requested amounts, pod counts and a few properties of node objects."""
+    """Allocatable and requested amounts, pod counts and a few properties of node objects.
 
-    def __init__(self) -> None:
+    `sync` brings the arrays up to date with the snapshot; everything else reads.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
         self._reader = ChangeReader()
         self.size = 0
-        self.safe = True
-        """False when some amount is too large for 64-bit arithmetic; then nothing is answered."""
+        self.exact = True
+        """False when some amount is too large for 64-bit arithmetic: then ask nodes, not arrays, about amounts."""
         self._taint_classes: dict[Any, int] = {}
         self.taint_sets: list[Any] = []
         """Distinct `spec.taints`; `taint_class` indexes it."""
@@ -208,32 +211,39 @@ class Columns:
             for name in self._scalar_names
         }
 
-    def sync(self, snapshot: Snapshot) -> None:
+    @property
+    def infos(self) -> list[NodeInfo]:
+        """The nodes, by row."""
+        return self.snapshot.node_info_list
+
+    def sync(self) -> None:
         """Bring the arrays up to date."""
-        rows = self._reader.changed(snapshot)
-        infos = snapshot.node_info_list
+        rows = self._reader.changed(self.snapshot)
+        infos = self.snapshot.node_info_list
         if rows is None:
             self._resize(len(infos))
-            self.safe = True
+            self.exact = True
             rows = list(range(len(infos)))
         for row in rows:
             self._write(row, infos[row])
 
     def _write(self, row: int, info: NodeInfo) -> None:
         used = info.requested
-        if used.memory > _LARGEST:
-            self.safe = False
-            return
+        if (
+            max(used.memory, used.ephemeral_storage, used.milli_cpu, info.non_zero_memory)
+            > _LARGEST
+        ):
+            self.exact = False
         if info.node is not self._nodes[row]:
             self._write_node(row, info)
-        self.used_cpu[row] = used.milli_cpu
-        self.used_memory[row] = used.memory
+        self.used_cpu[row] = min(used.milli_cpu, _LARGEST)
+        self.used_memory[row] = min(used.memory, _LARGEST)
         if used.ephemeral_storage or self._storage_used:
             self._storage_used = True
-            self.used_storage[row] = used.ephemeral_storage
+            self.used_storage[row] = min(used.ephemeral_storage, _LARGEST)
         self.pod_count[row] = len(info.pods)
-        self.non_zero_cpu[row] = info.non_zero_cpu
-        self.non_zero_memory[row] = info.non_zero_memory
+        self.non_zero_cpu[row] = min(info.non_zero_cpu, _LARGEST)
+        self.non_zero_memory[row] = min(info.non_zero_memory, _LARGEST)
         has_ports = len(info.used_ports) > 0
         if has_ports or self._ports_used:
             self._ports_used = True
@@ -241,22 +251,32 @@ class Columns:
         self.has_images[row] = bool(info.image_states)
         for name in self._scalar_names:
             capacity, requested = self._scalars[name]
-            capacity[row] = info.allocatable.scalars.get(name, 0)
-            requested[row] = used.scalars.get(name, 0)
+            capacity[row] = self._clip(info.allocatable.scalars.get(name, 0))
+            requested[row] = self._clip(used.scalars.get(name, 0))
+
+    def holds(self, amounts: Iterable[int]) -> bool:
+        """Whether arithmetic with these amounts is exact on the arrays."""
+        return self.exact and all(amount <= _LARGEST for amount in amounts)
+
+    def _clip(self, amount: int) -> int:
+        if amount > _LARGEST:
+            self.exact = False
+            return _LARGEST
+        return amount
 
     def _write_node(self, row: int, info: NodeInfo) -> None:
         """What depends on the node object alone."""
         allocatable, node = info.allocatable, info.node
         assert node is not None
-        if max(allocatable.memory, allocatable.ephemeral_storage) > _LARGEST:
-            self.safe = False
-            return
+        amounts = (allocatable.memory, allocatable.ephemeral_storage, allocatable.milli_cpu)
+        if max(*amounts, allocatable.allowed_pod_number) > _LARGEST:
+            self.exact = False
         self._nodes[row] = node
         self.node_epoch += 1
-        self.alloc_cpu[row] = allocatable.milli_cpu
-        self.alloc_memory[row] = allocatable.memory
-        self.alloc_storage[row] = allocatable.ephemeral_storage
-        self.alloc_pods[row] = allocatable.allowed_pod_number
+        self.alloc_cpu[row] = min(allocatable.milli_cpu, _LARGEST)
+        self.alloc_memory[row] = min(allocatable.memory, _LARGEST)
+        self.alloc_storage[row] = min(allocatable.ephemeral_storage, _LARGEST)
+        self.alloc_pods[row] = min(allocatable.allowed_pod_number, _LARGEST)
         self.unschedulable[row] = node.spec.unschedulable
         taints = node.spec.taints
         # When a taint was added plays no part here; with it, classes would multiply.
@@ -269,22 +289,22 @@ class Columns:
         for key, topology in self._topologies.items():
             topology.write(row, info, key)
 
-    def topology(self, snapshot: Snapshot, key: str) -> Topology:
+    def topology(self, key: str) -> Topology:
         """Domains of a topology key; kept from the first request on."""
         found = self._topologies.get(key)
         if found is None:
             found = self._topologies[key] = Topology(self.size)
-            for row, info in enumerate(snapshot.node_info_list):
+            for row, info in enumerate(self.snapshot.node_info_list):
                 found.write(row, info, key)
         return found
 
-    def everywhere(self, snapshot: Snapshot, keys: tuple[str, ...]) -> tuple[Bools, bool]:
+    def everywhere(self, keys: tuple[str, ...]) -> tuple[Bools, bool]:
         """Nodes that have every one of these topology keys, and whether that is all nodes."""
         found = self._everywhere.get(keys)
         if found is None or found[0] != self.node_epoch:
             have = np.ones(self.size, np.bool_)
             for key in keys:
-                have &= self.topology(snapshot, key).has
+                have &= self.topology(key).has
             if len(self._everywhere) >= _KEPT:
                 self._everywhere.clear()
             found = self._everywhere[keys] = (self.node_epoch, have, bool(have.all()))
@@ -292,7 +312,6 @@ class Columns:
 
     def tally(
         self,
-        snapshot: Snapshot,
         key: Hashable,
         topology: Topology,
         amounts: Ints,
@@ -306,10 +325,10 @@ class Columns:
             found = self._tallies[key] = DomainTally()
         else:
             self._tallies.move_to_end(key)
-        found.sync(snapshot, self.node_epoch, topology, amounts, eligible)
+        found.sync(self.snapshot, self.node_epoch, topology, amounts, eligible)
         return found
 
-    def kept(self, snapshot: Snapshot, key: Hashable, compute: RowFn) -> SparseRows:
+    def kept(self, key: Hashable, compute: RowFn) -> SparseRows:
         """Numbers per node under `key`, which must say all that `compute` depends on."""
         found = self._kept.get(key)
         if found is None:
@@ -318,29 +337,27 @@ class Columns:
             found = self._kept[key] = SparseRows()
         else:
             self._kept.move_to_end(key)
-        found.sync(snapshot, compute)
+        found.sync(self.snapshot, compute)
         return found
 
-    def node_property(
-        self, snapshot: Snapshot, key: Hashable, compute: Callable[[NodeInfo], int]
-    ) -> Ints:
+    def node_property(self, key: Hashable, compute: Callable[[NodeInfo], int]) -> Ints:
         """A number per node object under `key`, asked again when the object changes."""
         found = self._properties.get(key)
-        if found is None or len(found.values) != self.size or found.epoch != snapshot.epoch:
+        if found is None or len(found.values) != self.size or found.epoch != self.snapshot.epoch:
             if len(self._properties) >= _KEPT:
                 self._properties.popitem(last=False)
-            found = self._properties[key] = NodeProperty(self.size, snapshot.epoch)
-        found.sync(snapshot, compute)
+            found = self._properties[key] = NodeProperty(self.size, self.snapshot.epoch)
+        found.sync(self.snapshot, compute)
         return found.values
 
-    def scalar(self, snapshot: Snapshot, name: str) -> tuple[Ints, Ints]:
+    def scalar(self, name: str) -> tuple[Ints, Ints]:
         """(allocatable, requested) of a scalar resource; kept from the first request on."""
         found = self._scalars.get(name)
         if found is None:
             self._scalar_names[name] = None
-            infos = snapshot.node_info_list
+            infos = self.snapshot.node_info_list
             found = self._scalars[name] = (
-                np.array([info.allocatable.scalars.get(name, 0) for info in infos], np.int64),
-                np.array([info.requested.scalars.get(name, 0) for info in infos], np.int64),
+                np.array([self._clip(i.allocatable.scalars.get(name, 0)) for i in infos], np.int64),
+                np.array([self._clip(i.requested.scalars.get(name, 0)) for i in infos], np.int64),
             )
         return found

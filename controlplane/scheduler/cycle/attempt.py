@@ -82,7 +82,7 @@ class Attempt:
     explanation: Explanation | None = None
     """What every plugin said, when asked for (see `explain`)."""
     scores: dict[str, dict[str, int]] | None = None
-    """Node -> plugin -> weighted score, where nodes were rated one by one (small clusters)."""
+    """Node -> plugin -> weighted score, where few nodes were feasible (see `EXPLAINED_NODES`)."""
     totals: list[tuple[str, int]] | None = None
     """(node, total score) in the order in which nodes were found, when asked for."""
 

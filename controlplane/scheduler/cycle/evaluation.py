@@ -1,4 +1,4 @@
-"""Filtering and scoring with node state in columns: the same decisions, all nodes at a time.
+"""Filtering and scoring with node state in columns: all nodes at a time.
 
 What a node-local plugin said is kept per class of pods that agree in everything the plugins look
 at, and only rows that changed since are asked again. So a cycle costs little more than choosing.
@@ -7,34 +7,34 @@ at, and only rows that changed since are asked again. So a cycle costs little mo
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from operator import is_
-from typing import TYPE_CHECKING, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.scheduler.columns.columns import Columns, Ints
+from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.framework.column_forms import (
-    ClusterFilter,
-    ClusterScore,
-    NodeLocalFilter,
-    NodeLocalScore,
-    NormalizeRows,
+    FilterForm,
+    ScoreForm,
     StatusTable,
+    verdict,
 )
 from controlplane.scheduler.framework.interface import (
     Code,
-    FilterPlugin,
     NodeToStatus,
-    NormalizeScorePlugin,
     Refusal,
     Status,
+    StatusError,
+    error,
 )
 from controlplane.scheduler.framework.node_search import preorder_ranks
 from controlplane.scheduler.framework.runtime import check_scores, normalize_failed
 from controlplane.scheduler.state.node_info import NodeInfo
-from controlplane.scheduler.state.snapshot import ChangeReader, Snapshot
+from controlplane.scheduler.state.snapshot import ChangeReader
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -47,32 +47,6 @@ T = TypeVar("T")
 _CLASSES = 256
 _FEW = 24
 """Up to so many changed rows are asked one by one."""
-
-
-class Rows(Sequence[NodeInfo]):
-    """Nodes of the snapshot, given by their rows."""
-
-    __slots__ = ("infos", "rows")
-
-    def __init__(self, infos: list[NodeInfo], rows: Ints) -> None:
-        self.infos = infos
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, index: int) -> NodeInfo: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[NodeInfo]: ...
-    def __getitem__(self, index: int | slice) -> NodeInfo | list[NodeInfo]:
-        if isinstance(index, slice):
-            return [self.infos[row] for row in self.rows[index]]
-        return self.infos[int(self.rows[index])]
-
-    def __iter__(self) -> Iterator[NodeInfo]:
-        infos = self.infos
-        return (infos[row] for row in self.rows.tolist())
 
 
 class RowStatuses(NodeToStatus):
@@ -192,8 +166,8 @@ class _FilterClass:
 class _ScoreClass:
     """Scores of the node-local plugins for pods of one class.
 
-    `plain` is the weighted sum of those without a normaliser; `raw` holds the others' numbers, and
-    `zero` names those of them that are 0 everywhere.
+    `raw` holds what each said, `plain` the weighted sum of those without a normaliser; `zero` names
+    those with one that said 0 everywhere.
     """
 
     __slots__ = ("plain", "raw", "reader", "zero")
@@ -208,23 +182,21 @@ class _ScoreClass:
 class _FilterPlan:
     """Which filters run for a spec, by how they answer; what the node-local ones said, if the spec tells the class."""
 
-    __slots__ = ("cluster", "kept", "local", "others", "spec")
+    __slots__ = ("cluster", "kept", "local", "others", "position", "spec")
 
     def __init__(self, framework: Framework, spec: object, skipped: Collection[str]) -> None:
         self.spec = spec
-        self.local: list[NodeLocalFilter] = []
-        self.cluster: list[ClusterFilter] = []
-        self.others: list[FilterPlugin] = []
+        running = [form for form in framework.filter_forms if form.plugin.name not in skipped]
+        self.local = [form.local for form in running if form.local is not None]
+        self.cluster = [form.cluster for form in running if form.cluster is not None]
+        self.others = [form.plugin for form in running if _answers_by_node(form)]
+        self.position = {form.plugin.name: i for i, form in enumerate(framework.filter_forms)}
+        """The first plugin in the profile's order decides about a node."""
         self.kept: _FilterClass | None = None
-        for plugin in framework.plugins.filter:
-            if plugin.name in skipped:
-                continue
-            if isinstance(plugin, NodeLocalFilter):
-                self.local.append(plugin)
-            elif isinstance(plugin, ClusterFilter):
-                self.cluster.append(plugin)
-            else:
-                self.others.append(plugin)
+
+
+def _answers_by_node(form: FilterForm) -> bool:
+    return form.local is None and form.cluster is None
 
 
 class _ScorePlan:
@@ -234,17 +206,40 @@ class _ScorePlan:
 
     def __init__(self, framework: Framework, spec: object, skipped: Collection[str]) -> None:
         self.spec = spec
-        self.running = [p for p in framework.plugins.score if p.name not in skipped]
-        self.local = [plugin for plugin in self.running if isinstance(plugin, NodeLocalScore)]
+        self.running = [form for form in framework.score_forms if form.plugin.name not in skipped]
+        self.local = [(form, form.local) for form in self.running if form.local is not None]
         self.kept: _ScoreClass | None = None
 
 
-class FastPath:
-    """What is kept between cycles for one snapshot."""
+class FilterFailed(Exception):
+    """A filter failed with an error; the search ends there.
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-        self.columns = Columns()
+    `feasible` nodes had been found and `refused` ones met by then.
+    """
+
+    def __init__(self, status: Status, feasible: int, refused: int) -> None:
+        super().__init__(status.message)
+        self.status = status
+        self.feasible = feasible
+        self.refused = refused
+
+
+@attrs.frozen
+class PluginScores:
+    """Scores of one plugin over the scored nodes, before and after its normaliser."""
+
+    plugin: str
+    raw: Ints
+    final: Ints
+    weighted: Ints
+    """What counts in the total."""
+
+
+class Evaluation:
+    """Asks plugins about all nodes, and keeps between cycles what they said about unchanged ones."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
         self.table = StatusTable()
         self._filters: OrderedDict[Hashable, _FilterClass] = OrderedDict()
         self._scores: OrderedDict[Hashable, _ScoreClass] = OrderedDict()
@@ -254,53 +249,72 @@ class FastPath:
 
     # -- filter --------------------------------------------------------------------------------
 
-    def find(self, attempt: Attempt, diagnosis: Diagnosis, start: int, wanted: int) -> Rows | None:
-        """Nodes that pass, in the order of the search; None when it has to be done one by one."""
-        framework = attempt.framework
-        if len(diagnosis.node_to_status):
-            return None
-        plan = self._filter_plan(attempt)
-        cluster, others = plan.cluster, plan.others
-        kept = self._filter_class(attempt, plan)
-        ids = kept.ids
-        nominated = framework.handle.nominated_nodes()
-        if cluster or nominated:
-            local_only = plan.kept is not None and not cluster and not others
-            known = kept.nominated if local_only else None
-            combined = self._combine(attempt, ids, cluster, nominated, known)
-            if combined is None:
-                return None
-            ids = combined
-            passing = np.flatnonzero(ids == 0)
-        else:
-            if kept.passing is None:
-                kept.passing = np.flatnonzero(ids == 0)
-            passing = kept.passing
-        infos = self.snapshot.node_info_list
+    def find(self, attempt: Attempt, diagnosis: Diagnosis, start: int, wanted: int) -> Rows:
+        """Nodes that pass, in the order of the search; why others do not goes into `diagnosis`.
+
+        The search begins at row `start` and ends when one feasible node more than `wanted` is met,
+        which does not count. Raises FilterFailed.
+        """
+        ids, passing = self._numbers(attempt, start, wanted)
+        infos = self.columns.infos
         count = len(infos)
-        if others:
-            asked = self._ask_others(attempt, ids, others, start, wanted)
-            if asked is None:
-                return None
-            ids = asked
-            passing = np.flatnonzero(ids == 0)
         cut = int(passing.searchsorted(start)) if start else 0
         found = np.concatenate((passing[cut:], passing[:cut])) if cut else passing
-        processed = count
+        examined = count
         if len(found) > wanted:
-            processed = (int(found[wanted]) - start) % count
+            examined = (int(found[wanted]) - start) % count
             found = found[:wanted]
-        absent = diagnosis.node_to_status.absent
+        tried = diagnosis.node_to_status
+        if self.table.errors:
+            self._stop_at_error(ids, start, examined, tried)
+        absent = tried.absent
+        before = [self.columns.snapshot.row_of[name] for name, _ in tried.items()]
         if len(found):
-            diagnosis.node_to_status = CountedStatuses(processed - len(found), absent)
-        else:
-            examined = np.arange(start, start + count) % count
-            statuses = RowStatuses(infos, examined, ids[examined], self.table)
-            statuses.absent = absent
-            diagnosis.node_to_status = statuses
-            for status in statuses.by_first_occurrence():
-                diagnosis.add_plugin_status(status)
+            # A node that was tried before the search counts once.
+            again = sum(1 for row in before if ids[row] == 0 or (row - start) % count >= examined)
+            diagnosis.node_to_status = CountedStatuses(examined - len(found) + again, absent)
+            return Rows(infos, found)
+        order = np.arange(start, start + count) % count
+        if before:
+            order = np.concatenate((np.array(before), order[~np.isin(order, before)]))
+        statuses = RowStatuses(infos, order, ids[order], self.table)
+        statuses.absent = absent
+        diagnosis.node_to_status = statuses
+        for status in statuses.by_first_occurrence():
+            diagnosis.add_plugin_status(status)
         return Rows(infos, found)
+
+    def _numbers(self, attempt: Attempt, start: int, wanted: int) -> tuple[NDArray[np.int32], Ints]:
+        """Status numbers of all rows, and the rows that pass."""
+        plan = self._filter_plan(attempt)
+        kept = self._filter_class(attempt, plan)
+        nominated = attempt.framework.handle.nominated_nodes()
+        if not (plan.cluster or plan.others or nominated):
+            if kept.passing is None:
+                kept.passing = np.flatnonzero(kept.ids == 0)
+            return kept.ids, kept.passing
+        local_only = plan.kept is not None and not plan.cluster and not plan.others
+        known = kept.nominated if local_only else None
+        ids = self._combine(attempt, kept.ids, plan, nominated, known)
+        if plan.others:
+            ids = self._ask_others(attempt, ids, plan, start, wanted)
+        return ids, np.flatnonzero(ids == 0)
+
+    def _stop_at_error(
+        self, ids: NDArray[np.int32], start: int, examined: int, tried: NodeToStatus
+    ) -> None:
+        """Raise FilterFailed when the search meets an error."""
+        order = np.arange(start, start + examined) % len(ids)
+        wrong = np.flatnonzero(np.isin(ids[order], self.table.errors))
+        if not len(wrong):
+            return
+        met = order[: int(wrong[0])]
+        status = self.table.statuses[int(ids[order[wrong[0]]])]
+        assert status is not None
+        feasible = int(np.count_nonzero(ids[met] == 0))
+        refused = {self.columns.infos[row].name for row in met[ids[met] != 0].tolist()}
+        refused.update(name for name, _ in tried.items())
+        raise FilterFailed(status, feasible, len(refused))
 
     def _filter_plan(self, attempt: Attempt) -> _FilterPlan:
         framework, spec, skipped = attempt.framework, attempt.pod.spec, attempt.state.skip_filter
@@ -313,7 +327,7 @@ class FastPath:
         return plan
 
     def _filter_class(self, attempt: Attempt, plan: _FilterPlan) -> _FilterClass:
-        state, pod, snapshot = attempt.state, attempt.pod, self.snapshot
+        state, pod, columns = attempt.state, attempt.pod, self.columns
         plugins, kept = plan.local, plan.kept
         if kept is None:
             parts = tuple((plugin.name, plugin.filter_key(state, pod)) for plugin in plugins)
@@ -323,27 +337,27 @@ class FastPath:
                 kept = self._filters[key] = _FilterClass()
             if all(plugin.keyed_by_spec for plugin in plugins):
                 plan.kept = kept
-        rows = kept.reader.changed(snapshot)
+        rows = kept.reader.changed(columns.snapshot)
         if rows == []:
             return kept
         table = self.table
         if rows is None or len(rows) > _FEW:
-            ids: NDArray[np.int32] = np.zeros(len(snapshot), np.int32)
+            ids: NDArray[np.int32] = np.zeros(columns.size, np.int32)
             for plugin in plugins:
-                said = plugin.filter_all(state, pod, snapshot, self.columns, table)
+                said = plugin.filter_all(state, pod, columns, table)
                 if said is not None:
                     ids = np.where(ids == 0, said, ids)
             kept.ids = ids
             kept.passing = None
             return kept
-        infos, ids = snapshot.node_info_list, kept.ids
+        infos, ids = columns.infos, kept.ids
         for row in rows:
             node = infos[row]
             number = 0
             for plugin in plugins:
                 status = plugin.filter(state, pod, node)
                 if status is not None:
-                    number = table.id_of(status.by(plugin.name))
+                    number = table.id_of(verdict(plugin.name, status))
                     break
             before = ids[row]
             if before != number:
@@ -356,18 +370,17 @@ class FastPath:
         self,
         attempt: Attempt,
         ids: NDArray[np.int32],
-        others: list[FilterPlugin],
+        plan: _FilterPlan,
         start: int,
         wanted: int,
-    ) -> NDArray[np.int32] | None:
+    ) -> NDArray[np.int32]:
         """Ask plugins that answer node by node only, as far as the search goes.
 
-        Nodes beyond its end keep their numbers; None when a plugin fails with an error.
+        Nodes beyond its end keep their numbers.
         """
         framework, state, pod = attempt.framework, attempt.state, attempt.pod
-        snapshot, table = self.snapshot, self.table
-        infos, count = snapshot.node_info_list, len(snapshot)
-        position = {plugin.name: i for i, plugin in enumerate(framework.plugins.filter)}
+        snapshot, table, position = self.columns.snapshot, self.table, plan.position
+        infos, count = self.columns.infos, self.columns.size
         last = len(position)
         ranks = [last if s is None else position[s.plugin] for s in table.statuses]
         final = {snapshot.row_of.get(name) for name in framework.handle.nominated_nodes()}
@@ -377,41 +390,40 @@ class FastPath:
         for offset in range(count):
             row = (start + offset) % count
             rank = ranks[known[row]]
-            for plugin in () if row in final else others:
+            for plugin in () if row in final else plan.others:
                 if position[plugin.name] > rank:
                     break
                 status = plugin.filter(state, pod, infos[row])
                 if status is not None:
-                    if not status.is_rejected:
-                        return None
-                    known[row] = ids[row] = table.id_of(status.by(plugin.name))
+                    status = verdict(plugin.name, status)
+                    known[row] = ids[row] = table.id_of(status)
                     break
             if known[row] == 0:
                 feasible += 1
                 if feasible > wanted:
                     break
+            elif known[row] in table.errors:
+                break
         return ids
 
     def _combine(
         self,
         attempt: Attempt,
         ids: NDArray[np.int32],
-        cluster: list[ClusterFilter],
+        plan: _FilterPlan,
         nominated: Sequence[str],
         known: Nominated | None,
-    ) -> NDArray[np.int32] | None:
+    ) -> NDArray[np.int32]:
         """Add what plugins say that look at the whole cluster, and nodes with nominated pods.
 
         `known` remembers the latter, where pods of the class get the same answer.
         """
         framework, state, pod = attempt.framework, attempt.state, attempt.pod
-        snapshot, table = self.snapshot, self.table
-        position = {plugin.name: i for i, plugin in enumerate(framework.plugins.filter)}
-        for plugin in cluster:
-            said = plugin.filter_cluster(state, pod, snapshot, self.columns, table)
+        snapshot, table, position = self.columns.snapshot, self.table, plan.position
+        for plugin in plan.cluster:
+            said = plugin.filter_cluster(state, pod, self.columns, table)
             if said is None:
                 continue
-            # The first plugin in the profile's order decides.
             ranks = np.array(
                 [len(position) if s is None else position[s.plugin] for s in table.statuses],
                 np.int64,
@@ -436,10 +448,7 @@ class FastPath:
                     ):
                         ids[row] = said_before[2]
                         continue
-                status = framework.run_filter_with_nominated_pods(state, pod, node)
-                if status is not None and status.code == Code.ERROR:
-                    return None
-                number = table.id_of(status)
+                number = table.id_of(framework.run_filter_with_nominated_pods(state, pod, node))
                 ids[row] = number
                 if known is not None and shared:
                     known[row, priority] = (node.generation, expected, number)
@@ -447,44 +456,55 @@ class FastPath:
 
     # -- score ---------------------------------------------------------------------------------
 
-    def has_rows(self, nodes: Sequence[NodeInfo]) -> TypeGuard[Rows]:
-        """Whether the nodes were found by this path."""
-        return isinstance(nodes, Rows)
-
     def totals(self, attempt: Attempt, nodes: Rows) -> Ints:
         """Total score per node. PreScore has run. Raises StatusError."""
-        framework, state, pod = attempt.framework, attempt.state, attempt.pod
-        rows = nodes.rows
         plan = self._score_plan(attempt)
         kept = self._score_class(attempt, plan)
-        totals = kept.plain[rows]
-        for plugin in plan.running:
-            name = plugin.name
-            if isinstance(plugin, NodeLocalScore):
-                if name not in kept.raw:
+        totals: Ints = kept.plain[nodes.rows]
+        for form in plan.running:
+            if form.local is not None:
+                if form.normalizer is None:
                     continue
-                if name in kept.zero and isinstance(plugin, NormalizeRows):
-                    same = plugin.normalized_zero()
+                if form.plugin.name in kept.zero and form.rows is not None:
+                    same = form.rows.normalized_zero()
                     if same is not None:
                         if same:
-                            totals += same * framework.weights.get(name, 1)
+                            totals += same * form.weight
                         continue
-                raw = kept.raw[name][rows]
-            elif isinstance(plugin, ClusterScore):
-                raw = plugin.score_rows(state, pod, self.snapshot, self.columns, rows)
-            else:
-                raw = np.array([plugin.score(state, pod, node) for node in nodes], np.int64)
-            if isinstance(plugin, NormalizeRows):
-                raw = plugin.normalize_rows(state, pod, rows, raw)
-            elif isinstance(plugin, NormalizeScorePlugin):
-                scores = raw.tolist()
-                status = plugin.normalize(state, pod, nodes, scores)
-                if status is not None:
-                    normalize_failed(name, status)
-                raw = np.array(scores, np.int64)
-            _check_range(name, raw)
-            totals += raw * framework.weights.get(name, 1)
+            totals += self._scores_of(attempt, nodes, form, kept).weighted
         return totals
+
+    def scores(self, attempt: Attempt, nodes: Rows) -> list[PluginScores]:
+        """What every plugin said about the nodes. PreScore has run. Raises StatusError."""
+        plan = self._score_plan(attempt)
+        kept = self._score_class(attempt, plan)
+        return [self._scores_of(attempt, nodes, form, kept) for form in plan.running]
+
+    def _scores_of(
+        self, attempt: Attempt, nodes: Rows, form: ScoreForm, kept: _ScoreClass
+    ) -> PluginScores:
+        state, pod, plugin = attempt.state, attempt.pod, form.plugin
+        raw: Ints
+        if form.local is not None:
+            raw = kept.raw[plugin.name][nodes.rows]
+        elif form.cluster is not None:
+            raw = form.cluster.score_rows(state, pod, self.columns, nodes.rows)
+        else:
+            try:
+                raw = np.array([plugin.score(state, pod, node) for node in nodes], np.int64)
+            except StatusError as failed:
+                raise _score_failed(plugin.name, failed) from failed
+        final = raw
+        if form.rows is not None:
+            final = form.rows.normalize_rows(state, pod, raw)
+        elif form.normalizer is not None:
+            scores = raw.tolist()
+            status = form.normalizer.normalize(state, pod, nodes, scores)
+            if status is not None:
+                normalize_failed(plugin.name, status)
+            final = np.array(scores, np.int64)
+        _check_range(plugin.name, final)
+        return PluginScores(plugin.name, raw, final, final * form.weight)
 
     def _score_plan(self, attempt: Attempt) -> _ScorePlan:
         framework, spec, skipped = attempt.framework, attempt.pod.spec, attempt.state.skip_score
@@ -497,42 +517,46 @@ class FastPath:
         return plan
 
     def _score_class(self, attempt: Attempt, plan: _ScorePlan) -> _ScoreClass:
-        framework, state, pod = attempt.framework, attempt.state, attempt.pod
-        plugins, kept = plan.local, plan.kept
+        state, pod, columns = attempt.state, attempt.pod, self.columns
+        forms, kept = plan.local, plan.kept
         if kept is None:
-            parts = tuple((plugin.name, plugin.score_key(state, pod)) for plugin in plugins)
-            key = (framework.profile, parts)
+            parts = tuple((plugin.name, plugin.score_key(state, pod)) for _, plugin in forms)
+            key = (attempt.framework.profile, parts)
             kept = _recall(self._scores, key)
             if kept is None:
                 kept = self._scores[key] = _ScoreClass()
-            if all(plugin.keyed_by_spec for plugin in plugins):
+            if all(plugin.keyed_by_spec for _, plugin in forms):
                 plan.kept = kept
-        snapshot = self.snapshot
-        rows = kept.reader.changed(snapshot)
+        rows = kept.reader.changed(columns.snapshot)
         if rows is None or len(rows) > _FEW:
-            kept.plain = np.zeros(len(snapshot), np.int64)
+            kept.plain = np.zeros(columns.size, np.int64)
             kept.zero.clear()
-            for plugin in plugins:
-                raw = plugin.score_all(state, pod, snapshot, self.columns)
-                if isinstance(plugin, NormalizeScorePlugin):
-                    kept.raw[plugin.name] = raw
-                    if not raw.any():
-                        kept.zero[plugin.name] = None
-                else:
+            for form, plugin in forms:
+                try:
+                    raw = kept.raw[plugin.name] = plugin.score_all(state, pod, columns)
+                except StatusError as failed:
+                    kept.reader = ChangeReader()
+                    raise _score_failed(plugin.name, failed) from failed
+                if form.normalizer is None:
                     _check_range(plugin.name, raw)
-                    kept.plain += raw * framework.weights.get(plugin.name, 1)
+                    kept.plain += raw * form.weight
+                elif not raw.any():
+                    kept.zero[plugin.name] = None
             return kept
-        infos = snapshot.node_info_list
+        infos = columns.infos
         for row in rows:
             node, plain = infos[row], 0
-            for plugin in plugins:
-                score = plugin.score(state, pod, node)
-                if plugin.name in kept.raw:
-                    if score and plugin.name in kept.zero:
-                        del kept.zero[plugin.name]
-                    kept.raw[plugin.name][row] = score
-                else:
-                    plain += score * framework.weights.get(plugin.name, 1)
+            for form, plugin in forms:
+                try:
+                    score = plugin.score(state, pod, node)
+                except StatusError as failed:
+                    kept.reader = ChangeReader()
+                    raise _score_failed(plugin.name, failed) from failed
+                kept.raw[plugin.name][row] = score
+                if form.normalizer is None:
+                    plain += score * form.weight
+                elif score and plugin.name in kept.zero:
+                    del kept.zero[plugin.name]
             kept.plain[row] = plain
         return kept
 
@@ -551,6 +575,11 @@ class FastPath:
                 self._ranks.clear()
             ranks = self._ranks[size] = np.array(preorder_ranks(size), np.int64)
         return int(candidates[ranks[candidates].argmin()])
+
+
+def _score_failed(plugin: str, failed: StatusError) -> StatusError:
+    message = f'plugin "{plugin}" failed with: {failed.status.message}'
+    return StatusError(error(message).by(plugin))
 
 
 def _check_range(plugin: str, scores: Ints) -> None:

@@ -1,7 +1,7 @@
 """What each plugin said about a pod: for the log, and as the annotations of kube-scheduler-simulator.
 
-The plugins are asked once more, node by node, on the snapshot the attempt used and with a state of
-their own, so explaining changes no decision. It costs as much as an attempt without arrays.
+The plugins are asked once more, all of them about every node, on the snapshot the attempt used and
+with a state of their own, so explaining changes no decision.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
+from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.cycle.explanation import (
     HISTORY,
     PASSED,
@@ -24,6 +27,7 @@ from controlplane.scheduler.framework.waiting import format_duration
 
 if TYPE_CHECKING:
     from controlplane.scheduler.cycle.attempt import Attempt
+    from controlplane.scheduler.cycle.evaluation import Evaluation
     from controlplane.scheduler.cycle.scheduling import Search
     from controlplane.scheduler.framework.fit_error import FitError
     from controlplane.scheduler.framework.runtime import Framework
@@ -66,15 +70,12 @@ def explain(search: Search, attempt: Attempt, start: int) -> Explanation:
     found = Explanation()
     state = CycleState(attempt.started)
     nodes: Sequence[NodeInfo] = snapshot.node_info_list
-    snapshot_columns, snapshot.columns = snapshot.columns, None
-    try:
-        allowed = _pre_filter(framework, state, attempt, nodes, found)
-        if allowed is not None:
-            feasible = _filter(search, state, attempt, allowed, start, found)
-            if len(feasible) > 1:
-                _score(framework, state, attempt, feasible, found)
-    finally:
-        snapshot.columns = snapshot_columns
+    allowed = _pre_filter(framework, state, attempt, nodes, found)
+    if allowed is not None:
+        feasible = _filter(search, state, attempt, allowed, start, found)
+        if len(feasible) > 1:
+            rows = Rows.of(search.columns, feasible)
+            _score(search.evaluation, attrs.evolve(attempt, state=state), rows, found)
     if attempt.result is not None:
         found.selected = attempt.node_name
     elif attempt.failure is not None and attempt.failure.nominating is not None:
@@ -157,14 +158,8 @@ def _filter(
     return feasible
 
 
-def _score(
-    framework: Framework,
-    state: CycleState,
-    attempt: Attempt,
-    nodes: Sequence[NodeInfo],
-    found: Explanation,
-) -> None:
-    pod = attempt.pod
+def _score(evaluation: Evaluation, attempt: Attempt, nodes: Rows, found: Explanation) -> None:
+    framework, state, pod = attempt.framework, attempt.state, attempt.pod
     for plugin in framework.plugins.pre_score:
         status = plugin.pre_score(state, pod, nodes)
         if status is not None and status.code == Code.SKIP:
@@ -172,13 +167,13 @@ def _score(
         said = SUCCESS if status is None else status.message
         found.results["prescore-result"][plugin.name] = said
     try:
-        scores = framework.run_score(state, pod, nodes)
+        scores = evaluation.scores(attempt, nodes)
     except StatusError:
         return
     raw, final = found.results["score-result"], found.results["finalscore-result"]
     for at, node in enumerate(nodes):
         raw[node.name] = {each.plugin: str(each.raw[at]) for each in scores}
-        final[node.name] = {each.plugin: str(each.final[at] * each.weight) for each in scores}
+        final[node.name] = {each.plugin: str(each.weighted[at]) for each in scores}
 
 
 def reserved(found: Explanation, attempt: Attempt) -> None:

@@ -9,8 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
+from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, ScheduleResult, SchedulingError
+from controlplane.scheduler.cycle.evaluation import Evaluation, FilterFailed, PluginScores
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.fit_error import Diagnosis, FitError, NoNodesAvailableError
 from controlplane.scheduler.framework.interface import Code, NodeToStatus, Status, StatusError
@@ -20,52 +23,33 @@ from controlplane.scheduler.framework.node_search import (
     num_feasible_nodes_to_find,
 )
 from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION
-from controlplane.scheduler.framework.runtime import nominating_of, total_scores
+from controlplane.scheduler.framework.runtime import nominating_of
 from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.cycle.evaluation import FastPath
+    from controlplane.scheduler.columns.columns import Columns
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.runtime import Framework
     from controlplane.scheduler.state.node_info import NodeInfo
 
 
-FAST_PATH_NODES = 64
-"""Below so many nodes, asking each costs less than arrays."""
 EXPLAINED_NODES = 16
 """With at most so many feasible nodes, their scores are kept for the log."""
 
 
-@attrs.define
 class Search:
-    """What outlives a cycle: where the next search starts, and how much it covers."""
+    """What outlives a cycle: where the next search starts, how much it covers, and what plugins said."""
 
-    snapshot: Snapshot
-    percentage_of_nodes_to_score: int = 0
-    next_start_node_index: int = 0
-    fast: bool = True
-    """Whether whole-cluster arrays may answer instead of asking node by node."""
-    fast_path_nodes: int = FAST_PATH_NODES
-    _fast_path: FastPath | None = None
+    def __init__(self, columns: Columns, percentage_of_nodes_to_score: int = 0) -> None:
+        self.columns = columns
+        self.evaluation = Evaluation(columns)
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.next_start_node_index = 0
 
-    def fast_path(self) -> FastPath | None:
-        """The whole-cluster arrays, up to date; None for small clusters and without numpy."""
-        self.snapshot.columns = None
-        if not self.fast or len(self.snapshot) < self.fast_path_nodes:
-            return None
-        if self._fast_path is None:
-            try:
-                from controlplane.scheduler.cycle.evaluation import FastPath
-            except ModuleNotFoundError:
-                self.fast = False
-                return None
-            self._fast_path = FastPath(self.snapshot)
-        columns = self._fast_path.columns
-        columns.sync(self.snapshot)
-        if not columns.safe:
-            return None
-        self.snapshot.columns = columns
-        return self._fast_path
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster as this cycle sees it."""
+        return self.columns.snapshot
 
     def nodes_to_find(self, framework: Framework, candidates: int) -> int:
         """How many feasible nodes end the search."""
@@ -75,6 +59,38 @@ class Search:
         if percentage is None:
             percentage = self.percentage_of_nodes_to_score
         return num_feasible_nodes_to_find(percentage, candidates)
+
+    def find(self, attempt: Attempt, diagnosis: Diagnosis, wanted: int) -> Sequence[NodeInfo]:
+        """Nodes that pass the filters, from the start index on (see `Evaluation.find`). Raises FilterFailed."""
+        return self.evaluation.find(attempt, diagnosis, self.next_start_node_index, wanted)
+
+    def rate(
+        self, attempt: Attempt, feasible: Sequence[NodeInfo]
+    ) -> tuple[Callable[[], list[int]], int]:
+        """Total scores of feasible nodes, and the index of the best. Raises StatusError."""
+        if not attempt.framework.plugins.score:
+            same = [1] * len(feasible)
+            return (lambda: same), best_index(same)
+        rows = feasible if isinstance(feasible, Rows) else Rows.of(self.columns, feasible)
+        status = attempt.framework.run_pre_score(attempt.state, attempt.pod, rows)
+        if status is not None:
+            raise StatusError(status)
+        if len(rows) <= EXPLAINED_NODES:
+            scores = self.evaluation.scores(attempt, rows)
+            attempt.scores = scores_by_node(scores, rows)
+            totals = sum((each.weighted for each in scores), np.zeros(len(rows), np.int64))
+        else:
+            totals = self.evaluation.totals(attempt, rows)
+        return totals.tolist, self.evaluation.best(totals)
+
+
+def scores_by_node(scores: Sequence[PluginScores], nodes: Rows) -> dict[str, dict[str, int]]:
+    """Node -> plugin -> weighted score."""
+    weighted = [(each.plugin, each.weighted.tolist()) for each in scores]
+    return {
+        node.name: {plugin: points[at] for plugin, points in weighted}
+        for at, node in enumerate(nodes)
+    }
 
 
 def schedule(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> None:
@@ -107,7 +123,7 @@ def schedule_pod(search: Search, attempt: Attempt, *, keep_totals: bool = False)
     count = len(search.snapshot)
     if count == 0:
         raise NoNodesAvailableError
-    search.fast_path()  # PreFilters may use the columns too
+    search.columns.sync()
     found = find_nodes_that_fit(search, attempt)
     feasible, batch = found.nodes, attempt.framework.batch
     if not feasible:
@@ -117,7 +133,7 @@ def schedule_pod(search: Search, attempt: Attempt, *, keep_totals: bool = False)
         chosen = feasible[0].name
         batch.store(attempt, found.hint, chosen, None)
         return ScheduleResult(chosen, evaluated, 1)
-    totals, best = choose_node(search, attempt, feasible)
+    totals, best = search.rate(attempt, feasible)
     chosen = feasible[best].name
     if keep_totals:
         attempt.totals = [(node.name, total) for node, total in zip(feasible, totals())]
@@ -129,22 +145,6 @@ def schedule_pod(search: Search, attempt: Attempt, *, keep_totals: bool = False)
 
     batch.store(attempt, found.hint, chosen, rest)
     return ScheduleResult(chosen, evaluated, len(feasible))
-
-
-def choose_node(
-    search: Search, attempt: Attempt, feasible: Sequence[NodeInfo]
-) -> tuple[Callable[[], list[int]], int]:
-    """Score the feasible nodes: total scores, and the index of the best. Raises StatusError."""
-    framework = attempt.framework
-    fast = search.fast_path()
-    if fast is None or not fast.has_rows(feasible) or not framework.plugins.score:
-        totals = prioritize_nodes(attempt, feasible)
-        return (lambda: totals), best_index(totals)
-    status = framework.run_pre_score(attempt.state, attempt.pod, feasible)
-    if status is not None:
-        raise StatusError(status)
-    array = fast.totals(attempt, feasible)
-    return array.tolist, fast.best(array)
 
 
 @attrs.frozen
@@ -191,23 +191,15 @@ def find_nodes_that_fit(search: Search, attempt: Attempt) -> Found:
         )
     try:
         feasible = find_nodes_that_pass_filters(search, attempt, diagnosis, candidates)
-    except _FilterFailed as failed:
-        _advance(search, failed.feasible, diagnosis)
+    except FilterFailed as failed:
+        _advance(search, failed.feasible + failed.refused)
         raise StatusError(failed.status) from failed
-    _advance(search, len(feasible), diagnosis)
+    _advance(search, len(feasible) + len(diagnosis.node_to_status))
     return Found(feasible, diagnosis, hint)
 
 
-def _advance(search: Search, feasible: int, diagnosis: Diagnosis) -> None:
-    processed = feasible + len(diagnosis.node_to_status)
+def _advance(search: Search, processed: int) -> None:
     search.next_start_node_index = (search.next_start_node_index + processed) % len(search.snapshot)
-
-
-class _FilterFailed(Exception):
-    def __init__(self, status: Status, feasible: int) -> None:
-        super().__init__()
-        self.status = status
-        self.feasible = feasible
 
 
 def evaluate_nominated_node(
@@ -232,13 +224,16 @@ def evaluate_nominated_node(
 
 
 def find_nodes_that_pass_filters(
-    search: Search, attempt: Attempt, diagnosis: Diagnosis, candidates: Sequence[NodeInfo]
+    search: Search,
+    attempt: Attempt,
+    diagnosis: Diagnosis,
+    candidates: Sequence[NodeInfo],
 ) -> Sequence[NodeInfo]:
     """Walk the candidates from the start index until one feasible node too many is met.
 
     That node is dropped again: neither feasible nor failed. It is what one worker does upstream.
     """
-    framework, state, pod = attempt.framework, attempt.state, attempt.pod
+    framework = attempt.framework
     count = len(candidates)
     if count == 0:
         return []
@@ -246,13 +241,23 @@ def find_nodes_that_pass_filters(
     start = search.next_start_node_index
     if not framework.plugins.filter:
         return [candidates[(start + i) % count] for i in range(wanted)]
-    fast = search.fast_path()
-    if fast is not None and candidates is search.snapshot.node_info_list:
-        quick = fast.find(attempt, diagnosis, start, wanted)
-        if quick is not None:
-            return quick
+    if candidates is search.snapshot.node_info_list:
+        return search.find(attempt, diagnosis, wanted)
+    return ask_each(attempt, diagnosis, candidates, start, wanted)
+
+
+def ask_each(
+    attempt: Attempt,
+    diagnosis: Diagnosis,
+    candidates: Sequence[NodeInfo],
+    start: int,
+    wanted: int,
+) -> list[NodeInfo]:
+    """The search among nodes that PreFilters named, usually few: each is asked. Raises FilterFailed."""
+    framework, state, pod = attempt.framework, attempt.state, attempt.pod
     feasible: list[NodeInfo] = []
     statuses = diagnosis.node_to_status
+    count = len(candidates)
     for i in range(count):
         node = candidates[(start + i) % count]
         status = framework.run_filter_with_nominated_pods(state, pod, node)
@@ -262,27 +267,10 @@ def find_nodes_that_pass_filters(
             feasible.append(node)
             continue
         if status.code == Code.ERROR:
-            raise _FilterFailed(status, len(feasible))
+            raise FilterFailed(status, len(feasible), len(statuses))
         statuses.set(node.name, status)
         diagnosis.add_plugin_status(status)
     return feasible
-
-
-def prioritize_nodes(attempt: Attempt, nodes: Sequence[NodeInfo]) -> list[int]:
-    """Total score per node. Raises StatusError."""
-    framework, state, pod = attempt.framework, attempt.state, attempt.pod
-    if not framework.plugins.score:
-        return [1] * len(nodes)
-    status = framework.run_pre_score(state, pod, nodes)
-    if status is not None:
-        raise StatusError(status)
-    scores = framework.run_score(state, pod, nodes)
-    if len(nodes) <= EXPLAINED_NODES:
-        attempt.scores = {
-            node.name: {each.plugin: each.final[at] * each.weight for each in scores}
-            for at, node in enumerate(nodes)
-        }
-    return total_scores(scores, len(nodes))
 
 
 def single_node_failure(attempt: Attempt, status: Status) -> Failure:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -89,6 +90,7 @@ POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
 FORCE_ACTIVATE = "ForceActivate"
 
 
+@cache
 def action_name(action: int) -> str:
     """Print an action mask: its own name, or the names of its bits joined with "|"."""
     name = _ACTION_NAMES.get(action)
@@ -96,6 +98,11 @@ def action_name(action: int) -> str:
         return name
     bits = (bit for bit in (1 << i for i in range(13)) if action & bit)
     return "|".join(_ACTION_NAMES[bit] for bit in bits)
+
+
+@cache
+def _label(resource: str, action: int) -> str:
+    return resource + action_name(action)
 
 
 @attrs.frozen(cache_hash=True)
@@ -112,7 +119,7 @@ class ClusterEvent:
 
     @label.default
     def _make_label(self) -> str:
-        return self.custom_label or self.resource + action_name(self.action)
+        return self.custom_label or _label(self.resource, self.action)
 
     @property
     def is_wildcard(self) -> bool:

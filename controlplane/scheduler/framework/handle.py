@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.gates import FixGates
+from controlplane.scheduler.columns.columns import Columns
 from controlplane.scheduler.config.features import defaults
 from controlplane.scheduler.state.listers import Listers
 from controlplane.scheduler.state.snapshot import Snapshot
@@ -36,6 +37,8 @@ class Handle:
 
     listers: Listers = attrs.Factory(Listers)
     snapshot: Snapshot = attrs.Factory(Snapshot)
+    columns: Columns = attrs.Factory(lambda handle: Columns(handle.snapshot), takes_self=True)
+    """The snapshot in columns, brought up to date at the start of every cycle."""
     features: Mapping[str, bool] = attrs.Factory(defaults)
     fixes: FixGates = attrs.Factory(FixGates)
     nominated_pods: Callable[[str], Sequence[PodInfo]] = _no_nominated_pods

@@ -26,6 +26,7 @@ from controlplane.scheduler.framework.status import (
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.handle import Handle
     from controlplane.scheduler.framework.nominating import NominatingInfo
@@ -207,8 +208,8 @@ class PostFilterPlugin(Plugin):
 class PreScorePlugin(Plugin):
     """Computes once per cycle what its Score needs."""
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
-        """SKIP leaves out this plugin's Score."""
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
+        """`nodes` is a sequence of the feasible ones. SKIP leaves out this plugin's Score."""
         raise NotImplementedError
 
     def pre_score_by_spec(self, pod: Pod) -> bool:

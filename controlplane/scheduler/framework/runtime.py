@@ -9,11 +9,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import attrs
+import numpy as np
 
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.batch import Batch
-from controlplane.scheduler.framework.column_forms import NodeLocalFilter
+from controlplane.scheduler.framework.column_forms import FilterForm, Rows, ScoreForm, verdict
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
@@ -37,22 +38,6 @@ class PreFilterOutcome:
     """Plugins that restricted the nodes."""
 
 
-@attrs.frozen
-class PluginScores:
-    """Scores of one plugin over the scored nodes."""
-
-    plugin: str
-    raw: list[int]
-    normalized: list[int] | None
-    """None when the plugin has no normaliser."""
-    weight: int
-
-    @property
-    def final(self) -> list[int]:
-        """What counts, before the weight."""
-        return self.raw if self.normalized is None else self.normalized
-
-
 @attrs.define
 class PluginSet:
     """Plugin instances per extension point, in order."""
@@ -69,6 +54,10 @@ class PluginSet:
     pre_bind: list[fwk.PreBindPlugin] = attrs.Factory(list)
     bind: list[fwk.BindPlugin] = attrs.Factory(list)
     post_bind: list[fwk.PostBindPlugin] = attrs.Factory(list)
+
+
+HintsOfEvents = list[tuple[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]]]
+"""Registered events with (plugin, hint) each."""
 
 
 class Framework:
@@ -91,6 +80,7 @@ class Framework:
         self.weights = dict(weights or {})
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.batch = Batch()
+        self._queueing_hints: HintsOfEvents | None = None
         points: tuple[Sequence[fwk.Plugin], ...] = (
             plugins.pre_filter,
             plugins.filter,
@@ -101,27 +91,28 @@ class Framework:
         self._extensions = [
             plugin for plugin in plugins.pre_filter if isinstance(plugin, fwk.PreFilterExtensions)
         ]
-        self._beyond_spec = [
-            plugin.name
-            for plugin in plugins.filter
-            if not (isinstance(plugin, NodeLocalFilter) and plugin.keyed_by_spec)
+        self.filter_forms = [FilterForm.of(plugin) for plugin in plugins.filter]
+        self.score_forms = [
+            ScoreForm.of(plugin, self.weights.get(plugin.name, 1)) for plugin in plugins.score
         ]
+        self._beyond_spec = [f.plugin.name for f in self.filter_forms if not f.follows_spec]
         self._pre_filter_plans = SpecPlans(
             plugins.pre_filter,
             lambda plugin, pod: plugin.pre_filter_by_spec(pod),
             lambda plugin, state, pod: plugin.pre_filter(state, pod, ()),
         )
+        nowhere = Rows([], np.zeros(0, np.int64))
         self._pre_score_plans = SpecPlans(
             plugins.pre_score,
             lambda plugin, pod: plugin.pre_score_by_spec(pod),
-            lambda plugin, state, pod: (None, plugin.pre_score(state, pod, ())),
+            lambda plugin, state, pod: (None, plugin.pre_score(state, pod, nowhere)),
         )
         self._signers = list(signers.values())
         self._signs_no_pod = any(plugin.signs_no_pod for plugin in self._signers)
 
     # -- queue ---------------------------------------------------------------------------------
 
-    def queueing_hints(self) -> list[tuple[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]]]:
+    def queueing_hints(self) -> HintsOfEvents:
         """Registered events with (plugin, hint) each, in order of registration.
 
         Gate 122292 (issues 109437, 110175). Without hints a new node wakes only pods that could run
@@ -129,6 +120,11 @@ class Framework:
         when the taint goes, unless its own plugin registered that. Fixed, a plugin that registered
         Node/Add but not UpdateNodeTaint also gets UpdateNodeTaint with an always-Queue hint.
         """
+        if self._queueing_hints is None:
+            self._queueing_hints = self._collect_hints()
+        return self._queueing_hints
+
+    def _collect_hints(self) -> HintsOfEvents:
         taints = self.handle.fixes.fixed("122292")
         out: dict[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]] = {}
         for plugin in self.all_plugins:
@@ -235,10 +231,7 @@ class Framework:
                 continue
             status = plugin.filter(state, pod, node)
             if status is not None:
-                if not status.is_rejected:
-                    message = f'running "{plugin.name}" filter plugin: {status.message}'
-                    return fwk.error(message).by(plugin.name)
-                return status.by(plugin.name)
+                return verdict(plugin.name, status)
         return None
 
     def run_filter_with_nominated_pods(
@@ -291,9 +284,7 @@ class Framework:
 
     # -- scores --------------------------------------------------------------------------------
 
-    def run_pre_score(
-        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
-    ) -> Status | None:
+    def run_pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
         """Run every PreScore; a status other than Skip ends the cycle."""
         plan = self._pre_score_plans.of(pod)
         state.data.update(plan.data)
@@ -309,31 +300,6 @@ class Framework:
             message = f'running PreScore plugin "{plugin.name}": {status.message}'
             return fwk.error(message).by(plugin.name)
         return None
-
-    def run_score(
-        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
-    ) -> list[PluginScores]:
-        """Scores of every plugin that did not skip. Raises StatusError."""
-        out: list[PluginScores] = []
-        for plugin in self.plugins.score:
-            if plugin.name in state.skip_score:
-                continue
-            try:
-                raw = [plugin.score(state, pod, node) for node in nodes]
-            except StatusError as failed:
-                message = f'plugin "{plugin.name}" failed with: {failed.status.message}'
-                raise StatusError(fwk.error(message).by(plugin.name)) from failed
-            normalized: list[int] | None = None
-            if isinstance(plugin, fwk.NormalizeScorePlugin):
-                normalized = list(raw)
-                status = plugin.normalize(state, pod, nodes, normalized)
-                if status is not None:
-                    normalize_failed(plugin.name, status)
-            weight = self.weights.get(plugin.name, 1)
-            scores = PluginScores(plugin.name, raw, normalized, weight)
-            check_scores(plugin.name, scores.final)
-            out.append(scores)
-        return out
 
     # -- after the choice ----------------------------------------------------------------------
 
@@ -425,15 +391,6 @@ class Framework:
 
 
 MAX_PERMIT_TIMEOUT = 15 * 60 * 1_000_000_000
-
-
-def total_scores(scores: Sequence[PluginScores], count: int) -> list[int]:
-    """Weighted sum per node."""
-    totals = [0] * count
-    for each in scores:
-        weight = each.weight
-        totals = [total + score * weight for total, score in zip(totals, each.final)]
-    return totals
 
 
 def check_scores(plugin: str, scores: Sequence[int]) -> None:

@@ -14,7 +14,6 @@ from controlplane.scheduler.state.affinity_terms import AffinityTerm, PodTerms, 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 Sums = dict[str, Ints]
 """Topology key -> sum per domain."""
@@ -26,25 +25,18 @@ def identity(pod: Pod, namespace_labels: Mapping[str, str]) -> Hashable:
     return pod.namespace, labels, tuple(sorted(namespace_labels.items()))
 
 
-def _sums(snapshot: Snapshot, columns: Columns, key: Hashable, rows: SparseRows) -> Sums:
+def _sums(columns: Columns, key: Hashable, rows: SparseRows) -> Sums:
     """`key` is that of the rows."""
-    return {
-        domain: _sum(snapshot, columns, key, domain, amounts)
-        for domain, amounts in rows.arrays.items()
-    }
+    return {domain: _sum(columns, key, domain, amounts) for domain, amounts in rows.arrays.items()}
 
 
-def _sum(
-    snapshot: Snapshot, columns: Columns, key: Hashable, topology_key: str, amounts: Ints
-) -> Ints:
-    topology = columns.topology(snapshot, topology_key)
-    found = columns.tally(snapshot, (key, topology_key), topology, amounts, lambda: topology.has)
+def _sum(columns: Columns, key: Hashable, topology_key: str, amounts: Ints) -> Ints:
+    topology = columns.topology(topology_key)
+    found = columns.tally((key, topology_key), topology, amounts, lambda: topology.has)
     return found.sums
 
 
-def existing_anti_affinity(
-    snapshot: Snapshot, columns: Columns, pod: Pod, namespace_labels: Mapping[str, str]
-) -> Sums:
+def existing_anti_affinity(columns: Columns, pod: Pod, namespace_labels: Mapping[str, str]) -> Sums:
     """Terms of existing pods that keep `pod` away, per domain."""
 
     def compute(info: NodeInfo) -> dict[str, int]:
@@ -56,10 +48,10 @@ def existing_anti_affinity(
         return out
 
     key = ("existing-anti", identity(pod, namespace_labels))
-    return _sums(snapshot, columns, key, columns.kept(snapshot, key, compute))
+    return _sums(columns, key, columns.kept(key, compute))
 
 
-def matching_all(snapshot: Snapshot, columns: Columns, terms: Sequence[AffinityTerm]) -> Sums:
+def matching_all(columns: Columns, terms: Sequence[AffinityTerm]) -> Sums:
     """Pods that match all terms, per domain of each term's key."""
     if not terms:
         return {}
@@ -69,17 +61,17 @@ def matching_all(snapshot: Snapshot, columns: Columns, terms: Sequence[AffinityT
         return {"": count} if count else {}
 
     key = ("affinity", tuple(terms))
-    amounts = columns.kept(snapshot, key, compute).arrays.get("")
+    amounts = columns.kept(key, compute).arrays.get("")
     out: Sums = {}
     for term in terms:
         if amounts is not None:
-            sums = _sum(snapshot, columns, key, term.topology_key, amounts)
+            sums = _sum(columns, key, term.topology_key, amounts)
             before = out.get(term.topology_key)
             out[term.topology_key] = sums if before is None else before + sums
     return out
 
 
-def matching_each(snapshot: Snapshot, columns: Columns, terms: Sequence[AffinityTerm]) -> Sums:
+def matching_each(columns: Columns, terms: Sequence[AffinityTerm]) -> Sums:
     """Pods that match a term, summed over the terms, per domain of the term's key."""
     if not terms:
         return {}
@@ -93,22 +85,22 @@ def matching_each(snapshot: Snapshot, columns: Columns, terms: Sequence[Affinity
         return out
 
     key = ("anti-affinity", tuple(terms))
-    return _sums(snapshot, columns, key, columns.kept(snapshot, key, compute))
+    return _sums(columns, key, columns.kept(key, compute))
 
 
-def as_counts(snapshot: Snapshot, columns: Columns, sums: Sums) -> ac.Counts:
+def as_counts(columns: Columns, sums: Sums) -> ac.Counts:
     """Non-zero sums by (key, value)."""
     out: ac.Counts = {}
     for key, amounts in sums.items():
-        values = list(columns.topology(snapshot, key).index)
+        values = list(columns.topology(key).index)
         for code in np.flatnonzero(amounts).tolist():
             out[key, values[code]] = int(amounts[code])
     return out
 
 
-def _domains_hit(snapshot: Snapshot, columns: Columns, key: str, sums: Sums) -> Bools:
+def _domains_hit(columns: Columns, key: str, sums: Sums) -> Bools:
     """Nodes whose domain has a positive sum."""
-    topology = columns.topology(snapshot, key)
+    topology = columns.topology(key)
     amounts = sums.get(key)
     if amounts is None:
         return np.zeros(columns.size, np.bool_)
@@ -117,34 +109,31 @@ def _domains_hit(snapshot: Snapshot, columns: Columns, key: str, sums: Sums) -> 
     return hit
 
 
-def near(
-    snapshot: Snapshot, columns: Columns, terms: PodTerms, sums: Sums, *, matches_itself: bool
-) -> Bools | None:
+def near(columns: Columns, terms: PodTerms, sums: Sums, *, matches_itself: bool) -> Bools | None:
     """Nodes that satisfy the pod's own affinity; None for all."""
     if not terms.required_affinity:
         return None
     keyed = np.ones(columns.size, np.bool_)
     there = np.ones(columns.size, np.bool_)
     for term in terms.required_affinity:
-        keyed &= columns.topology(snapshot, term.topology_key).has
-        there &= _domains_hit(snapshot, columns, term.topology_key, sums)
+        keyed &= columns.topology(term.topology_key).has
+        there &= _domains_hit(columns, term.topology_key, sums)
     if matches_itself and not any(amounts.any() for amounts in sums.values()):
         return keyed
     return keyed & there
 
 
-def apart(snapshot: Snapshot, columns: Columns, keys: Sequence[str], sums: Sums) -> Bools | None:
+def apart(columns: Columns, keys: Sequence[str], sums: Sums) -> Bools | None:
     """Nodes of which no domain is hit; None for all."""
     out: Bools | None = None
     for key in keys:
         if key in sums and sums[key].any():
-            free = ~_domains_hit(snapshot, columns, key, sums)
+            free = ~_domains_hit(columns, key, sums)
             out = free if out is None else out & free
     return out
 
 
 def weights(
-    snapshot: Snapshot,
     columns: Columns,
     pod: Pod,
     namespace_labels: Mapping[str, str],
@@ -172,17 +161,17 @@ def weights(
         tuple(far_terms),
         hard_weight,
     )
-    rows = columns.kept(snapshot, key, compute)
+    rows = columns.kept(key, compute)
     if not rows.touched.any():
         return None
-    return _sums(snapshot, columns, key, rows)
+    return _sums(columns, key, rows)
 
 
-def scores(snapshot: Snapshot, columns: Columns, sums: Sums, rows: Ints) -> Ints:
+def scores(columns: Columns, sums: Sums, rows: Ints) -> Ints:
     """Sum of the weights of each node's domains."""
     total: Ints = np.zeros(len(rows), np.int64)
     for key, amounts in sums.items():
-        topology = columns.topology(snapshot, key)
+        topology = columns.topology(key)
         total += np.where(topology.has[rows], amounts[topology.codes[rows]], 0)
     return total
 

@@ -19,12 +19,10 @@ from controlplane.scheduler.state.resources import (
 )
 
 if TYPE_CHECKING:
-    from controlplane.scheduler.state.snapshot import Snapshot
+    pass
 
 
-def _amounts(
-    name: str, request: int, snapshot: Snapshot, columns: Columns, plain: bool
-) -> tuple[Ints, Ints] | None:
+def _amounts(name: str, request: int, columns: Columns, plain: bool) -> tuple[Ints, Ints] | None:
     """(allocatable, requested without the pod), None for a resource left out on every node."""
     if name == CPU:
         return columns.alloc_cpu, columns.used_cpu if plain else columns.non_zero_cpu
@@ -34,12 +32,10 @@ def _amounts(
         return columns.alloc_storage, columns.used_storage
     if request == 0 and is_scalar_resource(name):
         return None
-    return columns.scalar(snapshot, name)
+    return columns.scalar(name)
 
 
-def fit_scores(
-    args: a.NodeResourcesFitArgs, requests: Sequence[int], snapshot: Snapshot, columns: Columns
-) -> Ints:
+def fit_scores(args: a.NodeResourcesFitArgs, requests: Sequence[int], columns: Columns) -> Ints:
     """Scores of NodeResourcesFit."""
     ratio = args.strategy == a.REQUESTED_TO_CAPACITY_RATIO
     if ratio:
@@ -48,7 +44,7 @@ def fit_scores(
     score: Ints = np.zeros(columns.size, np.int64)
     weights: Ints = np.zeros(columns.size, np.int64)
     for spec, request in zip(args.resources, requests):
-        amounts = _amounts(spec.name, request, snapshot, columns, plain=False)
+        amounts = _amounts(spec.name, request, columns, plain=False)
         if amounts is None:
             continue
         capacity, used = amounts
@@ -76,7 +72,6 @@ def fit_scores(
 def balance_scores(
     resources: Sequence[a.ResourceSpec],
     requests: Sequence[int],
-    snapshot: Snapshot,
     columns: Columns,
 ) -> Ints:
     """Scores of NodeResourcesBalancedAllocation."""
@@ -84,7 +79,7 @@ def balance_scores(
     before: list[NDArray[np.float64]] = []
     present: list[NDArray[np.bool_]] = []
     for spec, request in zip(resources, requests):
-        amounts = _amounts(spec.name, request, snapshot, columns, plain=True)
+        amounts = _amounts(spec.name, request, columns, plain=True)
         if amounts is None:
             continue
         capacity, used = amounts

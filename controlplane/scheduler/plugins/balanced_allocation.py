@@ -17,6 +17,7 @@ from controlplane.scheduler.framework.interface import (
     Status,
 )
 from controlplane.scheduler.framework.scores import divide
+from controlplane.scheduler.plugins.allocation_columns import balance_scores
 from controlplane.scheduler.plugins.resource_allocation import (
     balance,
     node_vectors,
@@ -27,10 +28,10 @@ from controlplane.scheduler.state.resources import containers_tell_requests, pod
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.column_forms import Scores
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 _KEY = "PreScoreNodeResourcesBalancedAllocation"
 
@@ -48,7 +49,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
         """Plain requests of the scored resources, without defaults."""
         return request_amounts(pod_requests(pod, use_status=True), self.args.resources)
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
         """Add up the requests; a pod without any changes no balance."""
         amounts = self.score_requests(pod)
         if not any(amounts):
@@ -76,13 +77,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
         """What the pod requests."""
         return tuple(state.data[_KEY])
 
-    def score_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
-    ) -> Scores:
+    def score_all(self, state: CycleState, pod: Pod, columns: Columns) -> Scores:
         """Points of all nodes at once."""
-        from controlplane.scheduler.plugins.allocation_columns import balance_scores
-
-        return balance_scores(self.args.resources, state.data[_KEY], snapshot, columns)
+        requests = state.data[_KEY]
+        if columns.holds(requests):
+            scores = balance_scores(self.args.resources, requests, columns)
+            if columns.exact:
+                return scores
+        return super().score_all(state, pod, columns)
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
         """Requests of the pod."""

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.interface import ApiWrite, NodeToStatus
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 NOT_EMULATED = "pod uses resource claims: dynamic resource allocation is not emulated"
 
@@ -90,9 +89,7 @@ class DynamicResources(
         """All pods are alike."""
         return ()
 
-    def score_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
-    ) -> Scores:
+    def score_all(self, state: CycleState, pod: Pod, columns: Columns) -> Scores:
         """Nothing for any node."""
         return columns.alloc_pods * 0
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.column_forms import NodeLocalScore
 from controlplane.scheduler.framework.handle import Handle
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.column_forms import Scores
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 _MIB = 1024 * 1024
 MIN_THRESHOLD = 23 * _MIB
@@ -57,15 +58,11 @@ class ImageLocality(NodeLocalScore):
         count = len(pod.spec.init_containers) + len(pod.spec.containers)
         return tuple(_images(pod)), count
 
-    def score_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
-    ) -> Scores:
+    def score_all(self, state: CycleState, pod: Pod, columns: Columns) -> Scores:
         """Only nodes that have any image at all are looked at."""
-        import numpy as np
-
-        out = np.zeros(len(snapshot), np.int64)
+        out = np.zeros(columns.size, np.int64)
         for row in np.flatnonzero(columns.has_images).tolist():
-            out[row] = self.score(state, pod, snapshot.node_info_list[row])
+            out[row] = self.score(state, pod, columns.infos[row])
         return out
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from controlplane.api.labels import SelectorError
 from controlplane.scheduler.framework import events as ev
@@ -24,7 +25,6 @@ from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
-    NormalizeScorePlugin,
     PreFilterExtensions,
     PreFilterPlugin,
     PreFilterResult,
@@ -34,13 +34,12 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
     unschedulable,
 )
+from controlplane.scheduler.plugins import affinity_columns as over
 from controlplane.scheduler.plugins.affinity_counts import (
     NO_LABELS,
     Counts,
-    Weights,
     bump,
     matches_all,
-    weigh_pod,
 )
 from controlplane.scheduler.state.affinity_terms import (
     AffinityTerm,
@@ -53,12 +52,11 @@ from controlplane.scheduler.state.affinity_terms import (
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.framework.column_forms import Scores, StatusIds
+    from controlplane.scheduler.framework.column_forms import Rows, Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.plugins.affinity_columns import Sums
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 _NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules").by(names.INTER_POD_AFFINITY)
 _ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules").by(
@@ -85,7 +83,7 @@ class DomainSums:
 class FilterState:
     """How many pods matter in each topology domain, in three respects.
 
-    The counts may come as columns; dicts are then made when somebody asks for them.
+    They come as columns; dicts are made when somebody asks for them, and are all that a copy has.
     """
 
     terms: PodTerms
@@ -152,7 +150,6 @@ class InterPodAffinity(
     PreScorePlugin,
     ClusterScore,
     NormalizeRows,
-    NormalizeScorePlugin,
     EnqueueExtensions,
 ):
     """Refuses nodes by required terms of either side; rates by preferred ones."""
@@ -203,52 +200,18 @@ class InterPodAffinity(
             return None, SKIP
         itself = matches_all(terms.required_affinity, pod)
         kept = FilterState(terms, itself, self._namespace_labels(pod))
-        if snapshot.columns is not None:
-            return self._pre_filter_columns(state, pod, kept, snapshot.columns, own=own)
-        for info in snapshot.have_pods_with_required_anti_affinity:
-            assert info.node is not None
-            labels = info.node.metadata.labels
-            for other in info.pods_with_required_anti_affinity:
-                for term in other.terms.required_anti_affinity:
-                    if term.matches(pod, kept.namespace_labels):
-                        bump(kept.existing_anti, labels, term.topology_key, 1)
-        if own:
-            self._count_own(kept, nodes)
-        elif not kept.existing_anti:
-            return None, SKIP
-        state.write(FILTER_KEY, kept)
-        return None, None
-
-    def _pre_filter_columns(
-        self, state: CycleState, pod: Pod, kept: FilterState, columns: Columns, *, own: bool
-    ) -> tuple[PreFilterResult | None, Status | None]:
-        from controlplane.scheduler.plugins import affinity_columns as over
-
-        snapshot, terms = self._handle.snapshot, kept.terms
-        existing = over.existing_anti_affinity(snapshot, columns, pod, kept.namespace_labels)
+        columns = self._handle.columns
+        existing = over.existing_anti_affinity(columns, pod, kept.namespace_labels)
         if not own and not any(amounts.any() for amounts in existing.values()):
             return None, SKIP
         kept.sums = DomainSums(
             existing,
-            over.matching_all(snapshot, columns, terms.required_affinity),
-            over.matching_each(snapshot, columns, terms.required_anti_affinity),
-            lambda sums: over.as_counts(snapshot, columns, sums),
+            over.matching_all(columns, terms.required_affinity),
+            over.matching_each(columns, terms.required_anti_affinity),
+            lambda sums: over.as_counts(columns, sums),
         )
         state.write(FILTER_KEY, kept)
         return None, None
-
-    def _count_own(self, kept: FilterState, nodes: Sequence[NodeInfo]) -> None:
-        affinity, anti = kept.terms.required_affinity, kept.terms.required_anti_affinity
-        for info in nodes:
-            assert info.node is not None
-            labels = info.node.metadata.labels
-            for other in info.pods:
-                if matches_all(affinity, other.pod):
-                    for term in affinity:
-                        bump(kept.affinity, labels, term.topology_key, 1)
-                for term in anti:
-                    if term.matches(other.pod, NO_LABELS):
-                        bump(kept.anti, labels, term.topology_key, 1)
 
     def add_pod(self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo) -> Status | None:
         """Count the pod in."""
@@ -283,25 +246,17 @@ class InterPodAffinity(
         return None
 
     def filter_cluster(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+        self, state: CycleState, pod: Pod, columns: Columns, table: StatusTable
     ) -> StatusIds | None:
         """All nodes at once."""
-        import numpy as np
-
-        from controlplane.scheduler.plugins import affinity_columns as over
-
         kept: FilterState = state.data[FILTER_KEY]
-        ids = np.zeros(columns.size, np.int32)
         sums = kept.sums
-        if sums is None:
-            for row, info in enumerate(snapshot.node_info_list):
-                ids[row] = table.id_of(self.filter(state, pod, info))
-            return ids
+        assert sums is not None, "only copies have no columns, and they are asked node by node"
+        ids = np.zeros(columns.size, np.int32)
         anti_keys = [term.topology_key for term in kept.terms.required_anti_affinity]
         checks = (
             (
                 over.near(
-                    snapshot,
                     columns,
                     kept.terms,
                     sums.affinity,
@@ -309,9 +264,9 @@ class InterPodAffinity(
                 ),
                 _NO_AFFINITY,
             ),
-            (over.apart(snapshot, columns, anti_keys, sums.anti), _ANTI_AFFINITY),
+            (over.apart(columns, anti_keys, sums.anti), _ANTI_AFFINITY),
             (
-                over.apart(snapshot, columns, list(sums.existing_anti), sums.existing_anti),
+                over.apart(columns, list(sums.existing_anti), sums.existing_anti),
                 _EXISTING_ANTI_AFFINITY,
             ),
         )
@@ -322,7 +277,7 @@ class InterPodAffinity(
 
     # -- score ---------------------------------------------------------------------------------
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
         """Add up weights per topology domain."""
         snapshot = self._handle.snapshot
         if not snapshot.node_info_list:
@@ -344,30 +299,12 @@ class InterPodAffinity(
         far_terms = self._expand_weighted(terms.preferred_anti_affinity)
         namespace_labels = self._namespace_labels(pod)
         hard = self._args.hard_pod_affinity_weight
-        if snapshot.columns is not None and getattr(nodes, "rows", None) is not None:
-            from controlplane.scheduler.plugins.affinity_columns import weights
-
-            sums = weights(
-                snapshot, snapshot.columns, pod, namespace_labels, near_terms, far_terms, hard
-            )
-            if sums is None:
-                return SKIP
-            state.write(SCORE_KEY, sums)
-            return None
-        topology: Weights = {}
-        infos = snapshot.node_info_list if wishes else snapshot.have_pods_with_affinity
-        for info in infos:
-            assert info.node is not None
-            labels = info.node.metadata.labels
-            if not labels:
-                continue
-            for other in info.pods if wishes else info.pods_with_affinity:
-                weigh_pod(
-                    topology, other, pod, namespace_labels, labels, near_terms, far_terms, hard
-                )
-        if not topology:
+        sums = over.weights(
+            self._handle.columns, pod, namespace_labels, near_terms, far_terms, hard
+        )
+        if sums is None:
             return SKIP
-        state.write(SCORE_KEY, topology)
+        state.write(SCORE_KEY, sums)
         return None
 
     def _expand_weighted(self, terms: Iterable[WeightedTerm]) -> list[WeightedTerm]:
@@ -375,42 +312,16 @@ class InterPodAffinity(
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Sum of the weights of the node's domains."""
-        assert node.node is not None
-        labels = node.node.metadata.labels
-        topology: dict[str, dict[str, int]] = state.data[SCORE_KEY]
-        total = 0
-        for key, values in topology.items():
-            value = labels.get(key)
-            if value is not None:
-                total += values.get(value, 0)
-        return total
+        row = np.array([self._handle.snapshot.row_of[node.name]])
+        return int(over.scores(self._handle.columns, state.data[SCORE_KEY], row)[0])
 
-    def normalize(
-        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: list[int]
-    ) -> Status | None:
-        """From the lowest, 0, to the highest, 100."""
-        if not state.read(SCORE_KEY) or not scores:
-            return None
-        low, high = min(scores), max(scores)
-        span = high - low
-        scores[:] = [
-            int(100.0 * (float(score - low) / float(span))) if span > 0 else 0 for score in scores
-        ]
-        return None
-
-    def score_rows(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, rows: Scores
-    ) -> Scores:
+    def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Scores) -> Scores:
         """Sum of the weights of the nodes' domains."""
-        from controlplane.scheduler.plugins.affinity_columns import scores
+        return over.scores(columns, state.data[SCORE_KEY], rows)
 
-        return scores(snapshot, columns, state.data[SCORE_KEY], rows)
-
-    def normalize_rows(self, state: CycleState, pod: Pod, rows: Scores, raw: Scores) -> Scores:
+    def normalize_rows(self, state: CycleState, pod: Pod, raw: Scores) -> Scores:
         """From the lowest, 0, to the highest, 100."""
-        from controlplane.scheduler.plugins.affinity_columns import normalize
-
-        return normalize(raw)
+        return over.normalize(raw)
 
     # -- hints ---------------------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from controlplane.scheduler.framework.column_forms import (
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
-    NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -30,17 +29,16 @@ from controlplane.scheduler.framework.interface import (
     error,
     unresolvable,
 )
-from controlplane.scheduler.framework.scores import default_normalize
 
 if TYPE_CHECKING:
     from controlplane.api.constraints import NodeSelector
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.column_forms import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 _MISMATCH = unresolvable("node(s) didn't match Pod's node affinity/selector").by(
     names.NODE_AFFINITY
@@ -59,7 +57,6 @@ class NodeAffinity(
     PreScorePlugin,
     NodeLocalScore,
     NormalizeRows,
-    NormalizeScorePlugin,
     EnqueueExtensions,
 ):
     """Matches nodes with what pod and profile ask for. Raises SelectorError for bad args."""
@@ -111,7 +108,7 @@ class NodeAffinity(
             required = RequiredNodeAffinity(pod)
         return None if _matches(required, node.node) else _MISMATCH
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
         """Compile the preferences; a broken one is an error."""
         try:
             preferred = preferred_terms(pod)
@@ -137,14 +134,7 @@ class NodeAffinity(
             total += preferred.score(node.node)
         return total
 
-    def normalize(
-        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: list[int]
-    ) -> Status | None:
-        """The best node gets 100."""
-        default_normalize(scores, reverse=False)
-        return None
-
-    def normalize_rows(self, state: CycleState, pod: Pod, rows: Scores, raw: Scores) -> Scores:
+    def normalize_rows(self, state: CycleState, pod: Pod, raw: Scores) -> Scores:
         """The best node gets 100."""
         largest = int(raw.max()) if len(raw) else 0
         if largest <= 0:
@@ -162,7 +152,7 @@ class NodeAffinity(
         return _selector_key(pod), _required(pod)
 
     def filter_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+        self, state: CycleState, pod: Pod, columns: Columns, table: StatusTable
     ) -> StatusIds | None:
         """Only nodes whose object changed are matched again."""
 
@@ -170,7 +160,7 @@ class NodeAffinity(
             return table.id_of(self.filter(state, pod, info))
 
         key = ("node-affinity", id(self), self.filter_key(state, pod))
-        return columns.node_property(snapshot, key, compute).astype("int32")
+        return columns.node_property(key, compute).astype("int32")
 
     def score_key(self, state: CycleState, pod: Pod) -> Hashable:
         """Preferred affinity."""
@@ -180,14 +170,10 @@ class NodeAffinity(
             return ()
         return node_affinity.preferred_during_scheduling_ignored_during_execution
 
-    def score_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
-    ) -> Scores:
+    def score_all(self, state: CycleState, pod: Pod, columns: Columns) -> Scores:
         """Only nodes whose object changed are rated again."""
         key = ("preferred-node-affinity", id(self), self.score_key(state, pod))
-        return columns.node_property(
-            snapshot, key, lambda info: self.score(state, pod, info)
-        ).copy()
+        return columns.node_property(key, lambda info: self.score(state, pod, info)).copy()
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A node comes or changes its labels."""

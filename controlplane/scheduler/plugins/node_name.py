@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.column_forms import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 _MISMATCH = unresolvable("node(s) didn't match the requested node name").by(names.NODE_NAME)
 
@@ -44,12 +43,12 @@ class NodeName(NodeLocalFilter, EnqueueExtensions):
         return pod.spec.node_name
 
     def filter_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+        self, state: CycleState, pod: Pod, columns: Columns, table: StatusTable
     ) -> StatusIds | None:
         """All nodes at once."""
         if not pod.spec.node_name:
             return None
-        return super().filter_all(state, pod, snapshot, columns, table)
+        return super().filter_all(state, pod, columns, table)
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A new node may be the one."""

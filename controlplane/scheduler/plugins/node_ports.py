@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.column_forms import NodeLocalFilter, StatusTable
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.column_forms import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 _TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports").by(
     names.NODE_PORTS
@@ -65,17 +66,15 @@ class NodePorts(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
         return tuple(state.data[_KEY])
 
     def filter_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+        self, state: CycleState, pod: Pod, columns: Columns, table: StatusTable
     ) -> StatusIds | None:
         """Only nodes with any host port in use are looked at."""
-        import numpy as np
-
         rows = np.flatnonzero(columns.has_ports).tolist()
         if not rows:
             return None
         ids = np.zeros(columns.size, np.int32)
         for row in rows:
-            ids[row] = table.id_of(self.filter(state, pod, snapshot.node_info_list[row]))
+            ids[row] = table.id_of(self.filter(state, pod, columns.infos[row]))
         return ids
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:

@@ -9,6 +9,8 @@ from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import NodeResourcesFitArgs
@@ -26,6 +28,7 @@ from controlplane.scheduler.framework.interface import (
     PreScorePlugin,
     Status,
 )
+from controlplane.scheduler.plugins.allocation_columns import fit_scores
 from controlplane.scheduler.plugins.resource_allocation import (
     make_scorer,
     node_vectors,
@@ -46,9 +49,9 @@ from controlplane.scheduler.state.resources import (
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.column_forms import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 FILTER_KEY = "PreFilterNodeResourcesFit"
 _FEW_REASONS = 12
@@ -134,11 +137,9 @@ class NodeResourcesFit(
         return request.milli_cpu, request.memory, request.ephemeral_storage, scalars
 
     def filter_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+        self, state: CycleState, pod: Pod, columns: Columns, table: StatusTable
     ) -> StatusIds | None:
         """Compare columns; each distinct combination of lacking resources is one status."""
-        import numpy as np
-
         request: Resource = state.data[FILTER_KEY]
         checks = [
             ("Insufficient cpu", request.milli_cpu, columns.alloc_cpu, columns.used_cpu),
@@ -152,8 +153,10 @@ class NodeResourcesFit(
         ]
         for name in sorted(request.scalars):
             if self.counts(name):
-                amounts = columns.scalar(snapshot, name)
+                amounts = columns.scalar(name)
                 checks.append((f"Insufficient {name}", request.scalars[name], *amounts))
+        if not columns.holds(amount for _, amount, _, _ in checks):
+            return super().filter_all(state, pod, columns, table)
         reasons: list[tuple[str, bool]] = [("Too many pods", False)]
         lacking = (columns.pod_count + 1 > columns.alloc_pods).astype(np.int64)
         for reason, amount, capacity, used in checks:
@@ -190,7 +193,7 @@ class NodeResourcesFit(
         requests = pod_requests(pod, pod_level=False, non_missing=missing_defaults({}, False))
         return request_amounts(requests, self.args.resources)
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
         """Add up what the pod counts for."""
         state.write(_SCORE_KEY, self.score_requests(pod))
         return None
@@ -212,13 +215,14 @@ class NodeResourcesFit(
         """What the pod counts for."""
         return tuple(state.data[_SCORE_KEY])
 
-    def score_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
-    ) -> Scores:
+    def score_all(self, state: CycleState, pod: Pod, columns: Columns) -> Scores:
         """Points of all nodes at once."""
-        from controlplane.scheduler.plugins.allocation_columns import fit_scores
-
-        return fit_scores(self.args, state.data[_SCORE_KEY], snapshot, columns)
+        requests = state.data[_SCORE_KEY]
+        if columns.holds(requests):
+            scores = fit_scores(self.args, requests, columns)
+            if columns.exact:
+                return scores
+        return super().score_all(state, pod, columns)
 
     # -- hints ---------------------------------------------------------------------------------
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.column_forms import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 _CORDONED = unresolvable("node(s) were unschedulable").by(names.NODE_UNSCHEDULABLE)
@@ -56,7 +55,7 @@ class NodeUnschedulable(NodeLocalFilter, EnqueueExtensions):
         return self.tolerates(pod)
 
     def filter_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+        self, state: CycleState, pod: Pod, columns: Columns, table: StatusTable
     ) -> StatusIds | None:
         """All cordoned nodes at once."""
         if self.tolerates(pod) or not columns.unschedulable.any():

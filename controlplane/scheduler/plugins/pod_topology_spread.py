@@ -9,6 +9,8 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from controlplane.api.constraints import TopologySpreadConstraint
 from controlplane.api.labels import SelectorError
 from controlplane.api.recent import KEPT
@@ -25,7 +27,6 @@ from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
     EnqueueExtensions,
-    NormalizeScorePlugin,
     PreFilterExtensions,
     PreFilterPlugin,
     PreFilterResult,
@@ -35,18 +36,22 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
     unschedulable,
 )
-from controlplane.scheduler.framework.scores import divide, round_half_away
 from controlplane.scheduler.plugins import spread_constraints as sc
+from controlplane.scheduler.plugins.spread_columns import (
+    DomainCounts,
+    SoftCounts,
+    count_domains,
+    normalize,
+    soft_scores,
+)
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
-    from controlplane.scheduler.framework.column_forms import Scores, StatusIds
+    from controlplane.scheduler.framework.column_forms import Rows, Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
-    from controlplane.scheduler.plugins.spread_columns import DomainCounts
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 _MISSING_LABEL = unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -73,7 +78,7 @@ SYSTEM_DEFAULT_CONSTRAINTS = (
 class FilterState:
     """Hard constraints, and for each how many matching pods every domain has.
 
-    The counts may come as `columns`; dicts are then made when somebody asks for them.
+    They come as columns; dicts are made when somebody asks for them, and are all that a copy has.
     """
 
     __slots__ = ("_counts", "columns", "constraints", "policies")
@@ -109,18 +114,6 @@ class FilterState:
         return min(counts.values(), default=0)
 
 
-class ScoreState:
-    """Soft constraints, counts per domain and weights."""
-
-    __slots__ = ("constraints", "counts", "ignored", "weights")
-
-    def __init__(self, constraints: Sequence[sc.Constraint]) -> None:
-        self.constraints = constraints
-        self.ignored: dict[str, None] = {}
-        self.counts: list[dict[str, int]] = [{} for _ in constraints]
-        self.weights: list[float] = []
-
-
 class PodTopologySpread(
     PreFilterPlugin,
     PreFilterExtensions,
@@ -128,7 +121,6 @@ class PodTopologySpread(
     PreScorePlugin,
     ClusterScore,
     NormalizeRows,
-    NormalizeScorePlugin,
     EnqueueExtensions,
 ):
     """Refuses nodes that would skew hard constraints; rates by soft ones."""
@@ -188,28 +180,8 @@ class PodTopologySpread(
         if not constraints:
             return None, SKIP
         policies = sc.Policies(pod)
-        columns = self._handle.snapshot.columns
-        if columns is not None:
-            from controlplane.scheduler.plugins.spread_columns import count_domains
-
-            domain_counts = count_domains(
-                self._handle.snapshot, columns, constraints, policies, pod.namespace
-            )
-            state.write(FILTER_KEY, FilterState(constraints, None, policies, domain_counts))
-            return None, None
-        counts: list[dict[str, int]] = [{} for _ in constraints]
-        for info in nodes:
-            node = info.node
-            assert node is not None
-            labels = node.metadata.labels
-            if not sc.has_all_keys(labels, constraints):
-                continue
-            for constraint, domains in zip(constraints, counts):
-                if policies.include(constraint, node):
-                    value = labels[constraint.topology_key]
-                    matching = sc.count_matching(info.pods, constraint.selector, pod.namespace)
-                    domains[value] = domains.get(value, 0) + matching
-        state.write(FILTER_KEY, FilterState(constraints, counts, policies))
+        counts = count_domains(self._handle.columns, constraints, policies, pod.namespace)
+        state.write(FILTER_KEY, FilterState(constraints, None, policies, counts))
         return None, None
 
     def add_pod(self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo) -> Status | None:
@@ -254,17 +226,14 @@ class PodTopologySpread(
         return None
 
     def filter_cluster(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+        self, state: CycleState, pod: Pod, columns: Columns, table: StatusTable
     ) -> StatusIds | None:
         """All nodes at once."""
-        import numpy as np
-
         kept: FilterState = state.data[FILTER_KEY]
+        assert kept.columns is not None, (
+            "only copies have no columns, and they are asked node by node"
+        )
         ids = np.zeros(columns.size, np.int32)
-        if kept.columns is None:
-            for row, info in enumerate(snapshot.node_info_list):
-                ids[row] = table.id_of(self.filter(state, pod, info))
-            return ids
         for constraint, counts in zip(kept.constraints, kept.columns):
             topology = counts.topology
             own = 1 if constraint.matches_self else 0
@@ -281,10 +250,10 @@ class PodTopologySpread(
 
     # -- score ---------------------------------------------------------------------------------
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
-        """Find the domains of the candidates and count matching pods in them."""
-        all_nodes = self._handle.snapshot.node_info_list
-        if not all_nodes:
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
+        """Count matching pods in the domains of the candidates, and weigh them."""
+        columns = self._handle.columns
+        if not columns.size:
             return SKIP
         try:
             constraints = self.constraints(pod, sc.SCHEDULE_ANYWAY)
@@ -293,112 +262,34 @@ class PodTopologySpread(
             return error(f"{what}: {broken}")
         if not constraints:
             return SKIP
-        require_all = self.requires_all_keys(pod)
-        columns, rows = self._handle.snapshot.columns, getattr(nodes, "rows", None)
-        if columns is not None and rows is not None:
-            from controlplane.scheduler.plugins.spread_columns import soft_scores
-
-            soft = soft_scores(
-                self._handle.snapshot,
-                columns,
-                constraints,
-                sc.Policies(pod),
-                pod.namespace,
-                rows,
-                require_all=require_all,
-                weight=normalizing_weight,
-            )
-            state.write(SCORE_KEY, soft)
-            return None
-        kept = ScoreState(constraints)
-        for info in nodes:
-            assert info.node is not None
-            labels = info.node.metadata.labels
-            if require_all and not sc.has_all_keys(labels, constraints):
-                kept.ignored[info.name] = None
-                continue
-            for constraint, domains in zip(constraints, kept.counts):
-                if constraint.topology_key != HOSTNAME:
-                    domains.setdefault(labels.get(constraint.topology_key, ""), 0)
-        present = len(nodes) - len(kept.ignored)
-        kept.weights = [
-            normalizing_weight(present if c.topology_key == HOSTNAME else len(domains))
-            for c, domains in zip(constraints, kept.counts)
-        ]
-        self._count_domains(kept, pod, all_nodes, require_all)
-        state.write(SCORE_KEY, kept)
+        soft = soft_scores(
+            columns,
+            constraints,
+            sc.Policies(pod),
+            pod.namespace,
+            nodes.rows,
+            require_all=self.requires_all_keys(pod),
+            weight=normalizing_weight,
+        )
+        state.write(SCORE_KEY, soft)
         return None
 
     def requires_all_keys(self, pod: Pod) -> bool:
         """Whether nodes without all topology keys are left out (not with system defaults)."""
         return bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
 
-    def _count_domains(
-        self, kept: ScoreState, pod: Pod, nodes: Sequence[NodeInfo], require_all: bool
-    ) -> None:
-        policies = sc.Policies(pod)
-        for info in nodes:
-            node = info.node
-            assert node is not None
-            labels = node.metadata.labels
-            if require_all and not sc.has_all_keys(labels, kept.constraints):
-                continue
-            for constraint, domains in zip(kept.constraints, kept.counts):
-                value = labels.get(constraint.topology_key, "")
-                if value in domains and policies.include(constraint, node):
-                    domains[value] += sc.count_matching(
-                        info.pods, constraint.selector, pod.namespace
-                    )
-
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Matching pods nearby, weighted: fewer are better after normalisation."""
-        kept: ScoreState = state.data[SCORE_KEY]
-        if node.name in kept.ignored:
-            return 0
-        assert node.node is not None
-        labels = node.node.metadata.labels
-        total = 0.0
-        for index, constraint in enumerate(kept.constraints):
-            value = labels.get(constraint.topology_key)
-            if value is None:
-                continue
-            if constraint.topology_key == HOSTNAME:
-                count = sc.count_matching(node.pods, constraint.selector, pod.namespace)
-            else:
-                count = kept.counts[index][value]
-            total += float(count) * kept.weights[index] + float(constraint.max_skew - 1)
-        return round_half_away(total)
+        soft: SoftCounts = state.data[SCORE_KEY]
+        return soft.of(self._handle.snapshot.row_of[node.name])
 
-    def normalize(
-        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: list[int]
-    ) -> Status | None:
-        """Turn the order round; nodes that were left out get nothing."""
-        kept: ScoreState | None = state.read(SCORE_KEY)
-        if kept is None:
-            return None
-        counted = [s for info, s in zip(nodes, scores) if info.name not in kept.ignored]
-        low, high = min(counted, default=0), max(counted, default=0)
-        high = max(high, 0)
-        for i, info in enumerate(nodes):
-            if info.name in kept.ignored:
-                scores[i] = 0
-            elif high == 0:
-                scores[i] = 100
-            else:
-                scores[i] = divide(100 * (high + low - scores[i]), high)
-        return None
-
-    def score_rows(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, rows: Scores
-    ) -> Scores:
+    def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Scores) -> Scores:
         """The raw scores that PreScore computed for these rows."""
-        scores: Scores = state.data[SCORE_KEY].scores
-        return scores
+        soft: SoftCounts = state.data[SCORE_KEY]
+        return soft.scores
 
-    def normalize_rows(self, state: CycleState, pod: Pod, rows: Scores, raw: Scores) -> Scores:
+    def normalize_rows(self, state: CycleState, pod: Pod, raw: Scores) -> Scores:
         """Turn the order round; nodes that were left out get nothing."""
-        from controlplane.scheduler.plugins.spread_columns import normalize
-
         return normalize(state.data[SCORE_KEY], raw)
 
     # -- hints ---------------------------------------------------------------------------------

@@ -19,26 +19,23 @@ from controlplane.scheduler.plugins import spread_constraints as sc
 
 if TYPE_CHECKING:
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
 
 
-def matching(snapshot: Snapshot, columns: Columns, selector: Selector, namespace: str) -> Ints:
+def matching(columns: Columns, selector: Selector, namespace: str) -> Ints:
     """Matching pods per node."""
 
     def compute(info: NodeInfo) -> dict[str, int]:
         count = sc.count_matching(info.pods, selector, namespace)
         return {"": count} if count else {}
 
-    kept = columns.kept(snapshot, ("spread", selector, namespace), compute)
+    kept = columns.kept(("spread", selector, namespace), compute)
     found = kept.arrays.get("")
     return np.zeros(columns.size, np.int64) if found is None else found
 
 
-def included(
-    snapshot: Snapshot, columns: Columns, policies: sc.Policies, constraint: sc.Constraint
-) -> Bools | None:
+def included(columns: Columns, policies: sc.Policies, constraint: sc.Constraint) -> Bools | None:
     """Nodes that count for a constraint by the pod's policies; None for all."""
     if policies.includes_all(constraint):
         return None
@@ -48,9 +45,7 @@ def included(
         assert info.node is not None
         return policies.include(constraint, info.node)
 
-    allowed: Bools = (
-        columns.node_property(snapshot, ("spread-policy", affinity, taints), compute) != 0
-    )
+    allowed: Bools = columns.node_property(("spread-policy", affinity, taints), compute) != 0
     return allowed
 
 
@@ -86,7 +81,6 @@ class DomainCounts:
 
 
 def tally(
-    snapshot: Snapshot,
     columns: Columns,
     constraint: sc.Constraint,
     policies: sc.Policies,
@@ -98,17 +92,16 @@ def tally(
     policy = None if policies.includes_all(constraint) else policies.key(constraint)
 
     def eligible() -> Bools:
-        everywhere, _ = columns.everywhere(snapshot, keys)
-        allowed = included(snapshot, columns, policies, constraint)
+        everywhere, _ = columns.everywhere(keys)
+        allowed = included(columns, policies, constraint)
         return everywhere if allowed is None else everywhere & allowed
 
     key = (constraint.topology_key, keys, constraint.selector, namespace, policy)
-    topology = columns.topology(snapshot, constraint.topology_key)
-    return columns.tally(snapshot, key, topology, amounts, eligible)
+    topology = columns.topology(constraint.topology_key)
+    return columns.tally(key, topology, amounts, eligible)
 
 
 def count_domains(
-    snapshot: Snapshot,
     columns: Columns,
     constraints: Sequence[sc.Constraint],
     policies: sc.Policies,
@@ -118,10 +111,10 @@ def count_domains(
     keys = tuple(constraint.topology_key for constraint in constraints)
     out: list[DomainCounts] = []
     for constraint in constraints:
-        amounts = matching(snapshot, columns, constraint.selector, namespace)
-        counts = tally(snapshot, columns, constraint, policies, namespace, keys, amounts)
-        topology = columns.topology(snapshot, constraint.topology_key)
-        _, all_have = columns.everywhere(snapshot, (constraint.topology_key,))
+        amounts = matching(columns, constraint.selector, namespace)
+        counts = tally(columns, constraint, policies, namespace, keys, amounts)
+        topology = columns.topology(constraint.topology_key)
+        _, all_have = columns.everywhere((constraint.topology_key,))
         out.append(DomainCounts(topology, counts, constraint.min_domains, all_have=all_have))
     return out
 
@@ -129,17 +122,21 @@ def count_domains(
 class SoftCounts:
     """Soft constraints over the candidates: ignored rows and weighted counts."""
 
-    __slots__ = ("ignored", "scores")
+    __slots__ = ("_rows", "ignored", "scores")
 
-    def __init__(self, ignored: Bools | None, scores: Ints) -> None:
+    def __init__(self, rows: Ints, ignored: Bools | None, scores: Ints) -> None:
+        self._rows = rows
         self.ignored = ignored
         """Candidates that lack a topology key; None when none does."""
         self.scores = scores
         """Raw scores of the candidates, in their order."""
 
+    def of(self, row: int) -> int:
+        """The raw score of one candidate."""
+        return int(self.scores[np.flatnonzero(self._rows == row)[0]])
+
 
 def soft_scores(
-    snapshot: Snapshot,
     columns: Columns,
     constraints: Sequence[sc.Constraint],
     policies: sc.Policies,
@@ -151,14 +148,14 @@ def soft_scores(
 ) -> SoftCounts:
     """Raw scores of the nodes in `rows`."""
     keys = tuple(constraint.topology_key for constraint in constraints)
-    everywhere, all_have = columns.everywhere(snapshot, keys)
+    everywhere, all_have = columns.everywhere(keys)
     left_out = require_all and not all_have
     ignored: Bools | None = ~everywhere[rows] if left_out else None
     counted = rows if ignored is None else rows[~ignored]
     total = np.zeros(len(rows), np.float64)
     for constraint in constraints:
-        topology = columns.topology(snapshot, constraint.topology_key)
-        amounts = matching(snapshot, columns, constraint.selector, namespace)
+        topology = columns.topology(constraint.topology_key)
+        amounts = matching(columns, constraint.selector, namespace)
         base = float(constraint.max_skew - 1)
         if constraint.topology_key == HOSTNAME:
             term = amounts[rows] * weight(len(counted)) + base
@@ -166,7 +163,7 @@ def soft_scores(
             codes = topology.codes
             size = int(np.count_nonzero(np.bincount(codes[counted], minlength=len(topology.index))))
             needed = keys if require_all else ()
-            sums = tally(snapshot, columns, constraint, policies, namespace, needed, amounts).sums
+            sums = tally(columns, constraint, policies, namespace, needed, amounts).sums
             term = (sums * weight(size) + base)[codes[rows]]
         if all_have:
             total += term
@@ -175,8 +172,8 @@ def soft_scores(
     whole = np.trunc(total)
     rounded = (whole + (total - whole >= 0.5)).astype(np.int64)
     if ignored is None:
-        return SoftCounts(None, rounded)
-    return SoftCounts(ignored, np.where(ignored, 0, rounded))
+        return SoftCounts(rows, None, rounded)
+    return SoftCounts(rows, ignored, np.where(ignored, 0, rounded))
 
 
 def normalize(soft: SoftCounts, raw: Ints) -> Ints:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from controlplane.api.taints import PREFER_NO_SCHEDULE, tolerated, untolerated
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
@@ -20,22 +22,20 @@ from controlplane.scheduler.framework.column_forms import (
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     EnqueueExtensions,
-    NormalizeScorePlugin,
     PreScorePlugin,
     Status,
     unresolvable,
 )
-from controlplane.scheduler.framework.scores import default_normalize
 
 if TYPE_CHECKING:
     from controlplane.api.constraints import Taint, Toleration
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
+    from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.column_forms import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
-    from controlplane.scheduler.state.snapshot import Snapshot
 
 _TAINTED = unresolvable("node(s) had untolerated taint(s)").by(names.TAINT_TOLERATION)
 _KEY = "PreScoreTaintToleration"
@@ -46,7 +46,6 @@ class TaintToleration(
     PreScorePlugin,
     NodeLocalScore,
     NormalizeRows,
-    NormalizeScorePlugin,
     EnqueueExtensions,
 ):
     """Refuses nodes with untolerated taints; prefers those with fewer soft ones."""
@@ -85,7 +84,7 @@ class TaintToleration(
             and not tolerated(tolerations, taint, comparison=self._comparison)
         )
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
         """Keep the tolerations that matter here."""
         state.write(_KEY, self.soft_tolerations(pod))
         return None
@@ -99,23 +98,14 @@ class TaintToleration(
         assert node.node is not None
         return self.soft_taints(node.node.spec.taints, state.data[_KEY])
 
-    def normalize(
-        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: list[int]
-    ) -> Status | None:
-        """Fewer taints, more points."""
-        default_normalize(scores, reverse=True)
-        return None
-
     def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
         """The pod's tolerations."""
         return pod.spec.tolerations
 
     def filter_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns, table: StatusTable
+        self, state: CycleState, pod: Pod, columns: Columns, table: StatusTable
     ) -> StatusIds | None:
         """Look at each distinct set of taints once."""
-        import numpy as np
-
         number = table.id_of(_TAINTED)
         ids = [number if self._untolerated(taints, pod) else 0 for taints in columns.taint_sets]
         if not any(ids):
@@ -127,17 +117,13 @@ class TaintToleration(
         key: tuple[Toleration, ...] = state.data[_KEY]
         return key
 
-    def score_all(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, columns: Columns
-    ) -> Scores:
+    def score_all(self, state: CycleState, pod: Pod, columns: Columns) -> Scores:
         """Count for each distinct set of taints once."""
-        import numpy as np
-
         tolerations = state.data[_KEY]
         counts = [self.soft_taints(taints, tolerations) for taints in columns.taint_sets]
         return np.array(counts, np.int64)[columns.taint_class]
 
-    def normalize_rows(self, state: CycleState, pod: Pod, rows: Scores, raw: Scores) -> Scores:
+    def normalize_rows(self, state: CycleState, pod: Pod, raw: Scores) -> Scores:
         """Fewer taints, more points."""
         largest = int(raw.max()) if len(raw) else 0
         if largest == 0:

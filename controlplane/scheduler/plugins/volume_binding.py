@@ -45,6 +45,7 @@ from controlplane.scheduler.plugins.volume_claims import (
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
 
@@ -137,7 +138,7 @@ class VolumeBinding(
         kept.by_node[node.name] = decisions
         return None
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
         """There is a score only with the gate StorageCapacityScoring, which is not emulated."""
         return SKIP
 

@@ -5,12 +5,7 @@ Upstream: `pkg/scheduler/backend/cache/snapshot.go`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from controlplane.scheduler.state.node_info import NodeInfo
-
-if TYPE_CHECKING:
-    from controlplane.scheduler.columns.columns import Columns
 
 _LOG_LIMIT = 100_000
 
@@ -52,7 +47,6 @@ class Snapshot:
         "_with_affinity",
         "_with_anti_affinity",
         "changed_rows",
-        "columns",
         "epoch",
         "generation",
         "node_info_list",
@@ -73,8 +67,6 @@ class Snapshot:
         self.epoch = 0
         self.row_of: dict[str, int] = {}
         self.changed_rows: list[int] = []
-        self.columns: Columns | None = None
-        """Node state in columns, once a search has asked for it."""
 
     def __len__(self) -> int:
         return len(self.node_info_list)

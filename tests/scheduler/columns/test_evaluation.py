@@ -8,12 +8,17 @@ from controlplane.api.pod import Pod
 from controlplane.api.storage import PersistentVolume, StorageClass
 from controlplane.gates import FixGates
 from controlplane.scheduler import eventhandlers as handlers
+from controlplane.scheduler.config.load import load
 from controlplane.scheduler.config.model import SchedulerConfig
 from controlplane.scheduler.cycle import binding, failure
 from controlplane.scheduler.cycle.scheduling import schedule
+from controlplane.scheduler.framework import interface as fwk
+from controlplane.scheduler.framework.interface import FilterPlugin, ScorePlugin
+from controlplane.scheduler.plugins.registry import Entry, in_tree_registry
 from controlplane.scheduler.scheduler import Scheduler
 from controlplane.scheduler.state.listers import Listers, MemoryLister
 from tests.scheduler.make import T0, node_tree, pod_tree
+from tests.scheduler.reference.search import SearchByNode, by_node_registry
 
 ZONES = ("", "a", "b", "c")
 APPS = ("web", "db")
@@ -28,7 +33,7 @@ HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 nodes = st.fixed_dictionaries(
     {
         "cpu": st.sampled_from(("500m", "1", "2", "7500m")),
-        "memory": st.sampled_from(("1Gi", "3000Mi", "0")),
+        "memory": st.sampled_from(("1Gi", "3000Mi", "0", "1Gi", "50Pi")),
         "pods": st.sampled_from(("1", "3", "110")),
         "zone": st.sampled_from(ZONES),
         "labels": st.sampled_from(({}, {"disk": "ssd"}, {"disk": "hdd", "gen": "2"})),
@@ -128,7 +133,8 @@ requests = st.sampled_from(
 ports = st.sampled_from(((), (), ({"hostPort": 80, "containerPort": 80},)))
 volumes = st.sampled_from(((), (), (), ("bound",), ("zoned",), ("late",), ("bound", "late")))
 pods = st.builds(
-    lambda app, aff, spr, req, tol, port, priority, claims: {
+    lambda app, aff, spr, req, tol, port, priority, claims, nominated: {
+        "status": {"nominatedNodeName": nominated},
         "volumes": [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims],
         "labels": {"app": app},
         "priority": priority,
@@ -147,6 +153,7 @@ pods = st.builds(
     ports,
     st.sampled_from((0, 0, 10)),
     volumes,
+    st.sampled_from(("", "", "", "n0", "n1", "gone")),
 )
 clusters = st.tuples(
     st.lists(nodes, min_size=2, max_size=14), st.lists(pods, min_size=1, max_size=16)
@@ -201,7 +208,24 @@ def storage():
     }
 
 
-def run(cluster, *, fast, percentage=0, service=False, churn=True, shared=False):
+class Odd(FilterPlugin, ScorePlugin):
+    """A user's plugin: it refuses some nodes, and fails on some, node by node."""
+
+    name = "Odd"
+
+    def __init__(self, args, handle):
+        pass
+
+    def filter(self, state, pod, node):
+        if (len(node.pods), node.name) == (2, "n2"):
+            return fwk.error("boom")
+        return fwk.unschedulable("odd") if len(node.pods) % 2 and node.name == "n1" else None
+
+    def score(self, state, pod, node):
+        return len(node.pods) * 7 % 101
+
+
+def run(cluster, *, fast, percentage=0, service=False, churn=True, shared=False, odd=False):
     node_specs, pod_specs = cluster
     specs = {}
     store = MemoryLister()
@@ -213,12 +237,18 @@ def run(cluster, *, fast, percentage=0, service=False, churn=True, shared=False)
         }
         services.put(Service.from_tree(tree))
     namespaces = MemoryLister([Namespace.from_tree({"metadata": {"name": "default"}})])
+    registry = None if fast else by_node_registry()
+    config = SchedulerConfig(percentage_of_nodes_to_score=percentage)
+    if odd:
+        registry = {**(registry or in_tree_registry()), "Odd": Entry(Odd, Odd)}
+        config = load(ODD, registry)
     scheduler = Scheduler(
         Listers(pods=store, services=services, namespaces=namespaces, **storage()),
-        config=SchedulerConfig(percentage_of_nodes_to_score=percentage),
+        config=config,
+        registry=registry,
     )
-    scheduler.search.fast = fast
-    scheduler.search.fast_path_nodes = 1
+    if not fast:
+        scheduler.search = SearchByNode(scheduler.handle.columns, percentage)
     trees = [node_tree(f"n{i}", **spec) for i, spec in enumerate(node_specs)]
     for tree in trees:
         handlers.add_node(scheduler, Node.from_tree(tree), T0)
@@ -252,18 +282,25 @@ def run(cluster, *, fast, percentage=0, service=False, churn=True, shared=False)
             seen.append((attempt.failure.message, plugins, named, refused, start))
             failure.handle(scheduler.queue, attempt, pod, FixGates(), T0 + i)
             continue
-        seen.append((attempt.result, attempt.totals, start))
+        seen.append((attempt.result, attempt.totals, attempt.scores, start))
         binding.assume(scheduler.cache, scheduler.queue, attempt)
         scheduler.queue.done(info.uid)
     return seen
 
 
+ODD = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Odd"}]}}}],
+}
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(clusters, st.booleans())
-def test_columns_decide_what_node_by_node_decides(cluster, service):
-    fast = run(cluster, fast=True, service=service)
-    assert fast == run(cluster, fast=False, service=service)
-    assert fast == run(cluster, fast=True, service=service, shared=True)
+@given(clusters, st.booleans(), st.booleans())
+def test_columns_decide_what_node_by_node_decides(cluster, service, odd):
+    fast = run(cluster, fast=True, service=service, odd=odd)
+    assert fast == run(cluster, fast=False, service=service, odd=odd)
+    assert fast == run(cluster, fast=True, service=service, odd=odd, shared=True)
 
 
 def test_the_search_starts_where_the_last_one_ended_on_both_paths():

@@ -1,11 +1,14 @@
 import pytest
 
 from controlplane.scheduler import eventhandlers as handlers
+from controlplane.scheduler.cycle.attempt import Attempt
+from controlplane.scheduler.cycle.scheduling import Search
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.framework.runtime import Framework, PluginSet
 from controlplane.scheduler.state.node_info import NodeInfo
 from tests.scheduler.make import World, node, pod
@@ -98,9 +101,18 @@ def test_a_filter_that_neither_passes_nor_refuses_is_an_error():
         (fwk.error("boom"), 'plugin "S" failed with: boom'),
     ],
 )
-def test_bad_scores_end_the_cycle(value, message):
+@pytest.mark.parametrize("nodes", [2, 40])
+def test_bad_scores_end_the_cycle(value, message, nodes):
+    search = Search(Handle().columns)
+    for i in range(nodes):
+        search.snapshot.node_info_map[f"n{i}"] = NodeInfo()
+        search.snapshot.node_info_map[f"n{i}"].set_node(node(f"n{i}"))
+    search.snapshot.rebuild_list(list(search.snapshot.node_info_map))
+    search.columns.sync()
+    each = QueuedPodInfo.for_pod(pod("p"), 0)
+    attempt = Attempt(each, framework(score=[Score(value)]), CycleState(), 0, "p")
     with pytest.raises(StatusError) as caught:
-        framework(score=[Score(value)]).run_score(CycleState(), pod("p"), [NodeInfo()])
+        search.rate(attempt, search.snapshot.node_info_list)
     assert message in caught.value.status.message
 
 
@@ -170,7 +182,7 @@ def test_amounts_beyond_64_bit_arithmetic_are_left_to_exact_integers():
     handlers.add_pod(world.scheduler, each, world.now)
     attempt = world.attempt()
     assert attempt.result.node_name == "n0"
-    assert world.scheduler.snapshot.columns is None
+    assert world.scheduler.handle.columns.exact is False
 
 
 def test_a_pod_with_resource_claims_is_refused_clearly():
