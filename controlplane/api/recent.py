@@ -7,15 +7,40 @@ wrong for a value that nobody writes to; asking again only costs time, so traces
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 A = TypeVar("A")
 R = TypeVar("R")
 
 KEPT: Final = 256
 """So many arguments are remembered; the next one makes all be forgotten."""
+
+
+class IdentityCache(Generic[R]):
+    """Results by the identity of an immutable value, and by whatever else they depend on.
+
+    An entry keeps its value alive, so that the id cannot pass to another one meanwhile.
+    """
+
+    __slots__ = ("_kept", "_known")
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._known: dict[tuple[int, Hashable], tuple[object, R]] = {}
+
+    def get(self, value: object, other: Hashable = None) -> R | None:
+        """What was kept, None when nothing was."""
+        found = self._known.get((id(value), other))
+        return None if found is None else found[1]
+
+    def put(self, value: object, result: R, other: Hashable = None) -> R:
+        """Keep a result and answer it. A full cache is emptied first."""
+        if len(self._known) >= self._kept:
+            self._known.clear()
+        self._known[id(value), other] = (value, result)
+        return result
 
 
 def by_identity(function: Callable[[A], R]) -> Callable[[A], R]:

@@ -56,9 +56,10 @@ def _parse_yaml(text: str) -> tuple[Json, str]:
     try:
         document = loader.get_single_data()
     except yaml.YAMLError as broken:
-        mark = getattr(broken, "problem_mark", None)
-        where = "" if mark is None else f"line {mark.line + 1}: "
-        what = getattr(broken, "problem", None) or str(broken)
+        where, what = "", str(broken)
+        if isinstance(broken, yaml.MarkedYAMLError):
+            where = "" if broken.problem_mark is None else f"line {broken.problem_mark.line + 1}: "
+            what = broken.problem or what
         message = f"yaml: {where}{what}"
         raise DecodeError(f"couldn't get version/kind; json parse error: {message}") from broken
     finally:

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.columns.columns import Columns, Ints
 from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.framework.column_forms import (
@@ -182,10 +183,9 @@ class _ScoreClass:
 class _FilterPlan:
     """Which filters run for a spec, by how they answer; what the node-local ones said, if the spec tells the class."""
 
-    __slots__ = ("cluster", "kept", "local", "others", "position", "spec")
+    __slots__ = ("cluster", "kept", "local", "others", "position")
 
-    def __init__(self, framework: Framework, spec: object, skipped: Collection[str]) -> None:
-        self.spec = spec
+    def __init__(self, framework: Framework, skipped: Collection[str]) -> None:
         running = [form for form in framework.filter_forms if form.plugin.name not in skipped]
         self.local = [form.local for form in running if form.local is not None]
         self.cluster = [form.cluster for form in running if form.cluster is not None]
@@ -202,10 +202,9 @@ def _answers_by_node(form: FilterForm) -> bool:
 class _ScorePlan:
     """Which scorers run for a spec; what the node-local ones said, if the spec tells the class."""
 
-    __slots__ = ("kept", "local", "running", "spec")
+    __slots__ = ("kept", "local", "running")
 
-    def __init__(self, framework: Framework, spec: object, skipped: Collection[str]) -> None:
-        self.spec = spec
+    def __init__(self, framework: Framework, skipped: Collection[str]) -> None:
         self.running = [form for form in framework.score_forms if form.plugin.name not in skipped]
         self.local = [(form, form.local) for form in self.running if form.local is not None]
         self.kept: _ScoreClass | None = None
@@ -244,8 +243,8 @@ class Evaluation:
         self._filters: OrderedDict[Hashable, _FilterClass] = OrderedDict()
         self._scores: OrderedDict[Hashable, _ScoreClass] = OrderedDict()
         self._ranks: dict[int, Ints] = {}
-        self._filter_plans: dict[Hashable, _FilterPlan] = {}
-        self._score_plans: dict[Hashable, _ScorePlan] = {}
+        self._filter_plans: IdentityCache[_FilterPlan] = IdentityCache(_CLASSES)
+        self._score_plans: IdentityCache[_ScorePlan] = IdentityCache(_CLASSES)
 
     # -- filter --------------------------------------------------------------------------------
 
@@ -318,13 +317,9 @@ class Evaluation:
 
     def _filter_plan(self, attempt: Attempt) -> _FilterPlan:
         framework, spec, skipped = attempt.framework, attempt.pod.spec, attempt.state.skip_filter
-        key = (framework.profile, id(spec), frozenset(skipped))
-        plan = self._filter_plans.get(key)
-        if plan is None:
-            if len(self._filter_plans) >= _CLASSES:
-                self._filter_plans.clear()
-            plan = self._filter_plans[key] = _FilterPlan(framework, spec, skipped)
-        return plan
+        key = (framework.profile, frozenset(skipped))
+        plan = self._filter_plans.get(spec, key)
+        return plan or self._filter_plans.put(spec, _FilterPlan(framework, skipped), key)
 
     def _filter_class(self, attempt: Attempt, plan: _FilterPlan) -> _FilterClass:
         state, pod, columns = attempt.state, attempt.pod, self.columns
@@ -508,13 +503,9 @@ class Evaluation:
 
     def _score_plan(self, attempt: Attempt) -> _ScorePlan:
         framework, spec, skipped = attempt.framework, attempt.pod.spec, attempt.state.skip_score
-        key = (framework.profile, id(spec), frozenset(skipped))
-        plan = self._score_plans.get(key)
-        if plan is None:
-            if len(self._score_plans) >= _CLASSES:
-                self._score_plans.clear()
-            plan = self._score_plans[key] = _ScorePlan(framework, spec, skipped)
-        return plan
+        key = (framework.profile, frozenset(skipped))
+        plan = self._score_plans.get(spec, key)
+        return plan or self._score_plans.put(spec, _ScorePlan(framework, skipped), key)
 
     def _score_class(self, attempt: Attempt, plan: _ScorePlan) -> _ScoreClass:
         state, pod, columns = attempt.state, attempt.pod, self.columns

@@ -79,7 +79,7 @@ def record(info: QueuedPodInfo, failure: Failure) -> str:
     return REASON_UNSCHEDULABLE if failure.is_rejected else REASON_SCHEDULER_ERROR
 
 
-def judge(info: QueuedPodInfo, cached: Any, gates: FixGates) -> Verdict:
+def judge(info: QueuedPodInfo, cached: Pod | None, gates: FixGates) -> Verdict:
     """Decide from what the informer has now under the pod's name: its view, or None.
 
     Gate 138324. Unfixed, a recreated pod is taken for the one that failed: the new object enters

@@ -5,7 +5,18 @@ Upstream: `pkg/scheduler/framework/cycle_state.go`.
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+
+class Clonable(ABC):
+    """Plugin data that what-ifs change, so that each needs a copy."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def clone(self) -> Self:
+        """A copy that can be changed without changing this one."""
 
 
 class CycleState:
@@ -30,11 +41,10 @@ class CycleState:
         self.data[key] = value
 
     def clone(self) -> CycleState:
-        """A copy for a what-if: data with a `clone` method are cloned, the rest is shared."""
+        """A copy for a what-if: data that can be cloned are, the rest is shared."""
         copy = CycleState(self.now)
         for key, value in self.data.items():
-            clone = getattr(value, "clone", None)
-            copy.data[key] = value if clone is None else clone()
+            copy.data[key] = value.clone() if isinstance(value, Clonable) else value
         copy.skip_filter = self.skip_filter
         copy.skip_score = self.skip_score
         copy.skip_pre_bind = self.skip_pre_bind

@@ -64,6 +64,7 @@ __all__ = [
     "ScorePlugin",
     "Status",
     "StatusError",
+    "WaitingPreBindPlugin",
     "error",
     "unresolvable",
     "unschedulable",
@@ -92,6 +93,8 @@ class Plugin:
     """Base of every plugin. `args` arrives already defaulted and validated."""
 
     name: ClassVar[str] = ""
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Listers it needs besides those of pods and nodes, by their names in `Listers`; only those are filled."""
 
     @property
     def signs_no_pod(self) -> bool:
@@ -277,6 +280,19 @@ class PreBindPlugin(Plugin):
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[ApiWrite]:
         """Writes to be made before the pod is bound. May raise StatusError."""
+        raise NotImplementedError
+
+
+class WaitingPreBindPlugin(PreBindPlugin):
+    """A PreBind whose work goes on after its writes were made: it is asked every second whether it is done."""
+
+    @property
+    def bind_timeout(self) -> int:
+        """For how long to wait at most, nanoseconds."""
+        raise NotImplementedError
+
+    def is_bound(self, state: CycleState, pod: Pod, node_name: str) -> bool:
+        """Whether it is done. Raises StatusError when that became impossible."""
         raise NotImplementedError
 
 

@@ -55,6 +55,39 @@ class PluginSet:
     bind: list[fwk.BindPlugin] = attrs.Factory(list)
     post_bind: list[fwk.PostBindPlugin] = attrs.Factory(list)
 
+    def add(self, point: str, plugin: fwk.Plugin) -> None:
+        """Append a plugin to an extension point, named as in a configuration.
+
+        Raises ValueError when it does not implement that point.
+        """
+        match point, plugin:
+            case "preEnqueue", fwk.PreEnqueuePlugin():
+                self.pre_enqueue.append(plugin)
+            case "queueSort", fwk.QueueSortPlugin():
+                self.queue_sort.append(plugin)
+            case "preFilter", fwk.PreFilterPlugin():
+                self.pre_filter.append(plugin)
+            case "filter", fwk.FilterPlugin():
+                self.filter.append(plugin)
+            case "postFilter", fwk.PostFilterPlugin():
+                self.post_filter.append(plugin)
+            case "preScore", fwk.PreScorePlugin():
+                self.pre_score.append(plugin)
+            case "score", fwk.ScorePlugin():
+                self.score.append(plugin)
+            case "reserve", fwk.ReservePlugin():
+                self.reserve.append(plugin)
+            case "permit", fwk.PermitPlugin():
+                self.permit.append(plugin)
+            case "preBind", fwk.PreBindPlugin():
+                self.pre_bind.append(plugin)
+            case "bind", fwk.BindPlugin():
+                self.bind.append(plugin)
+            case "postBind", fwk.PostBindPlugin():
+                self.post_bind.append(plugin)
+            case _:
+                raise ValueError(f"plugin {plugin.name!r} does not extend {point} plugin")
+
 
 HintsOfEvents = list[tuple[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]]]
 """Registered events with (plugin, hint) each."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from controlplane.api.recent import KEPT
+from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.status import Code, Status
 
@@ -23,10 +23,9 @@ P = TypeVar("P", bound="Plugin")
 class SpecPlan(Generic[P]):
     """The answers that are known, and the plugins that have to be asked in every cycle."""
 
-    __slots__ = ("asked", "data", "results", "skipped", "spec")
+    __slots__ = ("asked", "data", "results", "skipped")
 
-    def __init__(self, spec: object) -> None:
-        self.spec = spec
+    def __init__(self) -> None:
         self.skipped: list[str] = []
         self.data: dict[str, Any] = {}
         self.results: list[tuple[str, Any]] = []
@@ -52,15 +51,15 @@ class SpecPlans(Generic[P]):
         self._plugins = plugins
         self._applies = applies
         self._ask = ask
-        self._known: dict[int, SpecPlan[P]] = {}
+        self._known: IdentityCache[SpecPlan[P]] = IdentityCache()
 
     def of(self, pod: Pod) -> SpecPlan[P]:
         """The plan for pods with this pod's spec."""
         spec = pod.spec
-        found = self._known.get(id(spec))
+        found = self._known.get(spec)
         if found is not None:
             return found
-        plan = SpecPlan[P](spec)
+        plan = SpecPlan[P]()
         for plugin in self._plugins:
             if not self._applies(plugin, pod):
                 plan.asked.append(plugin)
@@ -77,7 +76,4 @@ class SpecPlans(Generic[P]):
                 plan.skipped.append(name)
             elif result is not None:
                 plan.results.append((name, result))
-        if len(self._known) >= KEPT:
-            self._known.clear()
-        self._known[id(spec)] = plan
-        return plan
+        return self._known.put(spec, plan)

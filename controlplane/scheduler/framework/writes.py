@@ -10,6 +10,9 @@ import attrs
 from controlplane.api.times import format_time
 
 if TYPE_CHECKING:
+    from controlplane.api.view import View
+
+if TYPE_CHECKING:
     pass
 
 
@@ -17,8 +20,8 @@ if TYPE_CHECKING:
 class EventIntent:
     """An Event to record about a pod."""
 
-    regarding: Any
-    """View of the object the event is about."""
+    regarding: View
+    """The object the event is about."""
     type: str
     reason: str
     action: str

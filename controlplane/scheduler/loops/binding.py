@@ -16,7 +16,12 @@ from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client
 from controlplane.scheduler.cycle import binding, explain
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
-from controlplane.scheduler.framework.interface import Code, Status, StatusError
+from controlplane.scheduler.framework.interface import (
+    Code,
+    Status,
+    StatusError,
+    WaitingPreBindPlugin,
+)
 from controlplane.scheduler.framework.waiting import WaitingPod
 from controlplane.scheduler.loops.running import Binding
 
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
     from controlplane.scheduler.loops.shared import Shared
 
 SECOND = 1_000_000_000
-DEFAULT_BIND_TIMEOUT = 600
 START = "scheduler.bind.start"
 
 
@@ -171,12 +175,9 @@ class Binder:
         """Look once a second whether what the plugins began is done."""
         state, pod, node = attempt.state, attempt.pod, attempt.node_name
         for plugin in attempt.framework.plugins.pre_bind:
-            is_bound = getattr(plugin, "is_bound", None)
-            if is_bound is None or plugin.name in state.skip_pre_bind:
+            if not isinstance(plugin, WaitingPreBindPlugin) or plugin.name in state.skip_pre_bind:
                 continue
-            args = getattr(plugin, "args", None)
-            limit = getattr(args, "bind_timeout_seconds", DEFAULT_BIND_TIMEOUT)
-            end = ctx.now + limit * SECOND
+            end = ctx.now + plugin.bind_timeout
             while not running.cause:
                 if ctx.now + SECOND > end:
                     _pre_bind_failed(
@@ -185,7 +186,7 @@ class Binder:
                     return
                 await ctx.sleep(SECOND, point="scheduler.prebind.wait")
                 try:
-                    if is_bound(state, pod, node):
+                    if plugin.is_bound(state, pod, node):
                         break
                 except StatusError as failed:
                     message = f"binding volumes: {failed.status.message}"

@@ -23,7 +23,6 @@ from controlplane.client.loops.clientset import (
 from controlplane.client.loops.informer import Informer, handler
 from controlplane.scheduler import eventhandlers
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names as n
 from controlplane.scheduler.state.cache import CacheCorruptedError
 from controlplane.scheduler.state.listers import Listers
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 STORAGE = "storage.k8s.io"
 
-RESOURCES: Mapping[str, Resource] = {
+RESOURCES: Mapping[str, Resource[Any]] = {
     "namespaces": NAMESPACES,
     "persistent_volume_claims": Resource("", "v1", "persistentvolumeclaims"),
     "persistent_volumes": Resource("", "v1", "persistentvolumes"),
@@ -68,35 +67,6 @@ EVENTS: Mapping[str, str] = {
 }
 """The resources whose changes can make pods schedulable, with their names in events."""
 
-READS: Mapping[str, tuple[str, ...]] = {
-    n.INTER_POD_AFFINITY: ("namespaces",),
-    n.POD_TOPOLOGY_SPREAD: (
-        "services",
-        "replication_controllers",
-        "replica_sets",
-        "stateful_sets",
-    ),
-    n.DEFAULT_PREEMPTION: ("pod_disruption_budgets",),
-    n.VOLUME_RESTRICTIONS: ("persistent_volume_claims",),
-    n.NODE_VOLUME_LIMITS: (
-        "persistent_volume_claims",
-        "persistent_volumes",
-        "storage_classes",
-        "csi_nodes",
-        "volume_attachments",
-    ),
-    n.VOLUME_BINDING: (
-        "persistent_volume_claims",
-        "persistent_volumes",
-        "storage_classes",
-        "csi_nodes",
-        "csi_drivers",
-        "csi_storage_capacities",
-    ),
-    n.VOLUME_ZONE: ("persistent_volume_claims", "persistent_volumes", "storage_classes"),
-}
-"""Listers that in-tree plugins read. Plugins of users name theirs in an attribute `reads`."""
-
 
 class StoreLister(Generic[V]):
     """An informer's store as the lister that plugins read."""
@@ -121,7 +91,7 @@ def needed(frameworks: Iterable[Framework]) -> dict[str, None]:
     wanted: dict[str, None] = {}
     for framework in frameworks:
         for plugin in framework.all_plugins:
-            for name in (*READS.get(plugin.name, ()), *getattr(plugin, "reads", ())):
+            for name in plugin.reads:
                 wanted[name] = None
         heard = {event.resource: None for event, _ in framework.queueing_hints()}
         for name, resource in EVENTS.items():
@@ -144,7 +114,7 @@ class Informers:
     def __init__(self, ctx: Context, server: RestConfig, *, joined: bool, gates: FixGates) -> None:
         self._ctx = ctx
         self._server = server
-        self._stores = {name: Indexer() for name in RESOURCES}
+        self._stores: dict[str, Indexer[Any]] = {name: Indexer() for name in RESOURCES}
         self.pods = Informer(ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED)
         self.nodes = Informer(ctx, NODES, server=server, immediate=joined)
         self.failed_pods = self.pods

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from actors import LinkBroken
 from actors.log import WARNING
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from actors import Context
     from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
     from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.cycle.attempt import Attempt
@@ -57,7 +58,7 @@ class Shared:
         core: Scheduler,
         epoch_ns: int,
         gates: FixGates,
-        pods: Callable[[str], Object | None],
+        pods: Callable[[str], Object[Pod] | None],
         server: RestConfig,
         observer: Observer | None = None,
         *,
@@ -157,12 +158,3 @@ class Shared:
 def obj_of(info: QueuedPodInfo) -> str:
     """What the log calls the pod."""
     return f"Pod/{info.key}"
-
-
-class Waits(Protocol):
-    """A PreBind plugin whose work goes on after its writes were made."""
-
-    name: str
-
-    def is_bound(self, state: Any, pod: Any, node_name: str) -> bool:
-        """Whether it is done. Raises StatusError when that became impossible."""

@@ -6,9 +6,9 @@ Upstream: `pkg/scheduler/framework/plugins/defaultpreemption`, `pkg/scheduler/fr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from controlplane.api.recent import KEPT
+from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import DefaultPreemptionArgs
@@ -19,6 +19,7 @@ from controlplane.scheduler.framework.interface import (
     EnqueueExtensions,
     Filters,
     NodeToStatus,
+    Plugin,
     PostFilterPlugin,
     PostFilterResult,
     PreEnqueuePlugin,
@@ -41,7 +42,7 @@ from controlplane.scheduler.plugins.preemption import (
 )
 
 if TYPE_CHECKING:
-    from controlplane.api.pod import Pod, PodSpec
+    from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
 
@@ -57,6 +58,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     """Finds the least harmful set of victims; evicting them is left to the caller."""
 
     name = names.DEFAULT_PREEMPTION
+    reads = ("pod_disruption_budgets",)
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self.args = args
@@ -65,7 +67,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self._watches_last = handle.fixes.fixed("134730")
         self._clears = handle.fixes.fixed("106816")
         self._lowest = LowestPriorities()
-        self._known: dict[int, tuple[PodSpec, Known]] = {}
+        self._known: IdentityCache[Known] = IdentityCache()
         self.attempts = 0
         """preemption_attempts_total."""
         self.preempting: dict[str, None] = {}
@@ -209,13 +211,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         """What preemptors with this spec found before; None when it does not depend on spec and node alone."""
         if filters.keeps_track(state) or not filters.follow_spec(state):
             return None
-        spec = pod.spec
-        found = self._known.get(id(spec))
-        if found is None:
-            if len(self._known) >= KEPT:
-                self._known.clear()
-            found = self._known[id(spec)] = (spec, {})
-        return found[1]
+        found = self._known.get(pod.spec)
+        return self._known.put(pod.spec, {}) if found is None else found
 
     def candidates_wanted(self, nodes: int) -> int:
         """How many candidates end the search."""
@@ -265,6 +262,6 @@ def _terminates_by_preemption(pod: Pod) -> bool:
     )
 
 
-def preemption_plugin(plugins: Sequence[Any]) -> DefaultPreemption | None:
+def preemption_plugin(plugins: Sequence[Plugin]) -> DefaultPreemption | None:
     """The DefaultPreemption among some plugins."""
     return next((p for p in plugins if isinstance(p, DefaultPreemption)), None)

@@ -130,5 +130,5 @@ def _claim_changed(pod: Pod, _old: Any, _new: Any) -> ev.Hint:
     return ev.Hint.QUEUE if pod.spec.resource_claims else ev.Hint.SKIP
 
 
-def _generated_claim(pod: Pod, _old: Any, new: Any) -> ev.Hint:
+def _generated_claim(pod: Pod, _old: Pod, new: Pod) -> ev.Hint:
     return ev.Hint.QUEUE if new.uid == pod.uid else ev.Hint.SKIP

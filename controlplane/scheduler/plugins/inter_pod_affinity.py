@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/interpodaffinity`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -21,6 +21,7 @@ from controlplane.scheduler.framework.column_forms import (
     NormalizeRows,
     StatusTable,
 )
+from controlplane.scheduler.framework.cycle_state import Clonable, CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -50,10 +51,10 @@ from controlplane.scheduler.state.affinity_terms import (
 )
 
 if TYPE_CHECKING:
+    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
     from controlplane.scheduler.framework.column_forms import Rows, Scores, StatusIds
-    from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.plugins.affinity_columns import Sums
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
@@ -80,7 +81,7 @@ class DomainSums:
 
 
 @attrs.define
-class FilterState:
+class FilterState(Clonable):
     """How many pods matter in each topology domain, in three respects.
 
     They come as columns; dicts are made when somebody asks for them, and are all that a copy has.
@@ -155,6 +156,7 @@ class InterPodAffinity(
     """Refuses nodes by required terms of either side; rates by preferred ones."""
 
     name = names.INTER_POD_AFFINITY
+    reads = ("namespaces",)
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         self._args = args
@@ -366,7 +368,7 @@ def _scheduled(pod: Pod) -> bool:
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
 
 
-def _pod_changed(pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _pod_changed(pod: Pod, old: Pod | None, new: Pod | None) -> ev.Hint:
     queue, skip = ev.Hint.QUEUE, ev.Hint.SKIP
     if old is not None and new is not None and new.uid == pod.uid:
         return queue
@@ -381,12 +383,13 @@ def _pod_changed(pod: Pod, old: Any, new: Any) -> ev.Hint:
         return queue if left else skip
     if new is not None:
         return queue if matches_all(near, new) else skip
+    assert old is not None
     if matches_all(far, old) or matches_all(_required_terms(old).required_anti_affinity, pod):
         return queue
     return skip
 
 
-def _node_changed(pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _node_changed(pod: Pod, old: Node | None, new: Node) -> ev.Hint:
     terms = _required_terms(pod)
     after, before = new.labels, None if old is None else old.labels
     for term in terms.required_affinity:

@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.api.labels import SelectorError
 from controlplane.api.node_selector import PreferredTerms, RequiredNodeAffinity, node_selector
@@ -159,7 +159,7 @@ class NodeAffinity(
         def compute(info: NodeInfo) -> int:
             return table.id_of(self.filter(state, pod, info))
 
-        key = ("node-affinity", id(self), self.filter_key(state, pod))
+        key = ("node-affinity", self, self.filter_key(state, pod))
         return columns.node_property(key, compute).astype("int32")
 
     def score_key(self, state: CycleState, pod: Pod) -> Hashable:
@@ -172,7 +172,7 @@ class NodeAffinity(
 
     def score_all(self, state: CycleState, pod: Pod, columns: Columns) -> Scores:
         """Only nodes whose object changed are rated again."""
-        key = ("preferred-node-affinity", id(self), self.score_key(state, pod))
+        key = ("preferred-node-affinity", self, self.score_key(state, pod))
         return columns.node_property(key, lambda info: self.score(state, pod, info)).copy()
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
@@ -180,7 +180,7 @@ class NodeAffinity(
         event = ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_LABEL)
         return [ev.ClusterEventWithHint(event, self._node_changed)]
 
-    def _node_changed(self, pod: Pod, old: Any, new: Any) -> ev.Hint:
+    def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> ev.Hint:
         if self._added is not None and not self._added.match(new):
             return ev.Hint.SKIP
         required = RequiredNodeAffinity(pod)

@@ -7,7 +7,7 @@ Upstream: `pkg/scheduler/framework/plugins/nodedeclaredfeatures`, component-help
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
@@ -23,6 +23,7 @@ from controlplane.scheduler.framework.interface import (
 )
 
 if TYPE_CHECKING:
+    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
@@ -94,13 +95,13 @@ class NodeDeclaredFeatures(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
         return (("NodeDeclaredFeatures", required_features(pod)),)
 
 
-def _node_changed(_pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _node_changed(_pod: Pod, old: Node | None, new: Node) -> ev.Hint:
     if old is None or old.status.declared_features != new.status.declared_features:
         return ev.Hint.QUEUE
     return ev.Hint.SKIP
 
 
-def _pod_changed(pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _pod_changed(pod: Pod, old: Pod, new: Pod) -> ev.Hint:
     if new.uid == pod.uid and required_features(old) != required_features(new):
         return ev.Hint.QUEUE
     return ev.Hint.SKIP

@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/nodeports/node_ports.go`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class NodePorts(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
         return (("NodePorts", tuple(sorted({port for _, _, port in pod_host_ports(pod)}))),)
 
 
-def _pod_deleted(pod: Pod, old: Any, _new: Any) -> ev.Hint:
+def _pod_deleted(pod: Pod, old: Pod, _new: None) -> ev.Hint:
     if not old.spec.node_name and not old.status.nominated_node_name:
         return ev.Hint.SKIP
     used = HostPorts()

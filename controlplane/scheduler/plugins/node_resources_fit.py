@@ -47,6 +47,7 @@ from controlplane.scheduler.state.resources import (
 )
 
 if TYPE_CHECKING:
+    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
     from controlplane.scheduler.columns.rows import Rows
@@ -244,7 +245,7 @@ class NodeResourcesFit(
             )
         return out
 
-    def _node_changed(self, pod: Pod, old: Any, new: Any) -> ev.Hint:
+    def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> ev.Hint:
         request = requested_by(pod)
         empty = NodeInfo()
         empty.set_node(new)
@@ -280,7 +281,7 @@ def _grew(request: Resource, before: Resource, now: NodeInfo) -> bool:
     return any(after.get(name) > before.get(name) for name in wanted)
 
 
-def _pod_changed(pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _pod_changed(pod: Pod, old: Pod, new: Pod | None) -> ev.Hint:
     if new is None:
         scheduled = old.spec.node_name or old.status.nominated_node_name
         return ev.Hint.QUEUE if scheduled else ev.Hint.SKIP

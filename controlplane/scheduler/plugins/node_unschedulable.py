@@ -7,7 +7,7 @@ Upstream: `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.api.constraints import Taint
 from controlplane.api.taints import NO_SCHEDULE, tolerated
@@ -22,6 +22,7 @@ from controlplane.scheduler.framework.interface import (
 )
 
 if TYPE_CHECKING:
+    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
     from controlplane.scheduler.framework.column_forms import StatusIds
@@ -73,7 +74,7 @@ class NodeUnschedulable(NodeLocalFilter, EnqueueExtensions):
             ),
         ]
 
-    def _toleration_changed(self, pod: Pod, _old: Any, new: Any) -> ev.Hint:
+    def _toleration_changed(self, pod: Pod, _old: Pod, new: Pod) -> ev.Hint:
         return ev.Hint.QUEUE if new.uid == pod.uid and self.tolerates(new) else ev.Hint.SKIP
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
@@ -81,7 +82,7 @@ class NodeUnschedulable(NodeLocalFilter, EnqueueExtensions):
         return (("Tolerations", pod.spec.tolerations),)
 
 
-def _node_changed(_pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _node_changed(_pod: Pod, old: Node | None, new: Node) -> ev.Hint:
     if old is not None and old.spec.unschedulable and not new.spec.unschedulable:
         return ev.Hint.QUEUE
     if old is None and not new.spec.unschedulable:

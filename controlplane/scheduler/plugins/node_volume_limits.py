@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
@@ -35,7 +35,7 @@ from controlplane.scheduler.plugins.volume_claims import (
 if TYPE_CHECKING:
     from controlplane.api.claims import PersistentVolumeClaim
     from controlplane.api.pod import Pod
-    from controlplane.api.storage import CSINode
+    from controlplane.api.storage import CSINode, VolumeAttachment
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
 
@@ -49,6 +49,13 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Counts attachable volumes against the limits in the node's CSINode."""
 
     name = names.NODE_VOLUME_LIMITS
+    reads = (
+        "persistent_volume_claims",
+        "persistent_volumes",
+        "storage_classes",
+        "csi_nodes",
+        "volume_attachments",
+    )
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -196,13 +203,13 @@ def _limits(csi_node: CSINode | None) -> dict[str, int]:
     }
 
 
-def _csi_node_changed(_pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _csi_node_changed(_pod: Pod, old: CSINode | None, new: CSINode) -> ev.Hint:
     before, after = _limits(old), _limits(new)
     grew = any(limit > before.get(driver, 0) for driver, limit in after.items())
     return ev.Hint.QUEUE if grew else ev.Hint.SKIP
 
 
-def _pod_deleted(_pod: Pod, old: Any, _new: Any) -> ev.Hint:
+def _pod_deleted(_pod: Pod, old: Pod, _new: None) -> ev.Hint:
     if not old.spec.volumes:
         return ev.Hint.SKIP
     if not old.spec.node_name and not old.status.nominated_node_name:
@@ -214,11 +221,11 @@ def _pod_deleted(_pod: Pod, old: Any, _new: Any) -> ev.Hint:
     return ev.Hint.QUEUE if attachable else ev.Hint.SKIP
 
 
-def _claim_added(pod: Pod, _old: Any, new: Any) -> ev.Hint:
+def _claim_added(pod: Pod, _old: None, new: PersistentVolumeClaim) -> ev.Hint:
     return ev.Hint.QUEUE if uses_claim(pod, new) else ev.Hint.SKIP
 
 
-def _detached(pod: Pod, old: Any, _new: Any) -> ev.Hint:
+def _detached(pod: Pod, old: VolumeAttachment, _new: None) -> ev.Hint:
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             return ev.Hint.QUEUE

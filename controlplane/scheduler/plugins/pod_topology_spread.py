@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controlplane.api.constraints import TopologySpreadConstraint
 from controlplane.api.labels import SelectorError
-from controlplane.api.recent import KEPT
+from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import PodTopologySpreadArgs
@@ -23,6 +23,7 @@ from controlplane.scheduler.framework.column_forms import (
     NormalizeRows,
     StatusTable,
 )
+from controlplane.scheduler.framework.cycle_state import Clonable, CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -46,10 +47,10 @@ from controlplane.scheduler.plugins.spread_columns import (
 )
 
 if TYPE_CHECKING:
+    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
     from controlplane.scheduler.framework.column_forms import Rows, Scores, StatusIds
-    from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
 
@@ -75,7 +76,7 @@ SYSTEM_DEFAULT_CONSTRAINTS = (
 )
 
 
-class FilterState:
+class FilterState(Clonable):
     """Hard constraints, and for each how many matching pods every domain has.
 
     They come as columns; dicts are made when somebody asks for them, and are all that a copy has.
@@ -126,6 +127,7 @@ class PodTopologySpread(
     """Refuses nodes that would skew hard constraints; rates by soft ones."""
 
     name = names.POD_TOPOLOGY_SPREAD
+    reads = ("services", "replication_controllers", "replica_sets", "stateful_sets")
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._handle = handle
@@ -134,10 +136,7 @@ class PodTopologySpread(
             SYSTEM_DEFAULT_CONSTRAINTS if self._system_defaulted else args.default_constraints
         )
         self._merge_keys = handle.feature("MatchLabelKeysInPodTopologySpread")
-        self._known: dict[
-            tuple[int, str],
-            tuple[Sequence[TopologySpreadConstraint], Mapping[str, str], list[sc.Constraint]],
-        ] = {}
+        self._known: IdentityCache[tuple[Mapping[str, str], list[sc.Constraint]]] = IdentityCache()
 
     def constraints(self, pod: Pod, action: str) -> list[sc.Constraint]:
         """The pod's constraints with this action, or defaults. Raises SelectorError."""
@@ -156,14 +155,11 @@ class PodTopologySpread(
         self, given: Sequence[TopologySpreadConstraint], pod: Pod, action: str
     ) -> list[sc.Constraint]:
         """Compiled for the pod's labels; pods of one template share the result."""
-        key = (id(given), action)
-        known = self._known.get(key)
-        if known is not None and known[1] == pod.labels:
-            return known[2]
+        known = self._known.get(given, action)
+        if known is not None and known[0] == pod.labels:
+            return known[1]
         found = sc.compile_constraints(given, pod, action, merge_keys=self._merge_keys)
-        if len(self._known) >= KEPT:
-            self._known.clear()
-        self._known[key] = (given, pod.labels, found)
+        self._known.put(given, (pod.labels, found), action)
         return found
 
     # -- filter --------------------------------------------------------------------------------
@@ -309,8 +305,9 @@ class PodTopologySpread(
         except SelectorError as broken:
             raise ev.HintError(str(broken)) from broken
 
-    def _pod_changed(self, pod: Pod, old: Any, new: Any) -> ev.Hint:
+    def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> ev.Hint:
         other = old if new is None else new
+        assert other is not None
         itself = other.uid == pod.uid
         nearby = other.namespace == pod.namespace and (
             other.spec.node_name or other.status.nominated_node_name
@@ -335,7 +332,7 @@ class PodTopologySpread(
         matches = any(c.selector.matches(other.labels) for c in constraints)
         return ev.Hint.QUEUE if matches else ev.Hint.SKIP
 
-    def _node_changed(self, pod: Pod, old: Any, new: Any) -> ev.Hint:
+    def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> ev.Hint:
         constraints = self._hard(pod)
         had = old is not None and sc.has_all_keys(old.labels, constraints)
         has = new is not None and sc.has_all_keys(new.labels, constraints)

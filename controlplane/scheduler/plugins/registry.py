@@ -19,21 +19,6 @@ from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import EXTENSION_POINTS, Plugin
 from controlplane.scheduler.framework.runtime import Framework, PluginSet
 
-_POINT_FIELDS = {
-    "preEnqueue": "pre_enqueue",
-    "queueSort": "queue_sort",
-    "preFilter": "pre_filter",
-    "filter": "filter",
-    "postFilter": "post_filter",
-    "preScore": "pre_score",
-    "score": "score",
-    "reserve": "reserve",
-    "permit": "permit",
-    "preBind": "pre_bind",
-    "bind": "bind",
-    "postBind": "post_bind",
-}
-
 
 @attrs.frozen
 class Entry:
@@ -144,8 +129,9 @@ def build_framework(
         except ValueError as broken:
             raise ValueError(f'initializing plugin "{name}": {broken}') from broken
     sets = PluginSet()
-    for point, field in _POINT_FIELDS.items():
-        getattr(sets, field).extend(instances[name] for name, _ in points.get(point, ()))
+    for point in EXTENSION_POINTS:
+        for name, _ in points.get(point, ()):
+            sets.add(point, instances[name])
     return Framework(
         profile.scheduler_name,
         handle,

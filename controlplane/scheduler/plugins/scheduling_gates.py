@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
@@ -44,5 +44,5 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
         return ()
 
 
-def _gates_eliminated(pod: Pod, _old: Any, new: Any) -> ev.Hint:
+def _gates_eliminated(pod: Pod, _old: Pod, new: Pod) -> ev.Hint:
     return ev.Hint.QUEUE if new is not None and new.uid == pod.uid else ev.Hint.SKIP

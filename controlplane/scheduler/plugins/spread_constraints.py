@@ -15,6 +15,7 @@ from controlplane.api.node_selector import RequiredNodeAffinity
 from controlplane.api.taints import untolerated
 
 if TYPE_CHECKING:
+    from controlplane.api.apps import ReplicaSet, StatefulSet
     from controlplane.api.constraints import TopologySpreadConstraint
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
@@ -155,11 +156,11 @@ def default_selector(pod: Pod, listers: Listers) -> Selector:
         if controller is not None:
             wanted.update(controller.spec.selector)
         return from_set(wanted)
-    lister = {
-        ("apps/v1", "ReplicaSet"): listers.replica_sets,
-        ("apps/v1", "StatefulSet"): listers.stateful_sets,
-    }.get(kind)
-    found = None if lister is None else lister.get(namespace, owner.name)
+    found: ReplicaSet | StatefulSet | None = None
+    if kind == ("apps/v1", "ReplicaSet"):
+        found = listers.replica_sets.get(namespace, owner.name)
+    elif kind == ("apps/v1", "StatefulSet"):
+        found = listers.stateful_sets.get(namespace, owner.name)
     base = from_set(wanted)
     if found is None:
         return base

@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class TaintToleration(
             ),
         ]
 
-    def _node_changed(self, pod: Pod, old: Any, new: Any) -> ev.Hint:
+    def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> ev.Hint:
         was_repelled = old is None or self.repels(old, pod)
         return ev.Hint.QUEUE if was_repelled and not self.repels(new, pod) else ev.Hint.SKIP
 
@@ -154,5 +154,5 @@ class TaintToleration(
         return (("Tolerations", pod.spec.tolerations),)
 
 
-def _toleration_changed(pod: Pod, _old: Any, new: Any) -> ev.Hint:
+def _toleration_changed(pod: Pod, _old: Pod, new: Pod) -> ev.Hint:
     return ev.Hint.QUEUE if new.uid == pod.uid else ev.Hint.SKIP

@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/volumebinding`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -19,7 +19,6 @@ from controlplane.scheduler.framework.interface import (
     ApiWrite,
     EnqueueExtensions,
     FilterPlugin,
-    PreBindPlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -27,6 +26,7 @@ from controlplane.scheduler.framework.interface import (
     ScorePlugin,
     Status,
     StatusError,
+    WaitingPreBindPlugin,
     error,
     unresolvable,
 )
@@ -44,7 +44,9 @@ from controlplane.scheduler.plugins.volume_claims import (
 )
 
 if TYPE_CHECKING:
+    from controlplane.api.claims import PersistentVolumeClaim
     from controlplane.api.pod import Pod
+    from controlplane.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
     from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
@@ -65,7 +67,7 @@ class VolumeBinding(
     PreFilterPlugin,
     FilterPlugin,
     ReservePlugin,
-    PreBindPlugin,
+    WaitingPreBindPlugin,
     PreScorePlugin,
     ScorePlugin,
     EnqueueExtensions,
@@ -73,6 +75,14 @@ class VolumeBinding(
     """Finds volumes for unbound claims and checks where bound ones can be reached."""
 
     name = names.VOLUME_BINDING
+    reads = (
+        "persistent_volume_claims",
+        "persistent_volumes",
+        "storage_classes",
+        "csi_nodes",
+        "csi_drivers",
+        "csi_storage_capacities",
+    )
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         self.args = args
@@ -185,6 +195,11 @@ class VolumeBinding(
             raise StatusError(error(f'no pod volumes found for node "{node_name}"'))
         return self.binder.writes(decisions, node_name)
 
+    @property
+    def bind_timeout(self) -> int:
+        """As configured, nanoseconds."""
+        return self.args.bind_timeout_seconds * 1_000_000_000
+
     def is_bound(self, state: CycleState, pod: Pod, node_name: str) -> bool:
         """Whether every claim is bound now. Raises StatusError when that became impossible."""
         kept: BindingState | None = state.read(_KEY)
@@ -216,31 +231,35 @@ class VolumeBinding(
         return ()
 
 
-def _class_changed(_pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _class_changed(_pod: Pod, old: StorageClass | None, new: StorageClass) -> ev.Hint:
     if old is None or old.allowed_topologies != new.allowed_topologies:
         return ev.Hint.QUEUE
     return ev.Hint.SKIP
 
 
-def _claim_changed(pod: Pod, _old: Any, new: Any) -> ev.Hint:
+def _claim_changed(
+    pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> ev.Hint:
     return ev.Hint.QUEUE if uses_claim(pod, new) else ev.Hint.SKIP
 
 
-def _csi_node_changed(_pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _csi_node_changed(_pod: Pod, old: CSINode | None, new: CSINode) -> ev.Hint:
     if old is None:
         return ev.Hint.QUEUE
     before, after = (each.annotations.get(MIGRATED_PLUGINS, "") for each in (old, new))
     return ev.Hint.SKIP if set(before.split(",")) == set(after.split(",")) else ev.Hint.QUEUE
 
 
-def _csi_driver_changed(pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _csi_driver_changed(pod: Pod, old: CSIDriver, new: CSIDriver) -> ev.Hint:
     inline = any(v.csi is not None and v.csi.driver == new.name for v in pod.spec.volumes)
     if inline and old.spec.storage_capacity and not new.spec.storage_capacity:
         return ev.Hint.QUEUE
     return ev.Hint.SKIP
 
 
-def _capacity_changed(_pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _capacity_changed(
+    _pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity
+) -> ev.Hint:
     if old is None:
         return ev.Hint.QUEUE
     before = old.maximum_volume_size or old.capacity

@@ -6,12 +6,13 @@ Upstream: `pkg/scheduler/framework/plugins/volumerestrictions/volume_restriction
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework.cycle_state import Clonable, CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -27,9 +28,9 @@ from controlplane.scheduler.framework.interface import (
 from controlplane.scheduler.plugins.volume_claims import READ_WRITE_ONCE_POD, not_found, uses_claim
 
 if TYPE_CHECKING:
+    from controlplane.api.claims import PersistentVolumeClaim
     from controlplane.api.pod import Pod
     from controlplane.api.volumes import Volume
-    from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
 
@@ -42,7 +43,7 @@ _KEY = "PreFilterVolumeRestrictions"
 
 
 @attrs.define
-class RestrictionState:
+class RestrictionState(Clonable):
     """Names of the pod's ReadWriteOncePod claims, and how many of them are in use."""
 
     claims: frozenset[str]
@@ -57,6 +58,7 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin, Enq
     """Refuses nodes with conflicting disks, and pods whose exclusive claim is taken."""
 
     name = names.VOLUME_RESTRICTIONS
+    reads = ("persistent_volume_claims",)
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -169,7 +171,7 @@ def _exclude_each_other(a: Volume, b: Volume) -> bool:
     return False
 
 
-def _pod_deleted(pod: Pod, old: Any, _new: Any) -> ev.Hint:
+def _pod_deleted(pod: Pod, old: Pod, _new: None) -> ev.Hint:
     if old.namespace != pod.namespace:
         return ev.Hint.SKIP
     if any(_restricted(volume) and conflict(volume, old) for volume in pod.spec.volumes):
@@ -186,5 +188,5 @@ def _direct_claims(pod: Pod) -> dict[str, None]:
     }
 
 
-def _claim_added(pod: Pod, _old: Any, new: Any) -> ev.Hint:
+def _claim_added(pod: Pod, _old: None, new: PersistentVolumeClaim) -> ev.Hint:
     return ev.Hint.QUEUE if uses_claim(pod, new) else ev.Hint.SKIP

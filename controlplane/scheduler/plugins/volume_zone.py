@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/volumezone/volume_zone.go`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
@@ -29,8 +29,9 @@ from controlplane.scheduler.plugins.volume_claims import (
 from controlplane.scheduler.state.node_tree import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 if TYPE_CHECKING:
+    from controlplane.api.claims import PersistentVolumeClaim
     from controlplane.api.pod import Pod
-    from controlplane.api.storage import PersistentVolume
+    from controlplane.api.storage import PersistentVolume, StorageClass
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
 
@@ -58,6 +59,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Refuses nodes outside the zones of the pod's volumes."""
 
     name = names.VOLUME_ZONE
+    reads = ("persistent_volume_claims", "persistent_volumes", "storage_classes")
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -146,16 +148,18 @@ def _within(labels: Mapping[str, str], topologies: Sequence[Topology]) -> bool:
     return True
 
 
-def _class_added(_pod: Pod, _old: Any, new: Any) -> ev.Hint:
+def _class_added(_pod: Pod, _old: None, new: StorageClass) -> ev.Hint:
     waits = new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     return ev.Hint.QUEUE if waits else ev.Hint.SKIP
 
 
-def _claim_changed(pod: Pod, _old: Any, new: Any) -> ev.Hint:
+def _claim_changed(
+    pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> ev.Hint:
     return ev.Hint.QUEUE if uses_claim(pod, new) else ev.Hint.SKIP
 
 
-def _volume_changed(_pod: Pod, old: Any, new: Any) -> ev.Hint:
+def _volume_changed(_pod: Pod, old: PersistentVolume | None, new: PersistentVolume) -> ev.Hint:
     if old is None or volume_topologies(old) != volume_topologies(new):
         return ev.Hint.QUEUE
     return ev.Hint.SKIP

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from controlplane.api.pod import Pod
 from controlplane.gates import FixGates
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.nominating import NominatingInfo
@@ -32,7 +33,6 @@ from controlplane.scheduler.state.listers import Lister
 from controlplane.scheduler.state.pod_info import PodInfo
 
 if TYPE_CHECKING:
-    from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.interface import PreEnqueuePlugin
 
 DEFAULT_MAX_IN_UNSCHEDULABLE_PODS = 300 * SECOND
@@ -527,7 +527,7 @@ class PriorityQueue:
         if event.is_wildcard:
             if new is None:
                 return Strategy.AFTER_BACKOFF
-            same = getattr(new, "kind", "Pod") == "Pod" and new.uid == info.uid
+            same = isinstance(new, Pod) and new.uid == info.uid
             return Strategy.AFTER_BACKOFF if same else Strategy.SKIP
         profile = info.pod.spec.scheduler_name
         if profile not in self._hint_maps:

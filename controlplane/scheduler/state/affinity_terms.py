@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from controlplane.api.labels import Selector, SelectorError, from_label_selector
-from controlplane.api.recent import KEPT
+from controlplane.api.recent import IdentityCache
 from controlplane.api.validation import aggregate
 
 if TYPE_CHECKING:
@@ -97,17 +97,12 @@ def parse_terms(pod: Pod) -> PodTerms:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return _NONE
-    key = (id(affinity), pod.namespace)
-    known = _parsed.get(key)
-    if known is None:
-        if len(_parsed) >= KEPT:
-            _parsed.clear()
-        known = _parsed[key] = (affinity, _parse(pod, affinity))
-    return known[1]
+    known = _parsed.get(affinity, pod.namespace)
+    return known or _parsed.put(affinity, _parse(pod, affinity), pod.namespace)
 
 
-_parsed: dict[tuple[int, str], tuple[Affinity, PodTerms]] = {}
-"""By identity and namespace: pods of one template share their affinity."""
+_parsed: IdentityCache[PodTerms] = IdentityCache()
+"""By namespace: pods of one template share their affinity."""
 
 
 def _parse(pod: Pod, affinity: Affinity) -> PodTerms:

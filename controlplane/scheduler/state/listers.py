@@ -3,11 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import attrs
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from controlplane.api.apps import ReplicaSet, StatefulSet
+    from controlplane.api.claims import PersistentVolumeClaim
+    from controlplane.api.core import Namespace, ReplicationController
+    from controlplane.api.meta import ObjectMeta
+    from controlplane.api.node import Node
+    from controlplane.api.pod import Pod
+    from controlplane.api.policy import PodDisruptionBudget
+    from controlplane.api.service import Service
+    from controlplane.api.storage import (
+        CSIDriver,
+        CSINode,
+        CSIStorageCapacity,
+        PersistentVolume,
+        StorageClass,
+        VolumeAttachment,
+    )
+
+
+class Named(Protocol):
+    """A view with metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name and namespace are read."""
+
+
+T = TypeVar("T", bound=Named)
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -47,7 +74,7 @@ class MemoryLister(Generic[T]):
 
     def put(self, obj: T) -> None:
         """Add or replace an object."""
-        metadata: Any = obj.metadata  # type: ignore[attr-defined]
+        metadata = obj.metadata
         self._objects[metadata.namespace, metadata.name] = obj
 
     def remove(self, namespace: str, name: str) -> T | None:
@@ -59,18 +86,18 @@ class MemoryLister(Generic[T]):
 class Listers:
     """Every lister a plugin may ask for; what is not given is empty."""
 
-    pods: Lister[Any] = attrs.Factory(MemoryLister)
-    nodes: Lister[Any] = attrs.Factory(MemoryLister)
-    namespaces: Lister[Any] = attrs.Factory(MemoryLister)
-    persistent_volume_claims: Lister[Any] = attrs.Factory(MemoryLister)
-    persistent_volumes: Lister[Any] = attrs.Factory(MemoryLister)
-    storage_classes: Lister[Any] = attrs.Factory(MemoryLister)
-    csi_nodes: Lister[Any] = attrs.Factory(MemoryLister)
-    csi_drivers: Lister[Any] = attrs.Factory(MemoryLister)
-    csi_storage_capacities: Lister[Any] = attrs.Factory(MemoryLister)
-    volume_attachments: Lister[Any] = attrs.Factory(MemoryLister)
-    services: Lister[Any] = attrs.Factory(MemoryLister)
-    replication_controllers: Lister[Any] = attrs.Factory(MemoryLister)
-    replica_sets: Lister[Any] = attrs.Factory(MemoryLister)
-    stateful_sets: Lister[Any] = attrs.Factory(MemoryLister)
-    pod_disruption_budgets: Lister[Any] = attrs.Factory(MemoryLister)
+    pods: Lister[Pod] = attrs.Factory(MemoryLister)
+    nodes: Lister[Node] = attrs.Factory(MemoryLister)
+    namespaces: Lister[Namespace] = attrs.Factory(MemoryLister)
+    persistent_volume_claims: Lister[PersistentVolumeClaim] = attrs.Factory(MemoryLister)
+    persistent_volumes: Lister[PersistentVolume] = attrs.Factory(MemoryLister)
+    storage_classes: Lister[StorageClass] = attrs.Factory(MemoryLister)
+    csi_nodes: Lister[CSINode] = attrs.Factory(MemoryLister)
+    csi_drivers: Lister[CSIDriver] = attrs.Factory(MemoryLister)
+    csi_storage_capacities: Lister[CSIStorageCapacity] = attrs.Factory(MemoryLister)
+    volume_attachments: Lister[VolumeAttachment] = attrs.Factory(MemoryLister)
+    services: Lister[Service] = attrs.Factory(MemoryLister)
+    replication_controllers: Lister[ReplicationController] = attrs.Factory(MemoryLister)
+    replica_sets: Lister[ReplicaSet] = attrs.Factory(MemoryLister)
+    stateful_sets: Lister[StatefulSet] = attrs.Factory(MemoryLister)
+    pod_disruption_budgets: Lister[PodDisruptionBudget] = attrs.Factory(MemoryLister)
