@@ -11,12 +11,12 @@ gives the kind and the name of the option that was taken, which is what a strict
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 N_BITS = 20
 N_MAX = (1 << N_BITS) - 1
@@ -87,3 +87,10 @@ class ChoiceList:
     def deviations(self) -> int:
         """How many choices are not the dull option 0."""
         return sum(1 for word in self.packed if word & N_MAX)
+
+
+def name_of(options: Sequence[Any], index: int) -> str:
+    """What an option is called among the others: its label, with a number where labels do not tell them apart."""
+    label: str = options[index].label
+    alike = [at for at, option in enumerate(options) if option.label == label]
+    return label if len(alike) == 1 else f"{label} {alike.index(index)}"

@@ -226,6 +226,22 @@ class Context:
             level, kernel.step, kernel.now, task.no, event, kernel.step, obj, uid, rv, data
         )
 
+    def reads(self, *resources: str) -> None:
+        """Say that this step reads these parts of the actor's memory, and (with `writes`) nothing else of it.
+
+        A step that says neither is taken to read and write all of it. Searches over partial orders
+        rest on this, so leave nothing out.
+        """
+        footprint = self._kernel.footprint
+        if footprint is not None:
+            footprint.touched(resources, write=False)
+
+    def writes(self, *resources: str) -> None:
+        """Say that this step writes these parts of the actor's memory; see `reads`."""
+        footprint = self._kernel.footprint
+        if footprint is not None:
+            footprint.touched(resources, write=True)
+
     # ------------------------------------------------------------------ faults
 
     def crash(self, actor: str) -> None:

@@ -35,6 +35,10 @@ class Divergence(ActorsError):
         self.step = step
 
 
+class Abandoned(ActorsError):
+    """A strategy gives the run up: what it would still show is known from another run."""
+
+
 class Cancelled(BaseException):
     """Thrown into a task that was cancelled. Not an Exception, so that `except Exception` lets it pass."""
 

@@ -30,13 +30,18 @@ class Finding:
 
 @frozen
 class Exploration:
-    """What a campaign saw: schedules run, distinct traces, steps in all, runs per verdict, and the findings."""
+    """What a campaign saw: schedules run, distinct ones, steps in all, runs per verdict, and the findings.
+
+    Two runs are distinct when their causal classes differ, where footprints were noted; else when
+    anything at all differs. `exhausted`: the strategy has nothing left to try.
+    """
 
     schedules: int
     distinct: int
     steps: int
     verdicts: dict[str, int]
     findings: tuple[Finding, ...]
+    exhausted: bool = False
 
 
 def explore(
@@ -52,6 +57,9 @@ def explore(
 ) -> Exploration:
     """Build and run a world `schedules` times, with strategy seeds `seed`, `seed + 1`, ...
 
+    A strategy that learns from run to run, or enumerates, is one object: let `strategy` answer with it
+    every time.
+
     A run that does not end well (a broken invariant, a deadlock, a livelock, an exception) is a
     finding. The garbage collector looks at what exists now only once: each schedule throws nearly
     everything away.
@@ -61,18 +69,24 @@ def explore(
     traces: dict[str, None] = {}
     steps = 0
     done = 0
+    exhausted = False
     with collector.frozen():
         for number in range(schedules):
-            world = build(strategy(seed + number))
+            answering = strategy(seed + number)
+            world = build(answering)
             result = world.run(driver, until_ns=until_ns)
             done += 1
             steps += result.steps
-            traces[result.trace_hash] = None
+            if result.verdict != "abandoned":
+                traces[result.causal_class or result.trace_hash] = None
             verdicts[result.verdict] = verdicts.get(result.verdict, 0) + 1
             if progress is not None:
                 progress(done)
-            if not result.ok:
+            if not result.ok and result.verdict != "abandoned":
                 findings.append(Finding(number + 1, seed + number, result, world))
                 if stop_at_first:
                     break
-    return Exploration(done, len(traces), steps, verdicts, tuple(findings))
+            exhausted = answering.exhausted
+            if exhausted:
+                break
+    return Exploration(done, len(traces), steps, verdicts, tuple(findings), exhausted)

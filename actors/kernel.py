@@ -21,9 +21,9 @@ import traceback
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.choices import ChoiceList
+from actors.choices import ChoiceList, name_of
 from actors.disk import Disk
-from actors.errors import Cancelled, Divergence, Killed, LinkBroken, UsageError
+from actors.errors import Abandoned, Cancelled, Divergence, Killed, LinkBroken, UsageError
 from actors.link import Link
 from actors.log import DEBUG, ERROR, INFO, TASK_DECLARED, WARNING, EventLog
 from actors.process import DONE, NEW, PARKED, READY, RUNNING, Actor, Mailbox, Message, Request, Task
@@ -33,6 +33,7 @@ from actors.strategies.replay import Replay
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Sequence
 
+    from actors.footprint import Footprint
     from actors.inlet import Inlet
     from actors.pace import Pacer
     from actors.strategies.base import Strategy
@@ -119,6 +120,7 @@ class Kernel:
         self._outside: Actor | None = None
         self.observer: Callable[[], None] | None = None
         self.observe_every = 4096
+        self.footprint: Footprint | None = None
         self.sharing: Callable[[], str | None] | None = None
         """The debug check for what actors share: a line when it finds something."""
 
@@ -136,6 +138,8 @@ class Kernel:
         """Start an actor, or start it again: a new incarnation with empty memory and the disk it left."""
         if actor.alive:
             raise UsageError(f"actor {actor.name!r} is running already")
+        if self.footprint is not None:
+            self.footprint.everything()
         actor.incarnation += 1
         actor.alive = True
         actor.tasks = {}
@@ -169,6 +173,8 @@ class Kernel:
         self.log.emit(
             ERROR, self.step, self.now, self.task_no(), TASK_DECLARED, self.step, data=declared
         )
+        if self.footprint is not None:
+            self.footprint.woke(task.label)
         self.ready.append(task)
         return task
 
@@ -251,6 +257,8 @@ class Kernel:
 
     def _move_time(self, at_ns: int) -> None:
         if at_ns > self.now:
+            if self.footprint is not None:
+                self.footprint.barrier()
             self.now = at_ns
             self._instant_start = self.step
 
@@ -295,11 +303,18 @@ class Kernel:
         except Divergence as divergence:
             self.finish("diverged", str(divergence), divergence)
             return None
+        except Abandoned as given_up:
+            self.finish("abandoned", str(given_up))
+            return None
 
     def _select(self) -> Task | None:
         done = self.current
-        if done is not None and self.checks and not self.tearing_down:
-            self._check(done.actor.name)
+        footprint = self.footprint
+        if done is not None:
+            if footprint is not None:
+                footprint.end()
+            if self.checks and not self.tearing_down:
+                self._check(done.actor.name)
         self.current = None
         inlet = self.inlet
         if inlet is not None and self.ready and not self.tearing_down:
@@ -324,10 +339,14 @@ class Kernel:
             index = 0 if self._fifo else self.strategy.choose("task", ready, self.step + 1)
         else:
             index = 0
+        self.step = step = self.step + 1
+        if footprint is not None:
+            chosen = ready[index]
+            labels = (option.label for option in ready)
+            footprint.begin(step, chosen.actor.name, chosen.label, chosen.point, labels)
         task = ready.pop(index)
         if count > 1:
             self.choices.append("task", count, index, task.label)
-        self.step = step = self.step + 1
         if self.observer is not None and step % self.observe_every == 0:
             self.observer()
         if self.sharing is not None and not step % SHARING_STEPS:
@@ -482,6 +501,8 @@ class Kernel:
             if not 0 <= index < n:
                 raise UsageError(f"strategy {self.strategy.name} answered {index} for {n} options")
         self.choices.append(kind, n, index, options[index].label)
+        if self.footprint is not None:
+            self.footprint.chose(kind, name_of(options, index))
         return index
 
     def pick(self, kind: str, n: int, label: str) -> int:
@@ -521,6 +542,8 @@ class Kernel:
         """Put a message on its way. To a dead incarnation it is lost, as on a closed socket."""
         self._send_no = send_no = self._send_no + 1
         message = Message(self, send_no, sender, payload, self.step, request, stream)
+        if self.footprint is not None:
+            self.footprint.sent(target.owner.name, target.name, sender.name)
         if key is None:
             key = sender.name
         if self.links:
@@ -567,6 +590,8 @@ class Kernel:
         """The answer arrives; dropped when the asker is gone or gave up."""
         asker = request.asker
         if asker.actor.waiting_for.pop(request.number, None) is not None:
+            if self.footprint is not None:
+                self.footprint.woke(asker.label)
             self.wake(asker, request.wait_no, value, error, cause)
 
     def outside(self) -> Actor:
@@ -579,6 +604,8 @@ class Kernel:
 
     def fault(self, name: str, **told: Any) -> None:
         """Tell the log of a fault, or of its end."""
+        if self.footprint is not None:
+            self.footprint.everything()
         self.log.emit(
             WARNING,
             self.step,
@@ -689,6 +716,8 @@ class Kernel:
 
     def cancel(self, task: Task) -> None:
         """Throw Cancelled into a task where it is parked; a task that has not begun never will."""
+        if self.footprint is not None:
+            self.footprint.woke(task.label)
         if task.state == NEW:
             self.ready.remove(task)
             self.task_done(task, None)
@@ -709,6 +738,8 @@ class Kernel:
             self._busy_timers -= 1
         task.actor.tasks.pop(task.no, None)
         for joiner, wait_no in task.joiners:
+            if self.footprint is not None:
+                self.footprint.woke(joiner.label)
             self.wake(joiner, wait_no, result)
 
     def task_failed(self, task: Task, error: BaseException) -> None:
@@ -719,12 +750,17 @@ class Kernel:
         if isinstance(error, Divergence):
             self.finish("diverged", str(error), error)
             return
+        if isinstance(error, Abandoned):
+            self.finish("abandoned", str(error))
+            return
         where = "".join(traceback.format_exception_only(error)).strip()
         self.finish("failed", f"{task.label} at {task.point}: {where}", error)
 
     def begin(self) -> None:
         """Start the strategy, then all actors in the order in which they were added."""
         self.strategy.begin()
+        if self.footprint is None:
+            self.footprint = self.strategy.footprint
         for actor in list(self.actors.values()):
             if not actor.alive:
                 self.start_actor(actor)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from actors.disk import Disk
+    from actors.footprint import Footprint
 
 NEW, READY, RUNNING, PARKED, DONE = range(5)
 
@@ -27,6 +28,7 @@ class Port(Protocol):
     """What of the kernel its own parts use: waiting and waking, messages, choices, time, the log."""
 
     log: EventLog
+    footprint: Footprint | None
     now: int
     step: int
     actors: dict[str, Actor]
@@ -359,6 +361,8 @@ class Mailbox:
         kernel = self._kernel
         task = kernel.running()
         task.point = point or self.name
+        if kernel.footprint is not None:
+            kernel.footprint.read(self.owner.name, self.name)
         if self.broken or self._pending:
             kernel.make_ready(task, kernel.step)
         else:
@@ -384,6 +388,8 @@ class Mailbox:
     def take(self) -> Message:
         """Take the next message without waiting. Only after `ready()` said so."""
         kernel = self._kernel
+        if kernel.footprint is not None:
+            kernel.footprint.read(self.owner.name, self.name)
         pending = self._pending
         index = kernel.choose("message", pending) if len(pending) > 1 else 0
         channel = pending.pop(index)

@@ -43,14 +43,20 @@ class Condition:
         """Wake all waiters, longest waiting first."""
         waiters, self._waiters = self._waiters, []
         for task, wait_no in waiters:
-            self._kernel.wake(task, wait_no)
+            self._wake(task, wait_no)
 
     def notify(self) -> None:
         """Wake the longest waiting one."""
         while self._waiters:
             task, wait_no = self._waiters.pop(0)
-            if self._kernel.wake(task, wait_no):
+            if self._wake(task, wait_no):
                 return
+
+    def _wake(self, task: Task, wait_no: int) -> bool:
+        kernel = self._kernel
+        if kernel.footprint is not None:
+            kernel.footprint.woke(task.label)
+        return kernel.wake(task, wait_no)
 
 
 class Event:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
     from actors.choices import ChoiceList
+    from actors.footprint import Footprint
     from actors.pace import Pacer
     from actors.strategies.base import Strategy
 
@@ -38,8 +39,9 @@ class RunResult:
     `verdict`: "quiescent" (settled: nothing but idle timers is left), "until" (the time limit was
     reached), "deadlock", "livelock", "step-limit", "violated" (an invariant broke),
     "invariant-error" (an invariant raised: `error` has the traceback), "failed" (an actor raised),
-    "diverged" (a replay met another choice), or "stopped". `t_ns` is virtual
-    nanoseconds; `trace_hash` identifies everything that happened.
+    "diverged" (a replay met another choice), "abandoned" (the strategy gave it up), or "stopped". `t_ns` is virtual
+    nanoseconds; `trace_hash` identifies everything that happened, `causal_class` all of it but the
+    order of steps that do not touch each other ("" when nobody noted what steps touch).
     """
 
     verdict: str
@@ -47,6 +49,7 @@ class RunResult:
     steps: int
     t_ns: int
     trace_hash: str
+    causal_class: str
     choices: ChoiceList = field(repr=False)
     inputs: tuple[Input, ...] = field(repr=False)
     error: BaseException | None = field(repr=False)
@@ -65,7 +68,8 @@ class World:
         default everything is kept in memory. eager_time: make "time passes" an option at every
         step, instead of only when nothing is ready. step_limit, livelock_limit: verdicts
         "step-limit" after so many steps, "livelock" after so many in one instant. inputs: the
-        recorded external input of a session that is being replayed. check_sharing: a debug mode
+        recorded external input of a session that is being replayed. footprint: notes what
+        each step touches. check_sharing: a debug mode
         that ends the run as "violated" when two actors reach the same mutable object; `values`
         names classes that it takes for immutable. None: as `sharing.CHECK_SHARING` says.
     """
@@ -79,6 +83,7 @@ class World:
         step_limit: int = STEP_LIMIT,
         livelock_limit: int = LIVELOCK_LIMIT,
         inputs: Iterable[Input] | None = None,
+        footprint: Footprint | None = None,
         check_sharing: bool | None = None,
         values: Iterable[type] = (),
     ) -> None:
@@ -94,6 +99,7 @@ class World:
         self._kernel.context = Context
         if CHECK_SHARING.get() if check_sharing is None else check_sharing:
             self._kernel.sharing = Sharing(self._kernel, values).violation
+        self._kernel.footprint = self.footprint = footprint
         recorded = tuple(inputs or ())
         if recorded:
             self._kernel.inlet = Inlet(self._kernel, recorded)
@@ -229,6 +235,7 @@ class World:
             kernel.step,
             kernel.now,
             self.log.close(),
+            kernel.footprint.class_id if kernel.footprint is not None else "",
             kernel.choices,
             tuple(inlet.admitted) if inlet else (),
             kernel.error,

@@ -1,20 +1,78 @@
 """Strategies: who answers when the world asks for a choice. One small file each."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from actors.strategies.base import Option, Strategy
 from actors.strategies.fifo import Fifo
 from actors.strategies.random_walk import RandomWalk
 from actors.strategies.replay import PrefixThenContinue, Replay
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.strategies.bounded import Cost
+    from actors.strategies.pct import By
+
 __all__ = ["Fifo", "Option", "PrefixThenContinue", "RandomWalk", "Replay", "Strategy", "named"]
+
+
+def _pct(seed: int, by: By) -> Strategy:
+    from actors.strategies.pct import Pct
+
+    return Pct(seed, by=by)
+
+
+def _pos(seed: int) -> Strategy:
+    from actors.strategies.pos import Pos
+
+    return Pos(seed)
+
+
+def _bounded(cost: Cost) -> Strategy:
+    from actors.strategies.bounded import Bounded
+
+    return Bounded(cost)
+
+
+def _dpor() -> Strategy:
+    from actors.strategies.dpor import Dpor
+
+    return Dpor()
+
+
+def _coverage(seed: int) -> Strategy:
+    from actors.strategies.coverage import Coverage
+
+    return Coverage(seed)
+
+
+def _portfolio(seed: int) -> Strategy:
+    from actors.strategies.portfolio import Portfolio
+
+    return Portfolio(seed)
+
+
+_MAKERS: dict[str, Callable[[int], Strategy]] = {
+    "fifo": lambda _seed: Fifo(),
+    "random-walk": RandomWalk,
+    "pct": lambda seed: _pct(seed, "task"),
+    "pct-actor": lambda seed: _pct(seed, "actor"),
+    "pct-channel": lambda seed: _pct(seed, "channel"),
+    "pos": _pos,
+    "coverage": _coverage,
+    "portfolio": _portfolio,
+    "delay-bounded": lambda _seed: _bounded("delay"),
+    "preemption-bounded": lambda _seed: _bounded("preemption"),
+    "dpor": lambda _seed: _dpor(),
+}
+NAMES = tuple(_MAKERS)
+"""What the command line calls them."""
+LEARNING = ("coverage", "portfolio", "delay-bounded", "preemption-bounded", "dpor")
+"""Those whose one object serves all runs of a search: what a run showed decides the next one."""
 
 
 def named(name: str, seed: int) -> Strategy:
     """The strategy that the command line calls `name`. Raises KeyError for an unknown one."""
-    if name == "fifo":
-        return Fifo()
-    if name == "random-walk":
-        return RandomWalk(seed)
-    raise KeyError(name)
-
-
-NAMES = ("fifo", "random-walk")
+    return _MAKERS[name](seed)

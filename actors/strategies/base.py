@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from actors.footprint import Footprint
+
 
 class Option(Protocol):
     """One option of a choice. `label` names it the same way in every run: no addresses, no numbers that drift."""
@@ -22,6 +24,10 @@ class Strategy(Protocol):
 
     name: str
     seed: int | None
+    footprint: Footprint | None
+    """What it wants to be told of each step; a fresh one for each run, made by `begin`."""
+    exhausted: bool
+    """Whether it has run all that there is; only searches that enumerate ever say so."""
 
     def begin(self) -> None:
         """A run starts."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from actors.footprint import Footprint
     from actors.strategies.base import Option
 
 
@@ -14,6 +15,8 @@ class Fifo:
     """Takes option 0 every time."""
 
     name = "fifo"
+    footprint: Footprint | None = None
+    exhausted = False
     seed: int | None = None
 
     def begin(self) -> None:

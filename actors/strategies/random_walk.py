@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from actors.footprint import Footprint
     from actors.strategies.base import Option
 
 
@@ -18,6 +19,8 @@ class RandomWalk:
     """
 
     name = "random-walk"
+    footprint: Footprint | None = None
+    exhausted = False
 
     def __init__(self, seed: int = 0) -> None:
         self.seed: int | None = seed

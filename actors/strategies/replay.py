@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from actors.choices import ChoiceList
+    from actors.footprint import Footprint
     from actors.strategies.base import Option, Strategy
 
 SHOWN = 6
@@ -31,6 +32,8 @@ class Replay:
     """Answers from `choices`. Strict unless `clamp` is set; after the end of the list it answers 0 when clamping."""
 
     name = "replay"
+    footprint: Footprint | None = None
+    exhausted = False
     seed: int | None = None
 
     def __init__(self, choices: ChoiceList, *, clamp: bool = False) -> None:
@@ -89,6 +92,8 @@ class PrefixThenContinue:
     """Follows `choices` strictly for `length` choices (all by default), then asks `then` for the rest."""
 
     name = "prefix-then-continue"
+    footprint: Footprint | None = None
+    exhausted = False
 
     def __init__(self, choices: ChoiceList, then: Strategy, *, length: int | None = None) -> None:
         self._prefix = Replay(choices)

@@ -1,0 +1,93 @@
+"""PCT: random priorities with a few random points at which the leader falls back.
+
+Burckhardt, Kothari, Musuvathi, Nagarakatti: A Randomized Scheduler with Probabilistic Guarantees of
+Finding Bugs, ASPLOS 2010. What has a priority is a *chain*: a task, an actor (a whole slow process) or
+a channel (a slow link). Of n chains and k choices a bug of depth d is met in a run with probability
+1 / (n * k^(d-1)) at least.
+
+It is unfair: whoever has a low priority may wait for ever, so it says nothing about liveness.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Literal
+
+from actors.process import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from actors.footprint import Footprint
+    from actors.strategies.base import Option
+
+By = Literal["task", "actor", "channel"]
+FIRST_HORIZON = 100
+"""How many choices a run is taken to have before one was seen."""
+
+
+class Pct:
+    """Priorities per chain; `depth` - 1 times in a run the chain that leads gets the lowest one.
+
+    `horizon` is the number of schedule choices expected; what a run had is taken for the next one.
+    """
+
+    footprint: Footprint | None = None
+    exhausted = False
+
+    def __init__(
+        self, seed: int = 0, *, by: By = "task", depth: int = 3, horizon: int = FIRST_HORIZON
+    ) -> None:
+        self.name = "pct" if by == "task" else f"pct-{by}"
+        self.seed: int | None = seed
+        self.by = by
+        self.depth = depth
+        self.horizon = horizon
+        self._count = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Draw the points of change; chains get their priorities when they are first seen."""
+        self.horizon = max(self.horizon, self._count)
+        self._random = Random(f"{self.seed}:pct").random
+        self._data: dict[str, Random] = {}
+        self._count = 0
+        self._priority: dict[str, float] = {}
+        self._changes: dict[int, int] = {}
+        for rank in range(1, self.depth):
+            self._changes[1 + int(self._random() * max(1, self.horizon - 1))] = rank
+
+    def choose(self, kind: str, options: Sequence[Option], step: int) -> int:
+        """The option of the chain with the highest priority; uniformly, where no chain is concerned."""
+        if kind not in {"task", "message"}:
+            stream = self._data.get(kind)
+            if stream is None:
+                stream = self._data[kind] = Random(f"{self.seed}:{kind}")
+            return int(stream.random() * len(options))
+        self._count += 1
+        chains = [self._chain(option) for option in options]
+        for chain in chains:
+            if chain not in self._priority:
+                self._priority[chain] = 1 + self._random()
+        leader = max(chains, key=self._priority.__getitem__)
+        rank = self._changes.get(self._count)
+        if rank is not None:
+            self._priority[leader] = -rank
+            leader = max(chains, key=self._priority.__getitem__)
+        return chains.index(leader)
+
+    def _chain(self, option: Option) -> str:
+        if not isinstance(option, Task):
+            return option.label
+        if self.by == "task":
+            return option.label
+        if self.by == "actor":
+            return option.actor.name
+        return f"{option.actor.name} at {option.point}"
+
+    def end(self) -> None:
+        """Nothing to close."""
+
+    def parameters(self) -> dict[str, int | str | float]:
+        """Chain, depth and horizon."""
+        return {"by": self.by, "depth": self.depth, "horizon": self.horizon}

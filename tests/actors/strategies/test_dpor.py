@@ -1,0 +1,101 @@
+"""Exactly one completed run for each causal trace: counted against plain enumeration."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors import explore
+from actors.footprint import Footprint
+from actors.strategies.dpor import Dpor
+from tests.actors.programs import Program, random_program, world_of
+from tests.actors.strategies.enumeration import Enumerate
+from tests.actors.worlds import lost_update
+
+LIMIT = 300
+SLOW_LIMIT = 4000
+
+
+def classes_by_enumeration(program: Program, limit: int) -> set[str] | None:
+    """The causal classes of all schedules; None when there are too many."""
+    strategy = Enumerate()
+    found = set()
+    for _ in range(limit):
+        strategy.footprint = Footprint()
+        found.add(world_of(program, strategy).run("bare").causal_class)
+        if strategy.exhausted:
+            return found
+    return None
+
+
+def classes_by_dpor(program: Program) -> list[str]:
+    strategy = Dpor()
+    found = []
+    while not strategy.exhausted:
+        result = world_of(program, strategy).run("bare")
+        if not strategy.repeated:
+            found.append(result.causal_class)
+    assert len(found) == strategy.completed
+    return found
+
+
+def compare(seeds: range, limit: int) -> int:
+    """How many programs were small enough to be compared; every one of them must agree."""
+    compared = 0
+    for seed in seeds:
+        program = random_program(seed)
+        expected = classes_by_enumeration(program, limit)
+        if expected is None:
+            continue
+        compared += 1
+        found = classes_by_dpor(program)
+        assert sorted(set(found)) == sorted(expected), (seed, program)
+        assert len(found) == len(expected), (seed, program)
+    return compared
+
+
+def test_one_run_for_each_causal_trace() -> None:
+    assert compare(range(60), LIMIT) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(8))
+def test_one_run_for_each_causal_trace_of_larger_programs(block: int) -> None:
+    assert compare(range(100 + 30 * block, 130 + 30 * block), SLOW_LIMIT) > 10
+
+
+def test_a_lost_update_is_found_and_the_space_is_used_up() -> None:
+    strategy = Dpor()
+    verdicts = []
+    while not strategy.exhausted:
+        verdicts.append(lost_update(strategy, clients=2, times=1).run("bare").verdict)
+    assert "violated" in verdicts
+    assert "quiescent" in verdicts
+    assert strategy.completed == 100  # of 7,728 schedules
+
+
+def test_requests_and_answers_are_reduced_rightly() -> None:
+    plain = Enumerate()
+    expected = set()
+    while not plain.exhausted:
+        plain.footprint = Footprint()
+        expected.add(lost_update(plain, clients=2, times=1).run("bare").causal_class)
+    strategy = Dpor()
+    found = []
+    while not strategy.exhausted:
+        result = lost_update(strategy, clients=2, times=1).run("bare")
+        if not strategy.repeated:
+            found.append(result.causal_class)
+    assert sorted(found) == sorted(expected)
+
+
+def test_an_exploration_ends_when_the_space_is_used_up() -> None:
+    strategy = Dpor()
+    seen = explore(
+        lambda answering: lost_update(answering, clients=2, times=1),
+        10_000,
+        strategy=lambda _seed: strategy,
+        stop_at_first=False,
+    )
+    assert seen.exhausted
+    assert seen.distinct == strategy.completed == 100
+    assert seen.schedules == strategy.completed + strategy.blocked
