@@ -15,6 +15,8 @@ From the inside out:
     world       one run: declare, run, look at the result
     recording   a run on disk
     explore     many schedules of one scenario
+    shrink      a finding in its shortest form
+    footprint   what each step touched, and which runs differ only in the order of independent steps
     sharing     a debug mode: do actors share anything that can change
     testing     is it deterministic, and where not
 """

@@ -1,0 +1,265 @@
+"""From a finding to the few decisions that matter.
+
+A found schedule deviates from first in, first out in hundreds of places, most of them for nothing.
+Shrinking runs the scenario again and again, each time with something taken away, and keeps what still
+fails in the same way: first what users do and what faults strike is made shorter and duller, then the
+schedule is told as demotions (`strategies.demote`), and of these all are dropped that can be.
+
+Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002 (ddmin).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+from actors.strategies.demote import SCHEDULE, Demote, Demotion, Retell
+from actors.strategies.replay import Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from actors.choices import ChoiceList
+    from actors.strategies.base import Strategy
+    from actors.world import RunResult
+
+    Run = Callable[[Strategy], RunResult]
+    Data = Mapping[str, Sequence[int]]
+
+RUNS = 600
+"""Runs that shrinking may take."""
+
+
+@frozen
+class Shrunk:
+    """A finding in its shortest form.
+
+    `demotions` tell the schedule, () with a `remark` when it could not be told so; `data` the other
+    choices that are not the dull one; `deviations` is how many decisions are left in all. `runs`
+    were taken. `result` is the run itself; its choices replay.
+    """
+
+    demotions: tuple[Demotion, ...]
+    data: dict[str, tuple[int, ...]]
+    deviations: int
+    runs: int
+    result: RunResult = field(repr=False)
+    remark: str = ""
+
+
+def identity(result: RunResult) -> tuple[str, str]:
+    """What failed: the verdict, and the invariant's name where one broke."""
+    name, _, _ = result.reason.partition(":")
+    return result.verdict, name if result.verdict in {"violated", "invariant-error"} else ""
+
+
+class _Budget(Exception):
+    """No runs are left."""
+
+
+class _Shrinker:
+    """One finding being shrunk: the best so far, and the runs left."""
+
+    def __init__(self, run: Run, wanted: tuple[str, str], runs: int) -> None:
+        self._run = run
+        self._wanted = wanted
+        self._left = runs
+        self.taken = 0
+        self.best: RunResult | None = None
+        self._tried: dict[object, RunResult | None] = {}
+
+    def fails(self, strategy: Strategy, key: object) -> bool:
+        """Whether the run still fails in the same way. Raises _Budget."""
+        if key in self._tried:
+            known = self._tried[key]
+            self.best = known or self.best
+            return known is not None
+        if self._left <= 0:
+            raise _Budget
+        self._left -= 1
+        self.taken += 1
+        result = self._run(strategy)
+        same = identity(result) == self._wanted
+        self._tried[key] = result if same else None
+        if same:
+            self.best = result
+        return same
+
+    def demoted(self, demotions: Sequence[Demotion], data: Data) -> bool:
+        """Whether these demotions with these other choices still fail."""
+        key = (tuple(sorted(demotions)), tuple((k, tuple(v)) for k, v in sorted(data.items())))
+        return self.fails(Demote(demotions, data), key)
+
+
+def shrink(
+    run: Run, found: ChoiceList, *, wanted: tuple[str, str] | None = None, runs: int = RUNS
+) -> Shrunk:
+    """Shrink a failing run, given its choices.
+
+    `run` runs the scenario under a strategy. `wanted` is the failure to keep, by default that of
+    `found` replayed. Takes at most about `runs` runs.
+    """
+    values = [choice.value for choice in found]
+    retold = Retell(values)
+    result = run(retold)
+    shrinker = _Shrinker(run, wanted or identity(result), runs)
+    data: dict[str, tuple[int, ...]] = {
+        kind: _trimmed(tuple(numbers)) for kind, numbers in retold.data.items()
+    }
+    best = _Best((), data, result)
+    try:
+        start = _as_demotions(shrinker, retold, data)
+        if start is None:
+            return _by_index(shrinker, found, result)
+        best.take(start, data, shrinker)
+        while True:
+            before = (best.demotions, best.data)
+            _shrink_data(shrinker, best)
+            _drop_demotions(shrinker, best)
+            if (best.demotions, best.data) == before:
+                break
+    except _Budget:
+        pass
+    deviations = len(best.demotions) + sum(
+        1 for numbers in best.data.values() for number in numbers if number
+    )
+    return Shrunk(best.demotions, best.data, deviations, shrinker.taken, best.result)
+
+
+class _Best:
+    """The shortest form so far."""
+
+    def __init__(
+        self, demotions: tuple[Demotion, ...], data: dict[str, tuple[int, ...]], result: RunResult
+    ) -> None:
+        self.demotions = demotions
+        self.data = data
+        self.result = result
+
+    def take(
+        self,
+        demotions: tuple[Demotion, ...],
+        data: dict[str, tuple[int, ...]],
+        shrinker: _Shrinker,
+    ) -> None:
+        """This is shorter, and it fails: `shrinker.best` is its run."""
+        self.demotions = demotions
+        self.data = {kind: numbers for kind, numbers in data.items() if numbers}
+        if shrinker.best is not None:
+            self.result = shrinker.best
+
+
+def _trimmed(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    end = len(numbers)
+    while end and not numbers[end - 1]:
+        end -= 1
+    return numbers[:end]
+
+
+def _as_demotions(
+    shrinker: _Shrinker, retold: Retell, data: dict[str, tuple[int, ...]]
+) -> tuple[Demotion, ...] | None:
+    """Demotions that fail in the same way; None when none were found."""
+    passed = tuple(sorted(retold.passed_over))
+    if shrinker.demoted((), data):
+        return ()
+    by_blame = sorted(retold.actors, key=lambda name: (-retold.actors[name], name))
+    actors = [Demotion("actor", name) for name in by_blame]
+    for one in actors:
+        if shrinker.demoted((one,), data):
+            return (one,)
+    often = sorted(passed, key=lambda each: (-retold.passed_over[each], each))
+    for chosen in (
+        passed,
+        tuple(each for each in often if retold.passed_over[each] > 1),
+        tuple(often[: len(often) // 2]),
+        tuple(often[: len(often) // 4]),
+    ):
+        if chosen and shrinker.demoted(chosen, data):
+            return chosen
+    for one in often[:60]:
+        if shrinker.demoted((one,), data):
+            return (one,)
+    for at, one in enumerate(actors):
+        for other in actors[at + 1 :]:
+            if shrinker.demoted((one, other), data):
+                return (one, other)
+    return None
+
+
+def _blocks(length: int) -> Iterator[tuple[int, int]]:
+    """Blocks to try, the larger first, the later first."""
+    size = 1
+    while size * 2 <= length:
+        size *= 2
+    while size:
+        start = length - size
+        while start > -size:
+            yield max(0, start), start + size
+            start -= size
+        size //= 2
+
+
+def _shrink_data(shrinker: _Shrinker, best: _Best) -> None:
+    """Make the other choices fewer, then duller: whole blocks first."""
+    for kind in sorted(best.data):
+        for make in (_without, _zeroed):
+            numbers = best.data.get(kind, ())
+            for start, end in list(_blocks(len(numbers))):
+                numbers = best.data.get(kind, ())
+                if start >= len(numbers):
+                    continue
+                shorter = _trimmed(make(numbers, start, min(end, len(numbers))))
+                if shorter == numbers:
+                    continue
+                data = {**best.data, kind: shorter}
+                if shrinker.demoted(best.demotions, data):
+                    best.take(best.demotions, data, shrinker)
+
+
+def _without(numbers: tuple[int, ...], start: int, end: int) -> tuple[int, ...]:
+    return numbers[:start] + numbers[end:]
+
+
+def _zeroed(numbers: tuple[int, ...], start: int, end: int) -> tuple[int, ...]:
+    return numbers[:start] + (0,) * (end - start) + numbers[end:]
+
+
+def _drop_demotions(shrinker: _Shrinker, best: _Best) -> None:
+    for start, end in list(_blocks(len(best.demotions))):
+        if start >= len(best.demotions):
+            continue
+        fewer = best.demotions[:start] + best.demotions[end:]
+        if shrinker.demoted(fewer, best.data):
+            best.take(fewer, best.data, shrinker)
+
+
+def _by_index(shrinker: _Shrinker, found: ChoiceList, result: RunResult) -> Shrunk:
+    """No demotions tell it: set as many choices as possible to the dull option."""
+    values = [choice.value for choice in found]
+    kinds = [choice.kind for choice in found]
+    best = result
+    try:
+        for start, end in list(_blocks(len(values))):
+            if not any(values[start:end]):
+                continue
+            tried = [*values[:start], *([0] * (end - start)), *values[end:]]
+            if shrinker.fails(Retell(tried), tuple(tried)):
+                values = tried
+                assert shrinker.best is not None
+                best = shrinker.best
+    except _Budget:
+        pass
+    kept = [(kind, value) for kind, value in zip(kinds, values, strict=True) if value]
+    data: dict[str, tuple[int, ...]] = {}
+    for kind, value in kept:
+        if kind not in SCHEDULE:
+            data[kind] = (*data.get(kind, ()), value)
+    remark = "the schedule could not be told as demotions; single choices are left"
+    return Shrunk((), data, len(kept), shrinker.taken, best, remark)
+
+
+def replayed(run: Run, shrunk: Shrunk) -> RunResult:
+    """The shrunk run once more, strictly."""
+    return run(Replay(shrunk.result.choices))
