@@ -7,9 +7,10 @@
     python3 dev.py bench [NAMES]           the benchmarks
     python3 dev.py controlplane ARGS...    any other command
     python3 dev.py golden [DIR...]         golden answers of real Kubernetes against ours
-    python3 dev.py set-up                  only make the environment
+    python3 dev.py set-up                  only make the environment, tests' and linters' tools included
 
 The environment stands in `.venv-3.x` inside the project and is made again when pyproject.toml changes.
+What tests and linters need joins it when a verb first wants that.
 """
 
 import contextlib
@@ -26,36 +27,47 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / f".venv-{sys.version_info.major}.{sys.version_info.minor}"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 STAMP = VENV / "installed-from"
+RUNS = {"run", "controlplane"}
+"""Verbs that need what running needs and no more."""
 
 
 def call(*command: str) -> int:
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
-def set_up() -> None:
-    """Make the environment, unless it is there and was made from this very pyproject.toml."""
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    if STAMP.exists() and STAMP.read_text() == wanted:
-        return
-    print(f"setting up {VENV.name} (once) ...", file=sys.stderr)
-    venv.create(VENV, with_pip=True, clear=True)
-    pip = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    for arguments in (["--upgrade", "pip>=25.1"], ["--editable", ".[fast]", "--group", "dev"]):
-        if call(*pip, *arguments):
+def pip(*arguments: str) -> int:
+    quietly = ("--quiet", "--disable-pip-version-check", "--no-input")
+    return call(str(BIN / "python"), "-m", "pip", *quietly, "install", *arguments)
+
+
+def wanted() -> str:
+    return hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+
+
+def set_up(*groups: str) -> int:
+    """Make the environment unless it is there, and install these dependency groups unless they are.
+
+    Both were installed from this very pyproject.toml, or are installed again.
+    """
+    current = wanted()
+    if not STAMP.exists() or STAMP.read_text() != current:
+        print(f"setting up {VENV.name} (once) ...", file=sys.stderr)
+        venv.create(VENV, with_pip=True, clear=True)
+        if pip("--editable", "."):
             sys.exit("dev.py: installation failed")
-    STAMP.write_text(wanted)
-
-
-def set_up_clients() -> int:
-    """What only CI needs: other people's clients and the fuzzer."""
-    stamp = VENV / "clients-installed-from"
-    if stamp.exists() and stamp.read_text() == STAMP.read_text():
-        return 0
-    pip = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    status = call(*pip, "--group", "clients", "--group", "fuzz")
-    if not status:
-        stamp.write_text(STAMP.read_text())
-    return status
+        STAMP.write_text(current)
+    for group in groups:
+        stamp = VENV / f"installed-{group}"
+        if stamp.exists() and stamp.read_text() == current:
+            continue
+        print(f"installing what {group} needs (once) ...", file=sys.stderr)
+        if group == groups[0]:  # older ones do not know dependency groups
+            pip("--upgrade", "pip>=25.1")
+        if pip("--group", group):
+            print(f"dev.py: installing what {group} needs failed", file=sys.stderr)
+            return 1
+        stamp.write_text(current)
+    return 0
 
 
 def newest_other_python() -> Path | None:
@@ -113,7 +125,7 @@ def check() -> int:
         print(f"== environment of {other}", flush=True)
         status = call(str(other), str(ROOT / "dev.py"), "set-up")
     print("== clients and fuzzer", flush=True)
-    status = set_up_clients() or status
+    status = set_up("clients", "fuzz") or status
     old_kubectl()
     for name, command in {
         "format": [str(BIN / "ruff"), "format", "--check", "."],
@@ -147,7 +159,8 @@ def main() -> int:
     if verb not in {"check", "set-up", *verbs}:
         print(f"dev.py: no verb {verb!r}; try python3 dev.py --help", file=sys.stderr)
         return 2
-    set_up()
+    if set_up(*(() if verb in RUNS else ("dev",))):
+        return 1
     if verb == "set-up":
         return 0
     return check() if verb == "check" else call(*verbs[verb])

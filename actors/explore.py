@@ -54,6 +54,7 @@ def explore(
     stop_at_first: bool = True,
     until_ns: int | None = None,
     progress: Callable[[int], None] | None = None,
+    over: Callable[[], bool] | None = None,
 ) -> Exploration:
     """Build and run a world `schedules` times, with strategy seeds `seed`, `seed + 1`, ...
 
@@ -61,8 +62,8 @@ def explore(
     every time.
 
     A run that does not end well (a broken invariant, a deadlock, a livelock, an exception) is a
-    finding. The garbage collector looks at what exists now only once: each schedule throws nearly
-    everything away.
+    finding. `over` is asked after each schedule whether that is enough. The garbage collector looks
+    at what exists now only once: each schedule throws nearly everything away.
     """
     findings: list[Finding] = []
     verdicts: dict[str, int] = {}
@@ -87,6 +88,6 @@ def explore(
                 if stop_at_first:
                     break
             exhausted = answering.exhausted
-            if exhausted:
+            if exhausted or (over is not None and over()):
                 break
     return Exploration(done, len(traces), steps, verdicts, tuple(findings), exhausted)

@@ -20,7 +20,7 @@ from actors.choices import N_BITS, N_MAX, ChoiceList
 from actors.errors import RecordingError
 from actors.inlet import Input
 
-FORMAT = 1
+FORMAT = 2
 
 
 @frozen

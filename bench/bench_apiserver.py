@@ -10,10 +10,10 @@ from bench.harness import Row, rate
 from controlplane.api import identity
 from controlplane.api.request import Request
 from controlplane.apiserver.requests.server import ApiServer
-from controlplane.chaos.churn import pod
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.informer import Informer
 from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig
+from controlplane.scenarios.workloads import pod
 
 COUNT = 2000
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.harness import Row, rate
-from controlplane.chaos.campaign import Campaign
-from controlplane.gates import fix_gates
 from controlplane.races import catalogue
+from controlplane.scenarios.exploring import Campaign
 
 SCHEDULES = 300
 
 
 def rows(repeat: int) -> Iterator[Row]:
     race = catalogue.find("138324")
-    for title, gates in (
-        ("fixed", fix_gates()),
-        ("without the fix", fix_gates(without=("138324",))),
-    ):
-        campaign = Campaign("race 138324", race.build, gates, race.options)
+    for title, plan in (("fixed", race.repaired()), ("without the fix", race.unfixed())):
+        campaign = Campaign(plan)
         yield rate(
             f"race 138324, {title}",
             "schedules/s",

@@ -14,12 +14,17 @@ from bench.harness import Row
 PROGRAM = """
 import json, resource, sys, time
 from actors import collector
-from controlplane.emulation import Emulation, Settings
+from controlplane.scenarios.files import SCENARIO
+from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.summary import summary_of
+from actors import EventLog
 started = time.perf_counter()
 collector.rest()
-emulation = Emulation.prepare(Settings(files=sys.argv[2:], all_at_once=True, driver=sys.argv[1]))
+run = Execution(plan_of(SCENARIO, files=sys.argv[2:], all_at_once=True), log=EventLog(keep=False))
 prepared = time.perf_counter()
-summary = emulation.run()
+run.execute(sys.argv[1])
+summary = summary_of(run)
 wall = time.perf_counter() - started
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({"wall": wall, "prepare": prepared - started, "peak_mib": peak, "steps": summary.steps,

@@ -6,13 +6,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from controlplane.chaos.churn import pod
+
 from bench.harness import Row, rate
 from controlplane.api import identity
 from controlplane.api.request import Request
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.durable_store import DurableStore
 from controlplane.apiserver.storage.store import Store
-from controlplane.chaos.churn import pod
 from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS
 
 COUNT = 3000

@@ -127,7 +127,7 @@ def other_pythons() -> list[str]:
         python = folder / "bin" / "python"
         if (
             python.exists()
-            and (folder / "installed-from").exists()
+            and (folder / "installed-dev").exists()
             and folder.name != f".venv-{mine}"
         ):
             found.append(str(python))

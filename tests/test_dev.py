@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,3 +28,19 @@ def test_help_names_every_verb():
     assert done.returncode == 0
     for verb in ("run", "test", "check", "bench", "controlplane", "golden", "set-up"):
         assert f"python3 dev.py {verb}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("verb", "groups"),
+    [("run", ()), ("controlplane", ()), ("test", ("dev",)), ("golden", ("dev",))],
+)
+def test_running_installs_nothing_that_only_tests_need(verb, groups, monkeypatch):
+    spec = importlib.util.spec_from_file_location("dev_under_test", ROOT / "dev.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    asked = []
+    monkeypatch.setattr(module, "set_up", lambda *wanted: asked.append(wanted))
+    monkeypatch.setattr(module, "call", lambda *_command: 0)
+    monkeypatch.setattr(sys, "argv", ["dev.py", verb])
+    assert module.main() == 0
+    assert asked == [groups]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from controlplane.cli import output
-from controlplane.cli.options import driver_option, format_option
+from controlplane.cli import output, reporting
+from controlplane.cli.options import driver_option, format_option, log_level_option
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,13 +41,7 @@ def command() -> None:
     help="Only workloads with this label (performance, short, integration-test); -LABEL: without it. Repeatable.",
 )
 @click.option("--list", "only_list", is_flag=True, help="List the workloads and run none.")
-@click.option(
-    "--log-level",
-    type=click.Choice(["trace", "debug", "info", "warning", "off"]),
-    default="info",
-    show_default=True,
-    help="What is kept of the event log while measuring.",
-)
+@log_level_option("info", off=True)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -84,14 +78,16 @@ def scheduler_perf(
         _list(chosen, output_format)
         return 0
     results = _run(chosen, driver, log_level)
-    from controlplane.perf import reporting
+    from controlplane.perf import reporting as figures
 
     if out is not None:
-        _save(out, reporting.items(results))
+        _save(out, figures.items(results))
     if output_format == "json":
-        output.emit_json(reporting.to_json(results))
+        output.emit_json(figures.to_json(results))
     else:
         _print(results, detailed=len(results) == 1)
+    for result in results:
+        reporting.tell_traceback(result.traceback)
     return 1 if any(result.failed for result in results) else 0
 
 
@@ -146,20 +142,20 @@ def _save(folder: Path, items: object) -> None:
 
 
 def _print(results: Sequence[WorkloadResult], *, detailed: bool) -> None:
-    from controlplane.perf import reporting
+    from controlplane.perf import reporting as figures
 
-    rows = reporting.rows(results)
+    rows = figures.rows(results)
     if rows:
         title = "Throughput, pods per second"
-        output.table(title, reporting.COLUMNS, rows, reporting.NUMBERS)
+        output.table(title, figures.COLUMNS, rows, figures.NUMBERS)
     if detailed:
-        latencies = reporting.latency_rows(results[0])
+        latencies = figures.latency_rows(results[0])
         if latencies:
             output.table(
                 "Latencies, milliseconds",
-                reporting.LATENCY_COLUMNS,
+                figures.LATENCY_COLUMNS,
                 latencies,
-                reporting.LATENCY_COLUMNS[2:],
+                figures.LATENCY_COLUMNS[2:],
             )
     for result in results:
         if result.failed:

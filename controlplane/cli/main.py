@@ -9,6 +9,7 @@ from importlib import import_module
 import click
 
 from controlplane import __version__
+from controlplane.cli import debug as switch
 
 COMMANDS = {
     "run": (
@@ -26,6 +27,14 @@ COMMANDS = {
     "race": (
         "controlplane.cli.race",
         "List, run, explore and replay the catalogue of published races.",
+    ),
+    "explore": (
+        "controlplane.cli.explore",
+        "Search the schedules of a scenario of yours for a broken invariant.",
+    ),
+    "replay": (
+        "controlplane.cli.replay",
+        "Repeat any recording exactly.",
     ),
     "logs": (
         "controlplane.cli.logs",
@@ -64,11 +73,14 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="controlplane")
-def cli() -> None:
+@click.option("--debug", is_flag=True, help="Print tracebacks of defects as they are.")
+def cli(debug: bool) -> None:
     """A Kubernetes control plane in one process, with every choice under control.
 
-    Exit status: 0 all well; 1 an invariant broke or a search found a race; 2 wrong use.
+    Exit status: 0 all well; 1 an invariant broke or a search found a race; 2 wrong use; 3 a defect
+    of this program.
     """
+    switch.ON = debug
 
 
 def main() -> None:
@@ -88,13 +100,31 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:
-        if not _is_usage_error(error):
-            raise
-        click.echo(f"controlplane: {error}", err=True)
-        sys.exit(2)
+        sys.exit(_told(error))
     sys.stdout.flush()
     # Nothing is left to be done, and the system frees a million small objects faster than Python does.
     os._exit(status if isinstance(status, int) else 0)
+
+
+def _told(error: Exception) -> int:
+    """Say in one line what went wrong, keep the traceback of a defect; the exit status."""
+    import traceback
+
+    usage = _is_usage_error(error)
+    text = "".join(traceback.format_exception(error))
+    if switch.ON and (not usage or error.__cause__ is not None):
+        click.echo(text.rstrip(), err=True)
+    if usage:
+        click.echo(f"controlplane: {error}", err=True)
+        return 2
+    line = " ".join("".join(traceback.format_exception_only(error)).split())
+    kept = ""
+    if not switch.ON:
+        from controlplane.cli.reporting import saved
+
+        kept = f"; the traceback: {saved(text)}, or --debug"
+    click.echo(f"controlplane: defect: {line}{kept}", err=True)
+    return 3
 
 
 def _one_line(error: click.ClickException) -> str:

@@ -20,6 +20,11 @@ def echo(text: str = "") -> None:
     click.echo(text)
 
 
+def complain(text: str) -> None:
+    """A line to standard error."""
+    click.echo(text, err=True)
+
+
 def emit_json(value: Any) -> None:
     """One JSON document to standard output."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))

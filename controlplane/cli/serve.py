@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import secrets
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from actors.pace import MAX, Pacer
-from controlplane.api.times import SECOND, parse_time
-from controlplane.cli import output
-from controlplane.cli.options import feature_gates_option, gate_options, seed_option
-from controlplane.cli.scheduler_options import scheduler_options
+from controlplane.cli import output, reporting
+from controlplane.cli.options import (
+    declared_options,
+    log_level_option,
+    out_option,
+    replay_option,
+)
+from controlplane.cli.run import prepare
+from controlplane.scenarios import files, loading
+from controlplane.serving import scenario
 
 if TYPE_CHECKING:
     from controlplane.apiserver.http.kubeconfig import Address
@@ -42,21 +47,6 @@ class Speed(click.ParamType[Pacer]):
         return Pacer(speed)
 
 
-class Epoch(click.ParamType[int]):
-    """A time as RFC 3339, or "now"."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Nanoseconds since 1970, whole seconds."""
-        if value == "now":
-            return time.time_ns() // SECOND * SECOND
-        try:
-            return parse_time(str(value)) // SECOND * SECOND
-        except ValueError:
-            self.fail(f"{value!r}: expected a time like 2026-01-01T00:00:00Z, or now", param, ctx)
-
-
 def _token(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
     """A token that fits into an Authorization header; None for one to be made."""
     if value and not (value.isascii() and value.isprintable() and " " not in value):
@@ -66,14 +56,6 @@ def _token(_ctx: click.Context, _param: click.Parameter, value: str | None) -> s
 
 @click.command("serve", short_help="Serve a cluster to kubectl, in paced time.")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option(
-    "--nodes",
-    "node_count",
-    type=click.IntRange(0, 100_000),
-    help="Nodes to make [default: 3 if the files bring none].",
-)
-@click.option("--node-cpu", default="8", show_default=True, help="CPU of each made node.")
-@click.option("--node-memory", default="32Gi", show_default=True, help="Memory of each made node.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -105,51 +87,10 @@ def _token(_ctx: click.Context, _param: click.Parameter, value: str | None) -> s
     callback=_token,
     help='Bearer token; "" lets everybody in [default: random].',
 )
-@click.option(
-    "--epoch",
-    "epoch_ns",
-    type=Epoch(),
-    default="now",
-    show_default=True,
-    help="Wall time at which virtual time begins.",
-)
-@click.option(
-    "--strategy",
-    type=click.Choice(["fifo", "random-walk"]),
-    default="fifo",
-    show_default=True,
-    help="Who answers the choices.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Leave log.jsonl, run.rec and objects.yaml there at the end.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["trace", "debug", "info", "warning"]),
-    default="trace",
-    show_default=True,
-    help="What log.jsonl keeps; trace is everything.",
-)
-@click.option(
-    "--store",
-    default="memory",
-    show_default=True,
-    metavar="memory|sqlite:FILE",
-    help="Where objects live; in a file every acknowledged write survives, and a later session goes on from it.",
-)
-@click.option(
-    "--replay",
-    type=click.Path(path_type=Path),
-    metavar="RUN.REC",
-    help="Repeat a recorded session of the same files, with its requests and without a network.",
-)
-@scheduler_options
-@seed_option()
-@gate_options
-@feature_gates_option()
+@declared_options(scenario.SCENARIO, but=(files.FILES,))
+@replay_option()
+@out_option()
+@log_level_option()
 def command(
     host: str,
     port: int,
@@ -158,7 +99,9 @@ def command(
     tls: bool,
     token: str | None,
     out: Path | None,
-    **asked: Any,
+    replay: Path | None,
+    log_level: str,
+    **values: Any,
 ) -> int:
     """Emulate a whole control plane in paced time and serve its API over HTTP, until Ctrl-C.
 
@@ -168,25 +111,29 @@ def command(
     Exit status 1 when the emulation ended by itself: an invariant broke, an actor failed, or a
     --replay met a difference.
     """
-    from controlplane.emulation import Settings
-    from controlplane.serving import Rim, Serving
+    from controlplane.serving import session
 
-    serving = Serving.prepare(Settings(**asked, keep_log=out is not None))
+    source = loading.from_module(scenario.__name__)
+    if replay is None and values.get("epoch") is None:
+        values["epoch"] = "now"
+    run = prepare(source, values, replay, keep_log=out is not None, log_level=log_level)
     try:
-        if asked["replay"] is not None:
-            serving.run()
+        if replay is not None:
+            run.execute()
         else:
             _raise_file_limit()
             if token is None:
                 token = secrets.token_urlsafe(24)
-            serving.serve(Rim(host, port, tls, token), pace, lambda at: _announce(kubeconfig, at))
+            rim = session.Rim(host, port, tls, token)
+            session.serve(
+                run, rim, pace, lambda at: _announce(kubeconfig, at), keep=out is not None
+            )
     finally:
-        serving.cluster.store.close()
-    output.echo(serving.last_words())
-    if out is not None:
-        serving.save(out)
-        output.echo(f"written: {out}/log.jsonl, {out}/run.rec, {out}/objects.yaml")
-    return 0 if serving.ended_well else 1
+        run.cluster.store.close()
+    output.echo(session.last_words(run))
+    reporting.print_left(out, run.save(out) if out is not None else ())
+    reporting.tell_traceback(run.traceback, out)
+    return 0 if run.result.ok else 1
 
 
 def _announce(kubeconfig: Path, address: Address) -> None:

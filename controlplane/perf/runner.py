@@ -1,4 +1,4 @@
-"""Runs one workload: a cluster of API server and scheduler, without kubelets and controllers, as upstream."""
+"""Runs one workload: a scenario of API server and scheduler, without kubelets and controllers, as upstream."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from controlplane.client.loops.clientset import Resource
 from controlplane.cluster import Cluster, ClusterConfig
 from controlplane.perf.measuring import Switch
 from controlplane.perf.operations import Executor, Outcome
+from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from controlplane.perf.measuring import Collection
     from controlplane.perf.workloads import Workload
+    from controlplane.scenarios.setting import Setting
+    from controlplane.scenarios.user import User
 
 PROGRESS_STEPS = 4096
 NO_LIMIT = 1 << 62
@@ -36,6 +41,53 @@ class WorkloadResult:
     wall_s: float = 0.0
     steps: int = 0
     virtual_s: float = 0.0
+    traceback: str = ""
+    """Of the exception that ended it, if one did."""
+
+
+def scenario_of(workload: Workload, outcome: Outcome) -> Scenario:
+    """The scenario of a benchmark's workload; `outcome` is told what comes of it."""
+    switch = Switch()
+
+    def make(config: ClusterConfig, **options: Any) -> Cluster:
+        cluster = Cluster(config, **options)
+        cluster.scheduler.observer = switch
+        return cluster
+
+    async def benchmark(user: User) -> None:
+        stop = user.run.world.stop
+        await Executor(workload, _kinds(user.cluster), outcome, switch, stop).run(user.ctx)
+
+    def build(_setting: Setting) -> ClusterConfig:
+        return ClusterConfig(
+            kubelets=False,
+            controllers=False,
+            heartbeats=False,
+            joined_informers=True,
+            scheduler_features=workload.features,
+            disabled_admission=DISABLED_ADMISSION,
+        )
+
+    return Scenario(
+        f"scheduler-perf {workload.full_name}",
+        workload={"benchmark": benchmark},
+        build=build,
+        make=make,
+        livelock_limit=NO_LIMIT,
+        step_limit=NO_LIMIT,
+    )
+
+
+def _kinds(cluster: Cluster) -> Callable[[str, str], tuple[Resource, bool] | None]:
+    table = cluster.scratch_server().table
+
+    def kinds(api_version: str, kind: str) -> tuple[Resource, bool] | None:
+        info = table.by_kind(api_version, kind)
+        if info is None:
+            return None
+        return Resource(info.group, info.version, info.resource), info.namespaced
+
+    return kinds
 
 
 def run(
@@ -48,33 +100,10 @@ def run(
     """Run a workload once. A workload that is refused is not run; see `WorkloadResult.failed`."""
     if workload.refused:
         return WorkloadResult(workload, failed=f"refused: {workload.refused}")
-    config = ClusterConfig(
-        kubelets=False,
-        controllers=False,
-        heartbeats=False,
-        joined_informers=True,
-        scheduler_features=workload.features,
-        disabled_admission=DISABLED_ADMISSION,
-    )
-    cluster = Cluster(
-        config,
-        log=EventLog(LEVELS[log_level]),
-        livelock_limit=NO_LIMIT,
-        step_limit=NO_LIMIT,
-    )
-    world = cluster.world
-    outcome, switch = Outcome(), Switch()
-    cluster.scheduler.observer = switch
-    table = cluster.scratch_server().table
-
-    def kinds(api_version: str, kind: str) -> tuple[Resource, bool] | None:
-        info = table.by_kind(api_version, kind)
-        if info is None:
-            return None
-        return Resource(info.group, info.version, info.resource), info.namespaced
-
-    executor = Executor(workload, kinds, outcome, switch, world.stop)
-    cluster.user("benchmark", executor.run)
+    outcome = Outcome()
+    setting = plan_of(scenario_of(workload, outcome))
+    made = Execution(setting, log=EventLog(LEVELS[log_level]))
+    world = made.world
     if progress is not None:
         world.observe(
             PROGRESS_STEPS,
@@ -82,7 +111,7 @@ def run(
         )
     started = time.perf_counter()
     chosen: Any = driver
-    result = world.run(chosen)
+    result = made.execute(chosen)
     wall = time.perf_counter() - started
     failed = outcome.failed
     if not failed and not outcome.finished:
@@ -94,4 +123,5 @@ def run(
         wall,
         result.steps,
         result.t_ns / 1e9,
+        made.traceback,
     )

@@ -15,39 +15,53 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
+from controlplane.scenarios import Option, Scenario
+from controlplane.scenarios.invariants.scheduling_queue import ALL, LEDGER, queue_holds
+from controlplane.scenarios.workloads import pods_come_and_go
 
 if TYPE_CHECKING:
-    from actors import EventLog, Strategy
-    from controlplane.cluster import Cluster
-    from controlplane.gates import FixGates
+    from collections.abc import Sequence
 
-NAMES = ("web-0", "web-1")
-OPERATIONS = 8
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios import Invariant, Setting
+
+HINTS = Option(
+    "queueing-hints",
+    type=bool,
+    default=True,
+    sets="queueing_hints",
+    help="The scheduler's feature gate of that name.",
+)
+EVERY = Option(
+    "all-invariants",
+    type=bool,
+    default=False,
+    help="Ask all invariants of the queue, not only those that the race breaks.",
+)
 
 
-def build(gates: FixGates, strategy: Strategy, log: EventLog, options: dict[str, bool]) -> Cluster:
-    """Two small nodes, the scheduler, and a user whose pods come and go under two names."""
-    from controlplane.chaos import scheduler_invariants
-    from controlplane.chaos.churn import churn
-    from controlplane.cluster import Cluster, ClusterConfig, node_tree
+def build(setting: Setting) -> ClusterConfig:
+    """Two small nodes and the scheduler."""
+    from controlplane.cluster import ClusterConfig
 
-    config = ClusterConfig(
-        nodes=(node_tree("node-1", cpu="2"), node_tree("node-2", cpu="2")),
-        gates=gates,
-        kubelets=False,
-        controllers=False,
-        queueing_hints=options["queueing-hints"],
-        scheduler_watches=(),
+    return ClusterConfig(
+        nodes=setting.nodes(), kubelets=False, controllers=False, scheduler_watches=()
     )
-    cluster = Cluster(config, strategy=strategy, log=log, livelock_limit=20_000)
-    cluster.user("user", churn, NAMES, OPERATIONS)
-    every = options["all-invariants"]
-    scheduler_invariants.attach(
-        cluster, scheduler_invariants.ALL if every else scheduler_invariants.LEDGER
-    )
-    return cluster
 
 
+def invariants(setting: Setting) -> Sequence[Invariant]:
+    """Of the ledger, or of the whole queue."""
+    return queue_holds(ALL if setting[EVERY.key] else LEDGER)
+
+
+SCENARIO = Scenario(
+    "race 138324",
+    workload=pods_come_and_go(("web-0", "web-1"), 8),
+    build=build,
+    invariants=invariants,
+    options=(HINTS, EVERY),
+    defaults={"node_cpu": "2"},
+)
 RACE = Race(
     number="138324",
     title="a pod recreated under the same name leaks its in-flight entry",
@@ -59,6 +73,6 @@ RACE = Race(
         "I3: once nothing moves any more, no pod in flight has ceased to exist; and I1, I2, I7, which say that the"
         " ledger and its metrics fit together (all seven with --all-invariants)"
     ),
-    options={"queueing-hints": True, "all-invariants": False},
-    build=build,
+    scenario=SCENARIO,
+    schedules=600,
 )

@@ -15,37 +15,44 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
+from controlplane.scenarios import Option, Scenario
+from controlplane.scenarios.faults import restarts
+from controlplane.scenarios.invariants.caches import CACHE_IS_RIGHT, FOLLOWER, follow
+from controlplane.scenarios.workloads import config_maps_come_and_go
 
 if TYPE_CHECKING:
-    from actors import EventLog, Strategy
-    from controlplane.cluster import Cluster
-    from controlplane.gates import FixGates
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios import Setting
 
-NAMES = ("a", "b", "c")
-OPERATIONS = 12
-RESTARTS = 3
+STREAM = Option(
+    "watch-list",
+    type=bool,
+    default=False,
+    help="Clients begin with a stream instead of a list (feature gate WatchListClient).",
+)
 
 
-def build(gates: FixGates, strategy: Strategy, log: EventLog, options: dict[str, bool]) -> Cluster:
-    """Somebody follows config maps, which come and go, and the server restarts now and then."""
-    from controlplane.chaos import follower
+def build(setting: Setting) -> ClusterConfig:
+    """An API server and those who use it."""
     from controlplane.client.features import ClientFeatures
-    from controlplane.cluster import APISERVER, Cluster, ClusterConfig
+    from controlplane.cluster import ClusterConfig
 
-    config = ClusterConfig(
-        gates=gates,
+    return ClusterConfig(
         kubelets=False,
         controllers=False,
         scheduler_watches=(),
-        client=ClientFeatures(watch_list_client=options["watch-list"]),
+        client=ClientFeatures(watch_list_client=setting[STREAM.key]),
     )
-    cluster = Cluster(config, strategy=strategy, log=log, livelock_limit=20_000)
-    follower.attach(cluster)
-    cluster.user("user", follower.come_and_go, NAMES, OPERATIONS)
-    cluster.user("chaos", follower.restarts, APISERVER, RESTARTS)
-    return cluster
 
 
+SCENARIO = Scenario(
+    "race 49992",
+    workload={FOLLOWER: follow, "user": config_maps_come_and_go(("a", "b", "c"), 12)},
+    build=build,
+    faults=(restarts("apiserver", 3),),
+    invariants=(CACHE_IS_RIGHT,),
+    options=(STREAM,),
+)
 RACE = Race(
     number="49992",
     title="a watch from before the server's list misses what lies between",
@@ -54,6 +61,5 @@ RACE = Race(
     component="apiserver",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once nothing moves any more, an informer's store holds what the API server holds",
-    options={"watch-list": False},
-    build=build,
+    scenario=SCENARIO,
 )

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
-    from actors import EventLog, Strategy
-    from controlplane.cluster import Cluster
-    from controlplane.gates import FixGates
+    from controlplane.scenarios.plan import Plan
+    from controlplane.scenarios.scenario import Scenario
 
 
-@frozen
+@frozen(kw_only=True)
 class Race:
     """One published race.
 
-    `number` is the pull request that fixed it, which also names its gate; `story` tells what
-    happened upstream; `invariant` what breaks. `build` makes the cluster with its workload and
-    invariants; `options` are its own switches with their defaults.
+    `number` is the pull request that fixed it, which also names its fix gate, or the issue where
+    upstream has no one fix. `story` tells what happened upstream, the interleaving in words;
+    `invariant` what breaks. `broken` and `fixed` are the options under which search finds it and
+    under which it finds nothing: the gate off and on, unless given. It is found within `schedules`
+    random ones with seeds from 0 on.
     """
 
     number: str
@@ -30,11 +31,37 @@ class Race:
     component: str
     story: str
     invariant: str
-    options: dict[str, bool]
-    build: Callable[[FixGates, Strategy, EventLog, dict[str, bool]], Cluster]
+    scenario: Scenario = field(repr=False)
+    schedules: int = 100
+    broken: Mapping[str, Any] | None = None
+    fixed: Mapping[str, Any] | None = None
+
+    @property
+    def unfixed_options(self) -> dict[str, Any]:
+        """The options under which search finds it."""
+        return {"without_fix": (self.number,)} if self.broken is None else dict(self.broken)
+
+    @property
+    def repaired_options(self) -> dict[str, Any]:
+        """The options under which it does not happen."""
+        return {"fix": (self.number,)} if self.fixed is None else dict(self.fixed)
+
+    def unfixed(self, **asked: Any) -> Plan:
+        """The plan in which search finds it."""
+        return self._plan({**self.unfixed_options, **asked})
+
+    def repaired(self, **asked: Any) -> Plan:
+        """The plan in which it does not happen."""
+        return self._plan({**self.repaired_options, **asked})
+
+    def _plan(self, asked: Mapping[str, Any]) -> Plan:
+        from controlplane.scenarios.plan import plan_of
+
+        return plan_of(self.scenario, **asked)
 
     def to_json(self) -> dict[str, Any]:
         """For programs: everything but the code."""
+        scenario = self.scenario
         return {
             "number": self.number,
             "title": self.title,
@@ -43,5 +70,6 @@ class Race:
             "component": self.component,
             "story": self.story,
             "invariant": self.invariant,
-            "options": self.options,
+            "schedules": self.schedules,
+            "options": [each.to_json(scenario.default(each)) for each in scenario.options],
         }

@@ -55,7 +55,7 @@ def test_a_recording_of_another_version_is_refused(tmp_path):
         (b"", "not a recording"),
         (b"hello", "not a recording"),
         (b"\x81\xa6format\x63", "format 99"),
-        (b"\x81\xa6format\x01", "damaged"),
+        (b"\x81\xa6format\x02", "damaged"),
     ],
 )
 def test_what_is_no_recording_is_refused_in_one_line(raw, message):

@@ -7,8 +7,8 @@ import trio
 import yaml
 
 from actors.pace import MAX, Pacer
-from controlplane.emulation import Settings
-from controlplane.serving import Rim, Serving
+from controlplane.serving.session import Rim, serve_async
+from tests.apiserver.http.session import prepared
 from tests.cli.test_run import controlplane
 
 EXPLAINED = "kube-scheduler-simulator.sigs.k8s.io/selected-node"
@@ -52,8 +52,7 @@ def test_a_command_that_is_not_finished_shows_its_manual(words):
 async def test_attempts_are_explained_in_a_session_and_its_replay_needs_the_same_options(tmp_path):
     manifest = tmp_path / "pod.yaml"
     manifest.write_text(yaml.safe_dump(POD))
-    asked = {"node_count": 2, "explain_scheduling": True, "keep_log": True}
-    serving = Serving.prepare(Settings((str(manifest),), **asked))
+    serving = prepared(keep=True, files=(str(manifest),), nodes=2, explain_scheduling=True)
     stop = trio.Event()
 
     def explained():
@@ -67,7 +66,7 @@ async def test_attempts_are_explained_in_a_session_and_its_replay_needs_the_same
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch)
-        await serving.serve_async(Rim(tls=False), Pacer(MAX), lambda _address: None, stop)
+        await serve_async(serving, Rim(tls=False), Pacer(MAX), lambda _address: None, stop)
     serving.save(tmp_path / "out")
     replay = ["--replay", tmp_path / "out" / "run.rec", "--nodes", 2]
     again = controlplane("serve", manifest, "--explain-scheduling", *replay)
@@ -75,4 +74,4 @@ async def test_attempts_are_explained_in_a_session_and_its_replay_needs_the_same
     assert serving.result.trace_hash in again.stdout
     other = controlplane("serve", manifest, *replay)
     assert other.returncode == 2
-    assert "recorded with another explain_scheduling: True, now None" in other.stderr
+    assert "recorded with another explain_scheduling: True, now False" in other.stderr

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
+
 import attrs
 import pytest
 
 from actors import Context, EventLog, RandomWalk
 from actors.explore import explore
-from controlplane.chaos import scheduler_invariants
-from controlplane.chaos.campaign import Campaign
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import NODES, PODS, Client
 from controlplane.cluster import APISERVER, SCHEDULER, Cluster, ClusterConfig, node_tree
 from controlplane.gates import fix_gates
 from controlplane.races import catalogue
+from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.invariants.scheduling_queue import queue_holds
+from controlplane.scenarios.plan import plan_of
 from controlplane.scheduler.framework.interface import Code, PreBindPlugin, Status, StatusError
 from tests.scheduler.loops.test_scheduler import Hold, events, pod_tree, pods, with_plugin
 
@@ -44,7 +48,10 @@ def search(user, check=None, schedules=100, names=(), **config):
     def build(strategy):
         cluster = cluster_with(user, strategy=strategy, **config)
         if names:
-            scheduler_invariants.attach(cluster, names)
+            looked = SimpleNamespace(cluster=cluster, notes={}, objects=cluster.objects)
+            for each in queue_holds(names):
+                for actor in each.after or (None,):
+                    cluster.world.invariant(each.name, partial(each.check, looked), after=actor)
         if check is not None:
             cluster.world.invariant(check.__name__, lambda: check(cluster))
         return cluster.world
@@ -471,15 +478,14 @@ def test_141255_a_pod_recreated_while_the_watch_is_down_ends_the_process():
 
 def churned(gates, schedules, **options):
     """A user whose pods come and go, under random schedules."""
-    race = catalogue.find("138324")
-    campaign = Campaign("race 138324", race.build, gates, {**race.options, **options})
-    found = campaign.explore(schedules)
+    plan = plan_of(catalogue.find("138324").scenario, **options)
+    found = Campaign(attrs.evolve(plan, gates=gates)).explore(schedules)
     return found.findings[0].result.reason if found.findings else ""
 
 
 @pytest.mark.parametrize("fixes", [(), NOT_YET], ids=["default", "with fixes to come"])
 def test_the_queue_holds_its_invariants(fixes):
-    assert not churned(fix_gates(variants=fixes), 60, **{"all-invariants": True})
+    assert not churned(fix_gates(variants=fixes), 60, all_invariants=True)
 
 
 @pytest.mark.parametrize("release", ["1.10", "1.19", "1.22", "1.27", "1.30", "1.33"])

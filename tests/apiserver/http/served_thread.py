@@ -12,9 +12,9 @@ import trio
 
 from actors.pace import MAX, Pacer
 from controlplane.apiserver.loops.http_connection import Limits
-from controlplane.emulation import Settings
-from controlplane.serving import Rim, Serving
-from tests.apiserver.http.session import request
+from controlplane.scenarios.execution import Execution
+from controlplane.serving.session import Rim, serve_async
+from tests.apiserver.http.session import prepared, request
 
 SECONDS = 20.0
 http.client._MAXHEADERS = 10_000  # type: ignore[attr-defined]  # a body may earn many warnings
@@ -23,7 +23,7 @@ http.client._MAXHEADERS = 10_000  # type: ignore[attr-defined]  # a body may ear
 class Served:
     """A served cluster. `defects` are exceptions of ours that ended a connection, `panics` a request."""
 
-    def __init__(self, serving: Serving, port: int, listeners: list[Any]) -> None:
+    def __init__(self, serving: Execution, port: int, listeners: list[Any]) -> None:
         self.serving = serving
         self.port = port
         self._listeners = listeners
@@ -67,10 +67,10 @@ def served_thread(*, keep: bool = True, limits: Limits | None = None) -> Iterato
             super().__init__(*args, **kwargs)
             listeners.append(self)
 
-    import controlplane.serving as module
+    import controlplane.serving.session as module
 
     before, module.Listener = module.Listener, Known  # type: ignore[misc]
-    serving = Serving.prepare(Settings((), node_count=0, keep_log=keep, seed=3))
+    serving = prepared(keep=keep, seed=3, nodes=0)
     ready = threading.Event()
     port: list[int] = []
     stop: list[Any] = []
@@ -84,7 +84,7 @@ def served_thread(*, keep: bool = True, limits: Limits | None = None) -> Iterato
             ready.set()
 
         rim = Rim(tls=False, limits=limits or Limits(linger_s=0.05))
-        await serving.serve_async(rim, Pacer(MAX), tell, done)
+        await serve_async(serving, rim, Pacer(MAX), tell, done, keep)
 
     thread = threading.Thread(target=trio.run, args=(main,))
     thread.start()

@@ -9,18 +9,21 @@ from typing import Any
 
 import trio
 
+from actors import EventLog, strategies
 from actors.pace import MAX, Pacer
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.loops.http_connection import Limits
-from controlplane.emulation import Settings
-from controlplane.serving import Rim, Serving
+from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.plan import plan_of
+from controlplane.serving.scenario import SCENARIO
+from controlplane.serving.session import Rim, serve_async
 
 PODS = "/api/v1/namespaces/default/pods"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Session:
-    def __init__(self, serving: Serving, pace: Pacer, address: Address, stop: trio.Event) -> None:
+    def __init__(self, serving: Execution, pace: Pacer, address: Address, stop: trio.Event) -> None:
         self.serving = serving
         self.pace = pace
         self.address = address
@@ -140,6 +143,14 @@ async def watching(session: Session, path: str) -> AsyncIterator[Lines]:
         yield await Lines(stream).start()
 
 
+def prepared(
+    *, keep: bool = False, strategy: str = "fifo", seed: int = 0, **options: Any
+) -> Execution:
+    """A session that has not begun."""
+    made = strategies.named(strategy, seed)
+    return Execution(plan_of(SCENARIO, **options), made, log=EventLog(keep=keep))
+
+
 @asynccontextmanager
 async def served(
     pace: Pacer | None = None,
@@ -152,8 +163,8 @@ async def served(
     limits: Limits | None = None,
     without: tuple[str, ...] = (),
 ) -> AsyncIterator[Session]:
-    serving = Serving.prepare(
-        Settings(files, node_count=nodes, keep_log=keep, strategy=strategy, seed=3, without=without)
+    serving = prepared(
+        keep=keep, strategy=strategy, seed=3, files=files, nodes=nodes, without_fix=without
     )
     pace = pace or Pacer(MAX)
     stop = trio.Event()
@@ -166,7 +177,7 @@ async def served(
 
     rim = Rim(tls=False, token=token, limits=limits or Limits())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(serving.serve_async, rim, pace, tell, stop)
+        nursery.start_soon(serve_async, serving, rim, pace, tell, stop, keep)
         await ready.wait()
         yield Session(serving, pace, told[0], stop)
         stop.set()

@@ -9,10 +9,9 @@ import trio
 
 from actors.pace import Pacer
 from controlplane.apiserver.http.kubeconfig import Address, read, write
-from controlplane.emulation import Settings
 from controlplane.errors import UsageError
-from controlplane.serving import Rim, Serving
-from tests.apiserver.http.session import Answer, request
+from controlplane.serving.session import Rim, serve_async
+from tests.apiserver.http.session import Answer, prepared, request
 
 
 def test_what_is_written_is_read_back_and_private(tmp_path):
@@ -44,7 +43,7 @@ def test_a_file_that_is_none_is_told_in_one_line(tmp_path, content):
 
 
 async def test_tls_with_the_authority_from_the_kubeconfig():
-    serving = Serving.prepare(Settings((), node_count=0))
+    serving = prepared(nodes=0)
     stop, ready, told = trio.Event(), trio.Event(), []
 
     def tell(address: Address) -> None:
@@ -52,7 +51,7 @@ async def test_tls_with_the_authority_from_the_kubeconfig():
         ready.set()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(serving.serve_async, Rim(token="t"), Pacer(), tell, stop)
+        nursery.start_soon(serve_async, serving, Rim(token="t"), Pacer(), tell, stop)
         await ready.wait()
         address = told[0]
         port = int(address.url.rpartition(":")[2])
@@ -85,6 +84,6 @@ async def test_a_taken_port_is_told_in_one_line():
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:
         port = listener.socket.getsockname()[1]
-        serving = Serving.prepare(Settings((), node_count=0))
+        serving = prepared(nodes=0)
         with pytest.raises(UsageError, match=f"127.0.0.1:{port}: cannot listen"):
-            await serving.serve_async(Rim(port=port, tls=False), Pacer(), lambda _at: None)
+            await serve_async(serving, Rim(port=port, tls=False), Pacer(), lambda _at: None)

@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from actors.pace import MAX, Pacer
-from controlplane.emulation import Settings
-from controlplane.serving import Serving
+from controlplane.scenarios import replaying
+from controlplane.serving.scenario import SCENARIO
 from tests.apiserver.http.session import CONFIGMAPS, PODS, config, served, watching
 
 DEPLOYMENT = {
@@ -63,12 +63,11 @@ async def test_a_session_replays(tmp_path, speed, strategy):
     first = session.serving
     first.save(tmp_path)
     assert first.result.verdict == "stopped"
-    again = Serving.prepare(
-        Settings(
-            (), node_count=2, seed=3, replay=tmp_path / "run.rec", keep_log=True, driver="bare"
-        )
-    )
-    again.run()
+    file = tmp_path / "run.rec"
+    recording = replaying.load(file)
+    plan = replaying.plan_of_recording(recording, file, SCENARIO)
+    again = replaying.replayed(plan, recording)
+    again.execute("bare")
     assert again.result.trace_hash == first.result.trace_hash
     assert again.cluster.dump() == first.cluster.dump()
     again.save(tmp_path / "again")

@@ -9,8 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from controlplane.cli.run import command
-from controlplane.emulation import Emulation, Settings
 from controlplane.errors import UsageError
+from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.files import SCENARIO
+from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.summary import summary_of
 from controlplane.scheduler.config import user_plugins
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -44,18 +47,18 @@ def test_the_example_keeps_pods_off_nodes_in_maintenance_and_holds_some(tmp_path
             ]
         )
     )
-    emulation = Emulation.prepare(
-        Settings(
+    run = Execution(
+        plan_of(
+            SCENARIO,
             files=[str(file)],
             scheduler_config=CONFIG,
-            scheduler_plugins=[PLUGIN],
+            scheduler_plugin=[PLUGIN],
             explain_scheduling=True,
-            driver="bare",
         )
     )
-    summary = emulation.run()
-    assert [line.node for line in summary.pods] == ["b", "b", "b"]
-    assert emulation.header["explain_scheduling"] is True
+    run.execute("bare")
+    assert [line.node for line in summary_of(run).pods] == ["b", "b", "b"]
+    assert run.recording().header["options"]["explain_scheduling"] is True
 
 
 def test_a_plugin_may_come_from_an_installed_package(monkeypatch):

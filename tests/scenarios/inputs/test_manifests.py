@@ -3,9 +3,15 @@ from pathlib import Path
 import pytest
 
 from controlplane.errors import UsageError
-from controlplane.manifests import ManifestError, load, load_text, plain_scalar, values
+from controlplane.scenarios.inputs.manifests import (
+    ManifestError,
+    load,
+    load_text,
+    plain_scalar,
+    values,
+)
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n"
 
 

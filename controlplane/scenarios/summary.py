@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.apiserver.loops.server import Activity
+    from controlplane.scenarios.execution import Execution
 
 ZERO = Quantity.parse("0")
 
@@ -100,6 +101,25 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """As a tree for programs."""
         return asdict(self)
+
+
+def summary_of(run: Execution) -> Summary:
+    """What happened in a run that has ended."""
+    cluster, result = run.cluster, run.result
+    pods = cluster.objects("/registry/pods/")
+    return Summary(
+        result.verdict,
+        result.reason,
+        result.steps,
+        seconds(result.t_ns),
+        result.trace_hash,
+        node_lines(cluster.objects("/registry/minions/"), pods),
+        workload_lines(
+            cluster.objects("/registry/deployments/"), cluster.objects("/registry/replicasets/")
+        ),
+        pod_lines(pods),
+        activity_line(cluster.activity),
+    )
 
 
 def activity_line(activity: Activity) -> ActivityLine:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from controlplane import manifests, openb
 from controlplane.errors import UsageError
+from controlplane.scenarios.inputs import manifests, openb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from controlplane.manifests import Manifest
+    from controlplane.scenarios.inputs.manifests import Manifest
 
 Tree = dict[str, Any]
 SECOND = 1_000_000_000

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.api.core import Node, Pod
-from controlplane.openb import TraceError, detect, load_nodes, load_pods
+from controlplane.scenarios.inputs.openb import TraceError, detect, load_nodes, load_pods
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 NODE_HEADER = "sn,cpu_milli,memory_mib,gpu,model\n"
 POD_HEADER = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"

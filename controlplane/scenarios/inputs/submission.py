@@ -10,13 +10,13 @@ from controlplane.api.request import Request
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import Client, Resource
-from controlplane.inputs import CREATE
+from controlplane.scenarios.inputs.reading import CREATE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from actors import Context
-    from controlplane.inputs import Submission
+    from controlplane.scenarios.inputs.reading import Submission
 
 Tree = dict[str, Any]
 
@@ -47,8 +47,10 @@ def namespace_of(tree: Tree, *, namespaced: bool) -> str:
 
 def preflight(
     submissions: Sequence[Submission], nodes: Sequence[Tree], now: int, disabled: Sequence[str]
-) -> None:
+) -> Resources:
     """Try every creation on a scratch API server, so that bad input is refused before anything runs.
+
+    Gives the resources that the server knows in the end, those that the submissions define included.
 
     Raises UsageError with the first refusal: file, line, object, field and message.
     """
@@ -83,6 +85,7 @@ def preflight(
         response = server.handle(Request("create", resource="nodes", body=tree), now)
         if not response.ok:
             raise _node_refusal(tree, response.tree)
+    return resources
 
 
 def _node_refusal(tree: Tree, status: Tree) -> Exception:

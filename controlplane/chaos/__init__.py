@@ -1,1 +1,0 @@
-"""Workloads, invariants and exploration of a cluster; may reach into all components."""

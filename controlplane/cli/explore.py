@@ -1,0 +1,37 @@
+"""`controlplane explore FILE.py`: search the schedules of a user's own scenario."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from controlplane.cli.options import ScenarioCommand
+from controlplane.cli.search import search, search_options, searchable
+
+if TYPE_CHECKING:
+    from controlplane.scenarios.scenario import Scenario
+
+
+def _scenario(name: str) -> Scenario:
+    from controlplane.scenarios.loading import from_file
+
+    return searchable(from_file(Path(name)))
+
+
+@click.command(
+    "explore",
+    cls=ScenarioCommand,
+    find=_scenario,
+    short_help="Search the schedules of a scenario of yours for a broken invariant.",
+)
+@click.argument("file", metavar="FILE.py")
+@search_options
+def command(scenario: Scenario, asked: dict[str, Any], **how: Any) -> int:
+    """Search schedules of the scenario in FILE.py for a broken invariant. Its own options come after FILE.py.
+
+    Exit status 1 when one is found.
+    """
+    del how["file"]
+    return search(scenario, asked, **how)

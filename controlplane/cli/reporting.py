@@ -1,0 +1,225 @@
+"""What a run or a search came to, as tables for people and trees for programs."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from controlplane.cli import debug, output
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from actors import Exploration, World
+    from controlplane.scenarios.exploring import Campaign
+    from controlplane.scenarios.plan import Plan
+    from controlplane.scenarios.summary import Summary
+
+SHOWN_PODS = 60
+SHOWN_NODES = 20
+TIMELINE = 60
+QUIET = {"task", "verdict", "choice"}
+
+
+def print_summary(summary: Summary, wall: float) -> None:
+    """Nodes, workloads, pods, why some are pending, and how it ended."""
+    nodes = summary.nodes
+    rows = [
+        (
+            line.name,
+            "Ready" if line.ready else "NotReady",
+            line.pods,
+            f"{line.cpu_requested}/{line.cpu_allocatable}",
+            f"{line.memory_requested}/{line.memory_allocatable}",
+        )
+        for line in nodes[:SHOWN_NODES]
+    ]
+    shown = f" (first {SHOWN_NODES})" if len(nodes) > SHOWN_NODES else ""
+    output.table(
+        f"Nodes: {len(nodes)}, {sum(line.ready for line in nodes)} ready{shown}",
+        ["NAME", "STATUS", "PODS", "CPU", "MEMORY"],
+        rows,
+        ["PODS"],
+    )
+    if summary.workloads:
+        output.table(
+            f"Workloads: {len(summary.workloads)}",
+            ["KIND", "NAME", "READY", "AVAILABLE"],
+            [
+                (line.kind, line.key, f"{line.ready}/{line.wanted}", line.available)
+                for line in summary.workloads
+            ],
+            ["AVAILABLE"],
+        )
+    phases = ", ".join(f"{count} {phase}" for phase, count in summary.phases().items()) or "none"
+    if summary.pods and len(summary.pods) <= SHOWN_PODS:
+        output.table(
+            f"Pods: {phases}",
+            ["NAME", "PHASE", "READY", "NODE"],
+            [
+                (line.key, line.phase, "yes" if line.ready else "no", line.node or "-")
+                for line in summary.pods
+            ],
+        )
+    else:
+        output.echo(f"Pods: {phases}")
+    _print_pending(summary)
+    did = summary.activity
+    output.echo(
+        f"{did.created} pods created, {did.bound} bound to a node after {did.mean_wait_s} s on average"
+        f" ({did.longest_wait_s} s at most), {did.deleted} deletions"
+    )
+    output.echo(
+        f"{summary.verdict}: {summary.reason}. Virtual time {summary.virtual_s} s, {summary.steps} steps,"
+        f" {wall:.2f} s of wall time, trace {summary.trace_hash}"
+    )
+
+
+def _print_pending(summary: Summary) -> None:
+    pending = summary.pending()
+    if not pending:
+        return
+    reasons: dict[str, list[str]] = {}
+    for line in pending:
+        reasons.setdefault(line.why or "waiting", []).append(line.key)
+    shown = sorted(reasons.items(), key=lambda entry: -len(entry[1]))[:SHOWN_NODES]
+    output.table(
+        f"Pending: {len(pending)}",
+        ["PODS", "FOR EXAMPLE", "WHY"],
+        [(len(keys), keys[0], why) for why, keys in shown],
+        ["PODS"],
+    )
+
+
+def print_left(out: Path | None, names: Sequence[str]) -> None:
+    """Which files were left."""
+    if out is not None:
+        output.echo("written: " + ", ".join(f"{out}/{name}" for name in names))
+
+
+def print_timeline(world: World) -> None:
+    """What happened to the objects that users and components wrote, at the end of a run."""
+    from actors.jsonl import seconds
+
+    rows = []
+    for event in world.log:
+        fault = event.event == "fault"
+        if not fault and (event.obj is None or event.event in QUIET or _is_noise(event.obj)):
+            continue
+        data = dict(event.data or {})
+        what = data.pop("fault" if fault else "verb", "")
+        told = ", ".join(
+            f"{key} {value}"
+            for key, value in data.items()
+            if key not in {"by", "code"} and isinstance(value, str | int | float)
+        )
+        rows.append(
+            (
+                event.step,
+                seconds(event.t_ns),
+                data.get("by", event.actor),
+                what or event.event,
+                event.obj or "",
+                (event.uid or "")[:8],
+                told,
+            )
+        )
+    if not rows:
+        return
+    title = "What happened" + (f" (last {TIMELINE} of {len(rows)})" if len(rows) > TIMELINE else "")
+    columns = ["STEP", "T", "WHO", "WHAT", "OBJECT", "UID", "DETAILS"]
+    output.table(title, columns, rows[-TIMELINE:], ["STEP", "T"])
+
+
+def _is_noise(obj: str) -> bool:
+    """Objects that components write about others, or to say that they live."""
+    return obj.startswith(("Event/", "Lease/"))
+
+
+def gates_text(plan: Plan, own: str = "") -> str:
+    """The gate of interest and every other that is not as by default."""
+    every = plan.gates.to_header()
+    shown = {**({own: every[own]} if own in every else {}), **plan.gates.changed()}
+    return ", ".join(f"{number}: {form}" for number, form in shown.items())
+
+
+def plan_text(plan: Plan, own: str = "") -> str:
+    """Name, gates and own options of what was run."""
+    options = plan.scenario.options
+    parts = [
+        gates_text(plan, own),
+        *(f"{option.name}: {_shown(plan[option.key])}" for option in options),
+    ]
+    told = "; ".join(part for part in parts if part)
+    return f"{plan.scenario.name} ({told})" if told else plan.scenario.name
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
+
+
+def exploration_json(campaign: Campaign, found: Exploration, wall: float) -> dict[str, Any]:
+    """A search, for programs."""
+    plan = campaign.plan
+    return {
+        "scenario": plan.scenario.name,
+        "gates": plan.gates.to_header(),
+        "options": plan.header()["options"],
+        "strategy": campaign.strategy,
+        "schedules": found.schedules,
+        "distinct": found.distinct,
+        "steps": found.steps,
+        "verdicts": found.verdicts,
+        "findings": [
+            {
+                "schedule": each.schedule,
+                "seed": each.seed,
+                "verdict": each.result.verdict,
+                "reason": each.result.reason,
+            }
+            for each in found.findings
+        ],
+        "wall_s": round(wall, 3),
+        "schedules_per_s": round(found.schedules / wall, 1) if wall else None,
+    }
+
+
+def print_exploration(campaign: Campaign, found: Exploration, wall: float, own: str = "") -> None:
+    """A search, for people."""
+    rate = found.schedules / wall if wall else 0
+    output.echo(
+        f"{plan_text(campaign.plan, own)}: {found.schedules} schedules, {found.distinct} distinct,"
+        f" {found.steps} steps, {rate:.0f} schedules/s"
+    )
+    if not found.findings:
+        output.echo("nothing broke")
+        return
+    first = found.findings[0]
+    output.echo(
+        f"broken in {len(found.findings)} of them, first in schedule {first.schedule} (seed {first.seed}):"
+    )
+    output.echo(f"  {first.result.verdict}: {first.result.reason}")
+
+
+def tell_traceback(text: str, out: Path | None = None) -> None:
+    """The traceback of an exception that ended a run: never dropped."""
+    if not text:
+        return
+    if debug.ON:
+        output.complain(text.rstrip())
+    elif out is not None:
+        output.complain(f"controlplane: the traceback: {out}/traceback.txt, or --debug")
+    else:
+        output.complain(f"controlplane: the traceback: {saved(text)}, or --debug")
+
+
+def saved(text: str) -> Path:
+    """Save a traceback where the system keeps temporary files; the file."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="controlplane-", suffix=".traceback.txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(text)
+    return Path(file.name)

@@ -1,0 +1,154 @@
+"""One execution of a plan: the one engine behind run, serve, race, explore, bench and the tests."""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from actors import EventLog, record
+from actors import UsageError as RuntimeUsageError
+from actors.jsonl import write
+from controlplane import __version__
+from controlplane.errors import UsageError
+from controlplane.scenarios.run import Run
+from controlplane.scenarios.user import User
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+    from pathlib import Path
+
+    from actors import Context, Recording, RunResult, Strategy
+    from actors.inlet import Input
+    from actors.world import Driver
+    from controlplane.cluster import Cluster
+    from controlplane.scenarios.plan import Plan
+    from controlplane.scenarios.scenario import Main
+
+LEFT = ("log.jsonl", "run.rec", "objects.yaml")
+"""What `Run.save` leaves; with `traceback.txt` when the run ended with an exception."""
+
+
+class Execution(Run):
+    """A world with a plan's cluster, users, faults and invariants in it, to be executed once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        strategy: Strategy | None = None,
+        *,
+        log: EventLog | None = None,
+        inputs: Iterable[Input] | None = None,
+    ) -> None:
+        from controlplane.cluster import Cluster
+
+        self.plan = plan
+        scenario = plan.scenario
+        limits: dict[str, Any] = {"livelock_limit": scenario.livelock_limit}
+        if scenario.step_limit is not None:
+            limits["step_limit"] = scenario.step_limit
+        if scenario.eager_time:
+            limits["eager_time"] = True
+        make = scenario.make or Cluster
+        cluster: Cluster = make(
+            plan.configure(), strategy=strategy, log=log, inputs=inputs, **limits
+        )
+        super().__init__(plan, cluster)
+        for name, main in scenario.mains().items():
+            self.cluster.user(name, _as_user, main, self)
+        taken = dict.fromkeys(scenario.mains(), 1)
+        for fault in scenario.faults:
+            number = taken[fault.name] = taken.get(fault.name, 0) + 1
+            name = fault.name if number == 1 else f"{fault.name}-{number}"
+            self.cluster.user(name, _as_user, fault.main, self)
+        world = self.cluster.world
+        for invariant in plan.invariants():
+            for actor in invariant.after or (None,):
+                world.invariant(invariant.name, _Asked(invariant.check, self), after=actor)
+        self._result: RunResult | None = None
+
+    def execute(self, driver: Driver = "trio") -> RunResult:
+        """Run to the end, or to --until."""
+        self._result = self.world.run(driver, until_ns=self.plan.until_ns)
+        return self._result
+
+    async def execute_async(self, **options: Any) -> RunResult:
+        """`execute` from inside Trio; `options` as of `World.run_async`."""
+        self._result = await self.world.run_async(until_ns=self.plan.until_ns, **options)
+        return self._result
+
+    @property
+    def result(self) -> RunResult:
+        """How it ended."""
+        if self._result is None:
+            raise RuntimeUsageError("the run has not been executed yet")
+        return self._result
+
+    @property
+    def traceback(self) -> str:
+        """The traceback of the exception that ended the run; "" if none did."""
+        return traceback_of(self.result)
+
+    def recording(self) -> Recording:
+        """The run as something that can be repeated."""
+        return recording_of(self.plan, self.result, self.world.strategy)
+
+    def save(self, folder: Path, recording: Recording | None = None) -> tuple[str, ...]:
+        """Leave log, recording, objects and traceback in `folder`, each whole or not at all; their names.
+
+        `recording` is that of the run that this one repeats, if it does.
+        """
+        result = self.result
+        make_folder(folder)
+        (recording or self.recording()).save(folder / "run.rec")
+        draft = folder / "log.jsonl.part"
+        with draft.open("w", encoding="utf-8") as file:
+            write(self.world.log, file, result.trace_hash[:12])
+        draft.replace(folder / "log.jsonl")
+        texts = {"objects.yaml": self.cluster.dump()}
+        if self.traceback:
+            texts["traceback.txt"] = self.traceback
+        for name, text in texts.items():
+            draft = folder / f"{name}.part"
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(folder / name)
+        return (*LEFT, *(name for name in texts if name not in LEFT))
+
+
+class _Asked:
+    """An invariant's check, of one run."""
+
+    __slots__ = ("_check", "_run")
+
+    def __init__(self, check: Callable[[Run], str | None], run: Run) -> None:
+        self._check = check
+        self._run = run
+
+    def __call__(self) -> str | None:
+        return self._check(self._run)
+
+
+def _as_user(ctx: Context, main: Main, run: Run) -> Coroutine[Any, Any, Any]:
+    """Main of an actor that uses the cluster."""
+    return main(User(ctx, run))
+
+
+def recording_of(plan: Plan, result: RunResult, strategy: Strategy) -> Recording:
+    """The one form of recording there is: what was run, who answered, the answers, what came of it."""
+    header = {**plan.header(), "seed": strategy.seed}
+    return record(result, package=__version__, header=header, strategy=strategy)
+
+
+def traceback_of(result: RunResult) -> str:
+    """The traceback of the exception that ended a run; "" if none did (a divergence is none)."""
+    error = result.error
+    if error is None or result.verdict == "diverged":
+        return ""
+    return "".join(traceback.format_exception(error))
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results. Raises UsageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made: {error.strerror}") from error

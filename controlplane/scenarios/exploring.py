@@ -1,0 +1,78 @@
+"""Many executions of a plan under many schedules, until something breaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from actors import EventLog, Replay, explore, strategies
+from controlplane.scenarios.execution import Execution, recording_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Exploration, Finding, Recording, Strategy, World
+    from actors.world import Driver
+    from controlplane.scenarios.plan import Plan
+
+RANDOM = "random-walk"
+
+
+@frozen
+class Campaign:
+    """The search through a plan's schedules, with one kind of strategy."""
+
+    plan: Plan
+    strategy: str = RANDOM
+
+    def world(self, strategy: Strategy) -> World:
+        """A fresh world for one schedule."""
+        keep = self.plan.scenario.reads_log
+        return Execution(self.plan, strategy, log=EventLog(keep=keep)).world
+
+    def explore(
+        self,
+        schedules: int,
+        *,
+        seed: int = 0,
+        stop_at_first: bool = True,
+        progress: Callable[[int], None] | None = None,
+        over: Callable[[], bool] | None = None,
+    ) -> Exploration:
+        """Run up to so many schedules on the bare driver, with seeds `seed`, `seed + 1`, ..., or until it is `over`."""
+        learning: dict[str, Strategy] = {}
+
+        def answering(number: int) -> Strategy:
+            if self.strategy not in strategies.LEARNING:
+                return strategies.named(self.strategy, number)
+            if not learning:
+                learning[""] = strategies.named(self.strategy, seed)
+            return learning[""]
+
+        return explore(
+            self.world,
+            schedules,
+            seed=seed,
+            strategy=answering,
+            stop_at_first=stop_at_first,
+            until_ns=self.plan.until_ns,
+            progress=progress,
+            over=over,
+        )
+
+    def under(self, seed: int, driver: Driver = "bare") -> Execution:
+        """The schedule with this seed, executed with its whole log."""
+        run = Execution(self.plan, strategies.named(self.strategy, seed), log=EventLog())
+        run.execute(driver)
+        return run
+
+    def again(self, finding: Finding, driver: Driver = "bare") -> Execution:
+        """The schedule that was found, executed with its whole log."""
+        run = Execution(self.plan, Replay(finding.result.choices), log=EventLog())
+        run.execute(driver)
+        return run
+
+    def recording(self, finding: Finding) -> Recording:
+        """The finding as something that can be replayed."""
+        return recording_of(self.plan, finding.result, finding.world.strategy)

@@ -1,0 +1,140 @@
+"""The scenario of `controlplane run` and `serve`: a whole cluster, and what the user's files say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from controlplane.scenarios.option import Option
+from controlplane.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.execution import Execution
+    from controlplane.scenarios.inputs import reading
+    from controlplane.scenarios.inputs.submission import Resources
+    from controlplane.scenarios.setting import Setting
+    from controlplane.scenarios.user import User
+
+Tree = dict[str, Any]
+DEFAULT_NODES = 3
+LIVELOCK_LIMIT = 2_000_000
+PROGRESS_STEPS = 4096
+WHOLE = {
+    "nodes": None,
+    "informers": "joined",
+    "apiservers": 1,
+    "cache_lag": 0.0,
+    "schedulers": 1,
+    "controller_managers": 1,
+}
+"""Defaults of common options for a cluster that runs files."""
+TOLD = {
+    "nodes": f"{DEFAULT_NODES} if the files bring none",
+    "heartbeats": "only without a trace",
+    "kubelet_events": "only without a trace",
+}
+
+FILES = Option(
+    "files",
+    many=True,
+    default=(),
+    names_files=True,
+    help="Manifests (YAML, JSON, folders of them) or openb traces (CSV).",
+)
+ALL_AT_ONCE = Option(
+    "all-at-once",
+    type=bool,
+    default=False,
+    help="Create all pods of a trace at time 0 and delete none.",
+)
+
+
+@frozen
+class Given:
+    """What the files hold, checked."""
+
+    nodes: tuple[Tree, ...]
+    submissions: tuple[reading.Submission, ...]
+    resources: Resources
+    heartbeats: bool
+    kubelet_events: bool
+    notes: tuple[str, ...]
+
+
+def prepare(setting: Setting) -> Given:
+    """Read and try everything that the files hold. Raises UsageError."""
+    from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, node_tree
+    from controlplane.scenarios.inputs import reading
+    from controlplane.scenarios.inputs.submission import preflight
+
+    options = setting.options
+    given = reading.load(options["files"], all_at_once=options.get("all_at_once", False))
+    count = options["nodes"]
+    if count is None:
+        count = 0 if given.nodes else DEFAULT_NODES
+    size = {"cpu": options["node_cpu"], "memory": options["node_memory"]}
+    made = [node_tree(f"node-{number}", **size) for number in range(1, count + 1)]
+    nodes = (*given.nodes, *made)
+    resources = preflight(
+        given.submissions, nodes, options.get("epoch") or EPOCH_NS, DISABLED_ADMISSION
+    )
+    heartbeats, events = (
+        options[key] if options[key] is not None else not given.is_trace
+        for key in ("heartbeats", "kubelet_events")
+    )
+    notes: tuple[str, ...] = ()
+    if given.is_trace and not (heartbeats and events):
+        notes = (
+            "a trace: node heartbeats and the kubelets' Events are off unless asked for"
+            " (--heartbeats, --kubelet-events)",
+        )
+    return Given(nodes, given.submissions, resources, heartbeats, events, notes)
+
+
+def build(setting: Setting) -> ClusterConfig:
+    """Every component, and the nodes of files and options."""
+    from controlplane.cluster import EPOCH_NS, ClusterConfig
+
+    given: Given = setting.given
+    return ClusterConfig(
+        nodes=given.nodes,
+        heartbeats=given.heartbeats,
+        kubelet_events=given.kubelet_events,
+        epoch_ns=setting.options.get("epoch") or EPOCH_NS,
+    )
+
+
+async def workload(user: User) -> None:
+    """Submit what the files hold, each at its time."""
+    from controlplane.scenarios.inputs.submission import submit
+
+    given: Given = user.run.setting.given
+    await submit(user.ctx, given.submissions, given.resources)
+
+
+SCENARIO = Scenario(
+    "run",
+    title="what files say, in a whole cluster",
+    workload=workload,
+    build=build,
+    prepare=prepare,
+    options=(FILES, ALL_AT_ONCE),
+    defaults=WHOLE,
+    told=TOLD,
+    livelock_limit=LIVELOCK_LIMIT,
+)
+
+
+def show_progress(run: Execution, show: Callable[[str], None]) -> None:
+    """Give `show` a line now and then while the run goes on."""
+    from actors.jsonl import seconds
+
+    world = run.world
+    world.observe(
+        PROGRESS_STEPS,
+        lambda: show(f"{world.steps} steps, virtual time {seconds(world.now)} s"),
+    )

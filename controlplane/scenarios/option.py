@@ -1,0 +1,105 @@
+"""Options: declared once, by whoever takes them.
+
+The command line, its help, the recording's header, the cluster's configuration and the
+documentation are all made from the one declaration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from controlplane.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TYPES = (bool, int, float, str)
+WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+def _type_is_known(_option: Option, _attribute: Any, value: type) -> None:
+    if value not in TYPES:
+        raise UsageError(f"an option's type is bool, int, float or str, not {value!r}")
+
+
+def _name_is_plain(_option: Option, _attribute: Any, value: str) -> None:
+    if not value or not all(part.isalnum() and part.islower() for part in value.split("-")):
+        raise UsageError(f"option {value!r}: a name is lower-case words with dashes between them")
+
+
+@frozen
+class Option:
+    """One option of a scenario.
+
+    `name` is its name on the command line, without the dashes in front; in Python and in a
+    recording's header it is `key`. `default` None means that the scenario decides. `choices` (for
+    str) or `low` and `high` bound the value; `many` makes it repeatable: a tuple. `convert` turns
+    the text into what the run takes, raising ValueError with what was expected. `sets` names the
+    field of `ClusterConfig` that takes the value as it is. The content of what `names_files` names
+    belongs to the run: a recording knows its digest.
+    """
+
+    name: str = field(validator=_name_is_plain)
+    help: str = field(default="", kw_only=True)
+    type: type = field(default=str, kw_only=True, validator=_type_is_known)
+    default: Any = field(default=None, kw_only=True)
+    choices: tuple[str, ...] = field(default=(), kw_only=True)
+    low: float | None = field(default=None, kw_only=True)
+    high: float | None = field(default=None, kw_only=True)
+    many: bool = field(default=False, kw_only=True)
+    metavar: str = field(default="", kw_only=True)
+    convert: Callable[[str], Any] | None = field(default=None, kw_only=True)
+    sets: str = field(default="", kw_only=True)
+    names_files: bool = field(default=False, kw_only=True)
+
+    @property
+    def key(self) -> str:
+        """The name as Python writes it."""
+        return self.name.replace("-", "_")
+
+    def check(self, value: Any) -> Any:
+        """The value, as a run takes it. Raises UsageError, in one line."""
+        if self.many:
+            if isinstance(value, str) or not hasattr(value, "__iter__"):
+                raise self._error(value, "several values")
+            return tuple(self._check(each) for each in value)
+        return None if value is None else self._check(value)
+
+    def _check(self, value: Any) -> Any:
+        if self.convert is not None and isinstance(value, str):
+            try:
+                value = self.convert(value)
+            except ValueError as error:
+                raise self._error(value, str(error)) from error
+            return value
+        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if self.type is str and hasattr(value, "__fspath__"):
+            value = str(value)
+        wanted = (self.type,) if self.convert is None else (self.type, int)
+        if type(value) not in wanted:
+            raise self._error(value, WORDS[self.type])
+        if self.choices and value not in self.choices:
+            raise self._error(value, " or ".join(self.choices))
+        if self.low is not None and value < self.low:
+            raise self._error(value, f"at least {self.low:g}")
+        if self.high is not None and value > self.high:
+            raise self._error(value, f"at most {self.high:g}")
+        return value
+
+    def _error(self, value: Any, expected: str) -> UsageError:
+        return UsageError(f"--{self.name} {value!r}: expected {expected}")
+
+    def to_json(self, default: Any) -> dict[str, Any]:
+        """For programs; `default` as the scenario has it."""
+        told: dict[str, Any] = {
+            "name": self.name,
+            "type": self.type.__name__,
+            "default": default,
+            "help": self.help,
+        }
+        if self.choices:
+            told["choices"] = list(self.choices)
+        return told

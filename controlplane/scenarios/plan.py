@@ -1,0 +1,195 @@
+"""A scenario and its setting: all that an execution needs but somebody who answers its choices."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, field, frozen
+
+from controlplane.errors import UsageError
+from controlplane.gates import FixGates, fix_gates, from_header
+from controlplane.scenarios.common import VERSIONS
+from controlplane.scenarios.setting import Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.scenario import Invariant, Scenario
+
+Tree = dict[str, Any]
+_ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"} | {"seed", "strategy"}  # fmt: skip
+"""Options that the header tells in another form, or of each run apart."""
+
+
+@frozen(kw_only=True)
+class Plan(Setting):
+    """What is run. Make one with `plan_of`, or from a recording's header with `plan_of_header`.
+
+    `inputs` are digests of the files that the options name.
+    """
+
+    scenario: Scenario
+    inputs: Mapping[str, str] = field(factory=dict)
+
+    def invariants(self) -> Sequence[Invariant]:
+        """What must hold in these runs."""
+        found = self.scenario.invariants
+        return found(self) if callable(found) else found
+
+    def with_options(self, **asked: Any) -> Plan:
+        """The same with other options. Raises UsageError."""
+        return plan_of(self.scenario, **{**self.options, **asked})
+
+    def header(self) -> dict[str, Any]:
+        """What a recording says of what it recorded; the seed and the strategy are of each run."""
+        origin = self.scenario.origin
+        return {
+            "scenario": {
+                "name": self.scenario.name,
+                "address": "" if origin is None else origin.address,
+                "source": "" if origin is None else origin.digest,
+            },
+            "options": {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in self.options.items()
+                if key not in _ELSEWHERE and value not in (None, ())
+            },
+            "inputs": dict(self.inputs),
+            "release": self.release,
+            "gates": self.gates.to_header(),
+        }
+
+    def configure(self) -> ClusterConfig:
+        """The cluster of one run: as the scenario builds it, with what the options say."""
+        options = self.options
+        config = self.scenario.build(self)
+        changes: dict[str, Any] = {
+            option.sets: options[option.key]
+            for option in self.scenario.all_options
+            if option.sets and options[option.key] is not None
+        }
+        if options["informers"] is not None:
+            changes["joined_informers"] = options["informers"] == "joined"
+        if options["feature_gates"]:
+            from controlplane.scheduler.config.features import parse
+
+            asked = parse(options["feature_gates"])
+            changes["scheduler_features"] = {**config.scheduler_features, **asked}
+        if options["scheduler_config"] or options["scheduler_plugin"]:
+            changes.update(_scheduler(options["scheduler_config"], options["scheduler_plugin"]))
+        if options["explain_scheduling"]:
+            changes["explain_scheduling"] = True
+        if options["cache_lag"]:
+            from controlplane.apiserver.loops.replica import ReplicaOptions
+
+            replica = config.replica or ReplicaOptions()
+            changes["replica"] = evolve(replica, lag_ns=round(options["cache_lag"] * 1e9))
+        config = evolve(config, gates=self.gates, release=self.release, **changes)
+        if options["cache_lag"] and config.apiservers < 2:
+            raise UsageError(
+                "--cache-lag needs --apiservers 2 or more: one server's caches lag by the schedule alone"
+            )
+        return config
+
+
+def _checked(scenario: Scenario, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every option, those asked for checked one by one."""
+    options = {option.key: option for option in scenario.all_options}
+    for key in asked:
+        if key not in options:
+            raise UsageError(
+                f"scenario {scenario.name!r} has no option {key!r}; it has {', '.join(options)}"
+            )
+    return {
+        key: option.check(asked.get(key, scenario.default(option)))
+        for key, option in options.items()
+    }
+
+
+def plan_of(scenario: Scenario, **asked: Any) -> Plan:
+    """The scenario with these options, by key; what is not named is as by default.
+
+    Raises UsageError, in one line, before anything runs.
+    """
+    options = _checked(scenario, asked)
+    gates = fix_gates(options["release"], options["without_fix"], options["fix"])
+    return _prepared(scenario, options, gates)
+
+
+def plan_of_header(scenario: Scenario, header: Mapping[str, Any], **changed: Any) -> Plan:
+    """The plan that a recording was made with; options in `changed` replace the recorded ones.
+
+    Raises UsageError when it cannot be had: an option that is gone, files of another content.
+    """
+    recorded = {**header["options"], "release": header["release"], **changed}
+    plan = _prepared(scenario, _checked(scenario, recorded), from_header(header["gates"]))
+    for key, digest in header["inputs"].items():
+        if plan.inputs.get(key) != digest:
+            names = plan.options.get(key)
+            shown = names if isinstance(names, str) else " ".join(names or ())
+            raise UsageError(f"recorded with another content of {key} ({shown or 'none'})")
+    return plan
+
+
+def _prepared(scenario: Scenario, options: Mapping[str, Any], gates: FixGates) -> Plan:
+    if options["feature_gates"]:
+        from controlplane.scheduler.config.features import parse
+
+        parse(options["feature_gates"])
+    plan = Plan(scenario=scenario, options=options, gates=gates)
+    if scenario.prepare is not None:
+        plan = evolve(plan, given=scenario.prepare(plan))
+    inputs = {
+        option.key: digest(
+            [options[option.key]] if isinstance(options[option.key], str) else options[option.key]
+        )
+        for option in scenario.all_options
+        if option.names_files and options[option.key]
+    }
+    return evolve(plan, inputs=inputs)
+
+
+def difference(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The first thing in which two headers differ, but for seed, strategy and where files lie; "" if none."""
+    files = [*recorded["inputs"], *now["inputs"]]
+    for part in ("options", "inputs"):
+        then, here = recorded[part], now[part]
+        for key in dict.fromkeys((*here, *then)):
+            if (part == "inputs" or key not in files) and then.get(key) != here.get(key):
+                return f"recorded with another {key}: {then.get(key)!r}, now {here.get(key)!r}"
+    for key in ("release", "gates"):
+        if recorded[key] != now[key]:
+            return f"recorded with another {key}: {recorded[key]!r}, now {now[key]!r}"
+    return ""
+
+
+def digest(files: Sequence[str]) -> str:
+    """Identifies the content of files and folders, wherever they lie. Raises UsageError."""
+    made = blake2b(digest_size=16)
+    for name in files:
+        path = Path(name)
+        parts = (
+            sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+        )
+        for part in parts:
+            try:
+                content = part.read_bytes()
+            except OSError as error:
+                raise UsageError(f"{part}: cannot be read: {error.strerror}") from error
+            made.update(len(content).to_bytes(8, "big"))
+            made.update(content)
+    return made.hexdigest()
+
+
+def _scheduler(path: str | None, modules: Sequence[str]) -> dict[str, Any]:
+    """The scheduler's configuration and plugins."""
+    from controlplane.scheduler.config import user_plugins
+
+    registry = user_plugins.registry_with(modules)
+    if path is None:
+        return {"scheduler_plugins": registry}
+    config = user_plugins.load_config(Path(path), registry)
+    return {"scheduler": config, "scheduler_plugins": registry}

@@ -1,0 +1,55 @@
+"""A recording again: the same scenario, options and answers; it stops at the first difference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actors import Replay
+from actors.recording import load as load_recording
+from controlplane import __version__
+from controlplane.errors import UsageError
+from controlplane.scenarios import loading
+from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.plan import plan_of_header
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from actors import EventLog, Recording
+    from controlplane.scenarios.plan import Plan
+    from controlplane.scenarios.scenario import Scenario
+
+RECORDING = "run.rec"
+PARTS = ("scenario", "options", "inputs", "release", "gates")
+
+
+def load(path: Path) -> Recording:
+    """Read a recording of this version, or that of a folder of results. Raises RecordingError or UsageError."""
+    if path.is_dir():
+        path = path / RECORDING
+    recording = load_recording(path, package=__version__)
+    missing = [part for part in PARTS if part not in recording.header]
+    if missing:
+        raise UsageError(f"{path}: no recording of a scenario (its header has no {missing[0]!r})")
+    return recording
+
+
+def plan_of_recording(
+    recording: Recording, path: Path, scenario: Scenario | None = None, **changed: Any
+) -> Plan:
+    """The plan that was recorded.
+
+    The scenario is the one given, or that of the address in the recording, which must be what it
+    was then. Raises UsageError.
+    """
+    if scenario is None:
+        scenario = loading.recorded(recording.header["scenario"], path)
+    try:
+        return plan_of_header(scenario, recording.header, **changed)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def replayed(plan: Plan, recording: Recording, log: EventLog | None = None) -> Execution:
+    """A run that will repeat a recording strictly, once it is executed; with its whole log unless one is given."""
+    return Execution(plan, Replay(recording.choices), log=log, inputs=recording.inputs)

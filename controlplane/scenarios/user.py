@@ -1,0 +1,202 @@
+"""What a workload is handed: a person, an operator's script, a chaos tool. Uses the cluster from outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actors import LinkBroken
+from controlplane.api.times import SECOND
+from controlplane.apiserver.schema.resources import builtin_resources
+from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.loops.clientset import Client, Resource
+from controlplane.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+    from actors import Context, Task
+    from controlplane.api.object import Object
+    from controlplane.cluster import Cluster
+    from controlplane.scenarios.run import Run
+
+Tree = dict[str, Any]
+DEFAULT = "default"
+PREFERRED = ("v1", "apps/v1", "batch/v1", "policy/v1", "storage.k8s.io/v1")
+"""Where a kind that is only named is looked for first."""
+
+
+class User:
+    """Somebody who uses the cluster, in one task.
+
+    Objects are named by kind ("Pod", or "batch/v1/Job" where a kind alone would not do) and name;
+    the namespace is "default" unless given. Everything that awaits is one request and one step;
+    refusals raise `ApiError`, a broken connection `actors.LinkBroken`. `ctx` is the task's context,
+    `client` its clientset, `run` the run: its cluster, its options by key, its notes.
+    """
+
+    __slots__ = ("client", "ctx", "run")
+
+    def __init__(self, ctx: Context, run: Run) -> None:
+        self.ctx = ctx
+        self.run = run
+        self.client = Client(ctx)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster, to look at; changing it from here would be a message that nobody sent."""
+        return self.run.cluster
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The value of every option, by key."""
+        return self.run.options
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """Where users and invariants of one run leave each other word."""
+        return self.run.notes
+
+    # ------------------------------------------------------------------ objects
+
+    async def create(self, tree: Tree, namespace: str = "") -> Object:
+        """Create an object; as the server stored it."""
+        resource, namespace = _place(tree["kind"], namespace, tree)
+        return await self.client.create(resource, tree, namespace)
+
+    async def get(self, kind: str, name: str, namespace: str = "") -> Object:
+        """Read an object."""
+        resource, namespace = _place(kind, namespace)
+        return await self.client.get(resource, namespace, name)
+
+    async def exists(self, kind: str, name: str, namespace: str = "") -> bool:
+        """Whether there is such an object."""
+        try:
+            await self.get(kind, name, namespace)
+        except ApiError as error:
+            if not is_not_found(error):
+                raise
+            return False
+        return True
+
+    async def list(self, kind: str, namespace: str = "", **query: str) -> Sequence[Object]:
+        """All objects of a kind; `query` as of the server (labelSelector, ...)."""
+        resource, namespace = _place(kind, namespace)
+        return (await self.client.list(resource, namespace, **query)).items
+
+    async def update(self, tree: Tree, subresource: str = "") -> Object:
+        """Write a whole object; refused when it carries a resourceVersion that is not the current one."""
+        resource, _ = _place(tree["kind"], "", tree)
+        return await self.client.update(resource, tree, subresource)
+
+    async def patch(
+        self, kind: str, name: str, patch: Tree, namespace: str = "", *, subresource: str = ""
+    ) -> Object:
+        """Change an object by a strategic merge patch."""
+        resource, namespace = _place(kind, namespace)
+        return await self.client.patch(resource, namespace, name, patch, subresource=subresource)
+
+    async def delete(
+        self,
+        kind: str,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        grace_period_seconds: int | None = None,
+    ) -> None:
+        """Delete an object; with `uid` only that very one."""
+        resource, namespace = _place(kind, namespace)
+        await self.client.delete(
+            resource, namespace, name, uid=uid, grace_period_seconds=grace_period_seconds
+        )
+
+    async def attempt(self, call: Coroutine[Any, Any, Any]) -> bool:
+        """Whether the server did it: a refusal is shrugged off, and so is a broken connection."""
+        try:
+            await call
+        except (ApiError, LinkBroken):
+            return False
+        return True
+
+    # ------------------------------------------------------------------ time, chance, company
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait so many virtual seconds."""
+        await self.ctx.sleep(round(seconds * SECOND))
+
+    async def point(self, name: str = "user") -> None:
+        """Let others go first, if the schedule wants it."""
+        await self.ctx.point(name)
+
+    def choose(self, n: int, label: str) -> int:
+        """A choice among 0 to n - 1, which the strategy takes; 0 is the dull one."""
+        return self.ctx.choose("workload", n, label)
+
+    def spawn(self, body: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> Task:
+        """Let another task of this user run `body(user, *args)`."""
+
+        def main(ctx: Context) -> Coroutine[Any, Any, Any]:
+            return body(User(ctx, self.run), *args)
+
+        return self.ctx.spawn(main, name=body.__name__)
+
+    async def join(self, task: Task) -> Any:
+        """Wait for a task; its result."""
+        return await self.ctx.join(task)
+
+    # ------------------------------------------------------------------ faults; each leaves an event in the log
+
+    def crash(self, actor: str) -> None:
+        """Kill a process as SIGKILL would."""
+        self.ctx.crash(actor)
+
+    def restart(self, actor: str) -> None:
+        """Start a crashed process again."""
+        self.ctx.restart(actor)
+
+    def cut(self, one: str, other: str) -> None:
+        """Cut two processes off from each other: messages wait until `heal`."""
+        self.ctx.cut(one, other)
+
+    def heal(self, one: str, other: str) -> None:
+        """End a cut or a delay."""
+        self.ctx.heal(one, other)
+
+    def delay(self, one: str, other: str, seconds: float) -> None:
+        """From now on messages between two processes take so many virtual seconds longer."""
+        self.ctx.delay(one, other, round(seconds * SECOND))
+
+    def lose(self, one: str, other: str, count: int = 1) -> None:
+        """Lose the next messages and answers from one process to another."""
+        self.ctx.lose(one, other, count)
+
+    def break_link(self, one: str, other: str) -> None:
+        """Reset all connections between two processes."""
+        self.ctx.break_link(one, other)
+
+
+_PLACES: dict[str, tuple[Resource, bool]] = {}
+
+
+def _place(kind: str, namespace: str, tree: Tree | None = None) -> tuple[Resource, str]:
+    """The resource of a kind, and the namespace to use for it."""
+    named = f"{tree['apiVersion']}/{kind}" if tree is not None else kind
+    found = _PLACES.get(named)
+    if found is None:
+        found = _PLACES[named] = _look_up(named)
+    resource, namespaced = found
+    if not namespaced:
+        return resource, ""
+    if not namespace and tree is not None:
+        namespace = tree["metadata"].get("namespace", "")
+    return resource, namespace or DEFAULT
+
+
+def _look_up(named: str) -> tuple[Resource, bool]:
+    version, _, kind = named.rpartition("/")
+    table = builtin_resources()
+    for tried in (version,) if version else PREFERRED:
+        info = table.by_kind(tried, kind)
+        if info is not None:
+            return Resource(info.group, info.version, info.resource), info.namespaced
+    raise UsageError(f"no kind {named!r} is built in; for others use `user.client` with a Resource")

@@ -1,0 +1,85 @@
+"""The scenario of `controlplane serve`: what files say, in a whole cluster that others use from outside."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from controlplane.errors import UsageError
+from controlplane.scenarios import files
+from controlplane.scenarios.option import Option
+from controlplane.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:
+    from controlplane.cluster import Cluster, ClusterConfig
+    from controlplane.scenarios.setting import Setting
+
+NO_LIMIT = 1 << 62
+MEMORY = "memory"
+
+
+def _epoch(text: str) -> int:
+    """Nanoseconds since 1970, whole seconds, of a time as RFC 3339, or of now."""
+    from controlplane.api.times import SECOND, parse_time
+
+    if text == "now":
+        return time.time_ns() // SECOND * SECOND
+    try:
+        return parse_time(text) // SECOND * SECOND
+    except ValueError:
+        raise ValueError("a time like 2026-01-01T00:00:00Z, or now") from None
+
+
+def make(config: ClusterConfig, **options: Any) -> Cluster:
+    """A cluster whose API server keeps what clients outside expect."""
+    from controlplane.serving.session import ServedCluster
+
+    return ServedCluster(config, **options)
+
+
+def build(setting: Setting) -> ClusterConfig:
+    """As for files, over the store that --store names."""
+    config = files.build(setting)
+    if setting["store"] == MEMORY:
+        return config
+    from controlplane.apiserver.storage.durable_store import open_store
+
+    return evolve(config, store=open_store(setting["store"]))
+
+
+EPOCH = Option(
+    "epoch",
+    type=int,
+    convert=_epoch,
+    metavar="TIME",
+    help="Wall time at which virtual time begins.",
+)
+STORE = Option(
+    "store",
+    default=MEMORY,
+    metavar="memory|sqlite:FILE",
+    help="Where objects live; in a file every acknowledged write survives, and a later session goes on from it.",
+)
+SCENARIO = Scenario(
+    "serve",
+    title="a whole cluster at a pace, used from outside",
+    workload=files.workload,
+    build=build,
+    prepare=files.prepare,
+    options=(files.FILES, EPOCH, STORE),
+    defaults=files.WHOLE,
+    told={**files.TOLD, "epoch": "now"},
+    make=make,
+    livelock_limit=files.LIVELOCK_LIMIT,
+    step_limit=NO_LIMIT,
+)
+
+
+def check_replayable(setting: Setting) -> None:
+    """Refuse to replay what went on from a store that only that session had. Raises UsageError."""
+    if setting["store"] != MEMORY:
+        raise UsageError(
+            "--replay needs --store memory: a recording does not hold what a store held before"
+        )

@@ -1,0 +1,167 @@
+"""A served cluster: the same engine at a pace, with an HTTP rim. What `controlplane serve` does."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import field, frozen
+
+from actors import collector
+from actors.jsonl import seconds
+from controlplane.api.request import Response
+from controlplane.apiserver.http.access import Access
+from controlplane.apiserver.http.kubeconfig import Address
+from controlplane.apiserver.loops.http_connection import Limits
+from controlplane.apiserver.loops.http_listener import Listener
+from controlplane.apiserver.requests.authorization import policy
+from controlplane.apiserver.requests.options import parse_flag
+from controlplane.apiserver.requests.pod_logs import check_has_log
+from controlplane.apiserver.requests.tokens import signing_key
+from controlplane.cluster import APISERVER, Cluster
+from controlplane.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Context
+    from actors.pace import Pacer
+    from controlplane.api.object import Object
+    from controlplane.apiserver.kinds.strategy import Context as CallContext
+    from controlplane.apiserver.requests.server import ApiServer
+    from controlplane.scenarios.execution import Execution
+
+
+@frozen
+class Rim:
+    """Where and how to listen. `port` 0 takes a free one; `token` "" lets everybody in."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    tls: bool = True
+    token: str = field(default="", repr=False)
+    limits: Limits = field(factory=Limits)
+
+
+class ServedCluster(Cluster):
+    """A cluster whose API server keeps what clients outside expect."""
+
+    served_at = "127.0.0.1:6443"
+
+    def _core(self, ctx: Context) -> ApiServer:
+        core = super()._core(ctx)
+        core.authorize = True
+        policy.install(core, self.config.epoch_ns + ctx.now)
+        core.track_fields = True
+        core.address = self.served_at
+        core.container_log = _container_log  # type: ignore[method-assign]
+        return core
+
+
+def serve(
+    run: Execution, rim: Rim, pace: Pacer, ready: Callable[[Address], None], *, keep: bool = True
+) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    `ready` is told the address once requests are answered. `keep`: whether what comes from outside
+    is remembered for a recording.
+    """
+    collector.rest()
+    trio.run(serve_async, run, rim, pace, ready, None, keep)
+
+
+async def serve_async(
+    run: Execution,
+    rim: Rim,
+    pace: Pacer,
+    ready: Callable[[Address], None],
+    stop: trio.Event | None = None,
+    keep: bool = True,
+) -> None:
+    """`serve` from inside Trio; `stop` ends it as a signal does.
+
+    Raises UsageError for a taken port, and what `ready` raises of that kind.
+    """
+    cluster = run.cluster
+    assert isinstance(cluster, ServedCluster)
+    inlet = cluster.world.inlet()
+    inlet.keep = keep
+    tls, authority = None, b""
+    if rim.tls:
+        from controlplane.apiserver.http import certificates
+
+        made = certificates.make(rim.host)
+        tls, authority = made.context, made.authority
+    store, epoch = cluster.store, cluster.config.epoch_ns
+    access = Access.of_token(rim.token, lambda: signing_key(store), lambda: epoch + pace.now())
+    write = os.write if os.name == "posix" else None  # other systems' sockets are no files
+    listener = Listener(
+        inlet, APISERVER, access, pace=pace, tls=tls, limits=rim.limits, write=write
+    )
+    try:
+        port = await listener.open(rim.host, rim.port)
+    except OSError as error:
+        raise UsageError(f"{rim.host}:{rim.port}: cannot listen: {error.strerror}") from error
+    host = f"[{rim.host}]" if ":" in rim.host else rim.host
+    cluster.served_at = f"{host}:{port}"
+    scheme = "https" if rim.tls else "http"
+    address = Address(f"{scheme}://{_reachable(host)}:{port}", rim.token, authority)
+    unready: UsageError | None = None
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_stop_on_signal, inlet.stop)
+        nursery.start_soon(listener.serve)
+        if stop is not None:
+            nursery.start_soon(_stop_on_event, stop, inlet.stop)
+        try:
+            ready(address)
+        except UsageError as error:  # kept, for a nursery would wrap it
+            unready = error
+        else:
+            await run.execute_async(pace=pace)
+        await listener.close()
+        nursery.cancel_scope.cancel()
+    if unready is not None:
+        raise unready
+
+
+def last_words(run: Execution) -> str:
+    """How it ended, in one line."""
+    result = run.result
+    return (
+        f"{result.verdict}: {result.reason}. Virtual time {seconds(result.t_ns)} s,"
+        f" {result.steps} steps, trace {result.trace_hash}"
+    )
+
+
+def _container_log(ctx: CallContext, pod: Object, container: str) -> Response:
+    """What an emulated container has said: nothing, once it has started."""
+    previous = parse_flag(ctx.request.query.get("previous", ""))
+    check_has_log(pod.tree, container, previous=previous)
+    return Response(200, {}, content=b"", content_type="text/plain")
+
+
+def _reachable(host: str) -> str:
+    """What a client on this machine calls an address that means all of them."""
+    return {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104
+
+
+async def _stop_on_signal(
+    stop: Callable[[str], None],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    try:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                stop(signal.Signals(number).name)
+                return
+    except RuntimeError:  # not the main thread: nobody can send it a signal
+        task_status.started()
+
+
+async def _stop_on_event(event: trio.Event, stop: Callable[[str], None]) -> None:
+    await event.wait()
+    stop("asked to")

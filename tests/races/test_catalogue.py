@@ -1,0 +1,70 @@
+"""Every race of the catalogue: found by search without the fix, absent with it, and what was found replays."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from actors.recording import from_bytes
+from controlplane import __version__
+from controlplane.gates import CATALOGUE
+from controlplane.races import catalogue
+from controlplane.scenarios import loading, replaying
+from controlplane.scenarios.exploring import Campaign
+
+SLOW: set[str] = set()
+RACES = [
+    pytest.param(number, marks=pytest.mark.slow if number in SLOW else ())
+    for number in catalogue.numbers()
+]
+
+
+@cache
+def finding(number):
+    race = catalogue.find(number)
+    campaign = Campaign(race.unfixed())
+    found = campaign.explore(race.schedules)
+    assert found.findings, f"nothing broke in {found.schedules} schedules"
+    return campaign, found.findings[0]
+
+
+@pytest.mark.parametrize("number", RACES)
+def test_search_finds_it_without_the_fix(number):
+    _, found = finding(number)
+    assert found.result.verdict == "violated", found.result.reason
+
+
+@pytest.mark.parametrize("number", RACES)
+def test_with_the_fix_no_schedule_breaks(number):
+    race = catalogue.find(number)
+    seen = Campaign(race.repaired()).explore(min(race.schedules, 100))
+    assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
+    _, found = finding(number)
+    same = Campaign(race.repaired()).explore(1, seed=found.seed)
+    assert list(same.verdicts) == ["quiescent"], same.findings[0].result.reason
+
+
+@pytest.mark.parametrize("driver", ["bare", "trio"])
+@pytest.mark.parametrize("number", RACES)
+def test_the_recording_of_a_finding_replays(number, driver, tmp_path):
+    campaign, found = finding(number)
+    recording = from_bytes(campaign.recording(found).to_bytes(), "found.rec", package=__version__)
+    plan = replaying.plan_of_recording(recording, tmp_path / "found.rec")
+    assert plan.options.keys() == campaign.plan.options.keys()
+    result = replaying.replayed(plan, recording).execute(driver)
+    assert (result.verdict, result.reason) == (found.result.verdict, found.result.reason)
+    assert result.trace_hash == recording.trace_hash
+
+
+@pytest.mark.parametrize("number", catalogue.numbers())
+def test_an_entry_says_all_there_is_to_say(number):
+    race = catalogue.find(number)
+    for said in (race.title, race.issue, race.releases, race.component, race.story, race.invariant):
+        assert said
+    assert race.number == number
+    assert race.scenario.name == f"race {number}"
+    assert race.scenario.origin == loading.from_module(f"controlplane.races.r{number}").origin
+    if race.broken is None:
+        assert race.issue == CATALOGUE[number].issue
+        assert race.component == CATALOGUE[number].component

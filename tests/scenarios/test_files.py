@@ -1,0 +1,51 @@
+"""What a recording says of the options it was made with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.scenarios.files import SCENARIO
+from controlplane.scenarios.plan import difference, plan_of
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SHOP = (str(EXAMPLES / "shop.yaml"),)
+
+
+def header(**options):
+    return plan_of(SCENARIO, **{"files": SHOP, **options}).header()
+
+
+OTHER = {
+    "explain_scheduling": True,
+    "scheduler_config": str(EXAMPLES / "scheduler_config.yaml"),
+    "scheduler_plugin": (str(EXAMPLES / "scheduler_plugin.py"),),
+    "apiservers": 2,
+    "schedulers": 2,
+    "controller_managers": 2,
+    "cache_lag": 0.5,
+    "feature_gates": ("SchedulerAsyncPreemption=false",),
+    "nodes": 7,
+    "node_cpu": "3",
+    "node_memory": "1Gi",
+    "heartbeats": False,
+    "kubelet_events": False,
+    "informers": "split",
+    "until": 5.0,
+    "all_at_once": True,
+    "release": "1.33",
+    "without_fix": ("138324",),
+    "fix": ("141255",),
+    "files": (str(EXAMPLES / "pods.csv"),),
+}
+
+
+def test_the_table_above_has_every_option_but_who_answers():
+    assert {option.key for option in SCENARIO.all_options} - {"seed", "strategy"} == set(OTHER)
+
+
+@pytest.mark.parametrize("key", OTHER)
+def test_every_option_is_in_the_header_and_compared(key):
+    assert difference(header(), header()) == ""
+    assert difference(header(), header(**{key: OTHER[key]})).startswith("recorded with another ")
