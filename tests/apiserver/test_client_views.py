@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import answer
-from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.field_order import in_order, sorted_keys
 from controlplane.apiserver.schema.go_json import TextError, parse_json, parse_yaml
 from tests.apiserver.world import APPLY, MERGE, STRATEGIC, World, config_map, deployment, pod

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer, answer
-from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.requests.routing import HttpRequest
 from tests.apiserver.world import (
     APPLY,
     JSON_PATCH,

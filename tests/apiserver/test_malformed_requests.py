@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import answer
-from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.requests.routing import HttpRequest
 from tests.apiserver.world import APPLY, JSON_PATCH, MERGE, World, config_map, deployment, pod
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -17,7 +17,7 @@ from controlplane.api.times import format_micro_time, format_time
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
 from controlplane.apiserver.front.answering import answer as serve
 from controlplane.apiserver.front.discovery import BUILD
-from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.store import Store
 

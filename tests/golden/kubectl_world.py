@@ -25,7 +25,7 @@ from actors.pace import Pacer
 from controlplane.api.request import User
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.front.answering import answer as serve
-from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.message import StreamStart
 from controlplane.apiserver.loops import server as apiserver

@@ -14,9 +14,9 @@ from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
 from controlplane.apiserver.front import discovery as nonresource
 from controlplane.apiserver.front import negotiation, rendering
-from controlplane.apiserver.front.routing import HttpRequest, parse_path, to_request
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.options import parse_flag, parse_int64
+from controlplane.apiserver.requests.routing import HttpRequest, parse_path, to_request
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent

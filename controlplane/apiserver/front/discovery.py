@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from controlplane.apiserver.front.negotiation import parse_accept
-from controlplane.apiserver.front.routing import HttpRequest, no_such_method, no_such_path
+from controlplane.apiserver.requests.routing import HttpRequest, no_such_method, no_such_path
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from controlplane.apiserver.front import openapi_v2
-from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
 from controlplane.apiserver.schema.types import load_data

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.apiserver.front import openapi
 from controlplane.apiserver.front.negotiation import parse_accept
-from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.types import load_data
 

@@ -15,7 +15,7 @@ from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT, 
 from controlplane.apiserver.schema import status
 
 if TYPE_CHECKING:
-    from controlplane.apiserver.front.routing import HttpRequest
+    from controlplane.apiserver.requests.routing import HttpRequest
     from controlplane.apiserver.requests.server import ApiServer
 
 __all__ = ["EXTRA", "impersonated"]

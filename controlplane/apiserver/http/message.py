@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from controlplane.api.request import User
-from controlplane.apiserver.front.routing import HttpRequest
 from controlplane.apiserver.http.authorization import EXTRA
+from controlplane.apiserver.requests.routing import HttpRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

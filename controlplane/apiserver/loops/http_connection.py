@@ -19,11 +19,11 @@ import trio
 from attrs import frozen
 
 from controlplane.apiserver.front.answering import HttpAnswer
-from controlplane.apiserver.front.routing import BODY_LIMIT, parse_path
 from controlplane.apiserver.http import bodies
 from controlplane.apiserver.http.message import END, StreamStart
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
+from controlplane.apiserver.requests.routing import BODY_LIMIT, parse_path
 from controlplane.apiserver.schema.status import ApiError, internal_error, timeout, too_large
 
 if TYPE_CHECKING:

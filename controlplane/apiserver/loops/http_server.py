@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, answer
-from controlplane.apiserver.front.routing import HttpRequest, parse_path
 from controlplane.apiserver.http import protobuf
 from controlplane.apiserver.http.authorization import impersonated
 from controlplane.apiserver.http.bodies import watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
 from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT
+from controlplane.apiserver.requests.routing import HttpRequest, parse_path
 from controlplane.apiserver.requests.tokens import account_exists
 from controlplane.apiserver.schema import status
 

@@ -13,7 +13,7 @@ from controlplane.api.times import format_time
 from controlplane.apiserver.kinds.conversion import read_typed
 from controlplane.apiserver.kinds.strategies.pods import bound
 from controlplane.apiserver.kinds.strategy import Context
-from controlplane.apiserver.kinds.validation.workloads import selector_of
+from controlplane.apiserver.kinds.validation.selectors import selector_of
 from controlplane.apiserver.requests.options import check_write_options, delete_options, parse_int64
 from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import status

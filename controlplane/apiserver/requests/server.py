@@ -14,7 +14,6 @@ from controlplane.api.object import Object
 from controlplane.api.request import Request, Response, User
 from controlplane.apiserver.front import openapi
 from controlplane.apiserver.front.discovery import BUILD, Answer
-from controlplane.apiserver.front.routing import HttpRequest
 from controlplane.apiserver.kinds import conversion
 from controlplane.apiserver.kinds.metadata import wiped
 from controlplane.apiserver.kinds.selectable import interest_of
@@ -24,7 +23,7 @@ from controlplane.apiserver.requests import subresources
 from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.bootstrap import bootstrap
-from controlplane.apiserver.requests.crd.serving import Definitions
+from controlplane.apiserver.requests.definitions import Definitions
 from controlplane.apiserver.requests.listing import (
     Page,
     list_objects,
@@ -36,6 +35,7 @@ from controlplane.apiserver.requests.memory import Account
 from controlplane.apiserver.requests.options import check_write_options, delete_options, parse_flag
 from controlplane.apiserver.requests.patching.apply_patch import patched
 from controlplane.apiserver.requests.registry import Registry
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode, strict_issues
 from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources

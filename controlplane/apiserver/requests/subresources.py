@@ -18,7 +18,7 @@ from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.apiserver.kinds.conversion import read_typed
 from controlplane.apiserver.kinds.strategy import Context, with_status
-from controlplane.apiserver.kinds.validation.workloads import selector_of
+from controlplane.apiserver.kinds.validation.selectors import selector_of
 from controlplane.apiserver.requests import pod_subresources, tokens
 from controlplane.apiserver.requests.authorization import reviews
 from controlplane.apiserver.requests.managed.applying import track

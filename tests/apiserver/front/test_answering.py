@@ -2,7 +2,7 @@ import json
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer, answer
-from controlplane.apiserver.front.routing import HttpRequest, parse_path
+from controlplane.apiserver.requests.routing import HttpRequest, parse_path
 from tests.apiserver.world import World, pod
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from controlplane.apiserver.requests.crd.cel import CelError, compile_rule
+from controlplane.apiserver.kinds.custom.cel import CelError, compile_rule
 from tests.apiserver.world import MERGE, STRATEGIC, World
 
 GROUP = "example.com"

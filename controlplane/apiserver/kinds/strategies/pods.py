@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.api import quantity
-from controlplane.api.recent import by_identity
 from controlplane.api.times import format_time
 from controlplane.apiserver.kinds.defaulting.pods import default_pod
+from controlplane.apiserver.kinds.quality_of_service import qos_class
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
 from controlplane.apiserver.kinds.warnings import pod_warnings
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
 
-__all__ = ["PodStrategy", "bound", "qos_class"]
+__all__ = ["PodStrategy", "bound"]
 
 Tree = dict[str, Any]
 
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
 _NEW: dict[str, Tree] = {
     qos: {"phase": "Pending", "qosClass": qos} for qos in ("Guaranteed", "Burstable", "BestEffort")
 }
@@ -36,44 +36,6 @@ def _with_ips(tree: Tree) -> Tree:
     if ips and not ip:
         return {**tree, "status": {**state, "podIP": ips[0].get("ip", "")}}
     return tree
-
-
-@by_identity
-def qos_class(spec: Tree) -> str:
-    """Guaranteed, Burstable or BestEffort. Upstream: pkg/apis/core/helper/qos."""
-    pod_level = spec.get("resources")
-    if pod_level and (pod_level.get("requests") or pod_level.get("limits")):
-        return _qos([pod_level])
-    containers = [*(spec.get("containers") or ()), *spec.get("initContainers", ())]
-    return _qos([container.get("resources") or {} for container in containers])
-
-
-def _qos(all_resources: list[Tree]) -> str:
-    requests: dict[str, quantity.Quantity] = {}
-    limits: dict[str, quantity.Quantity] = {}
-    guaranteed = True
-    for resources in all_resources:
-        for name, text in (resources.get("requests") or {}).items():
-            if name in {"cpu", "memory"}:
-                amount = quantity.parse(text)
-                if amount.sign() > 0:
-                    requests[name] = requests[name].add(amount) if name in requests else amount
-        found = 0
-        for name, text in (resources.get("limits") or {}).items():
-            if name in {"cpu", "memory"}:
-                amount = quantity.parse(text)
-                if amount.sign() > 0:
-                    found += 1
-                    limits[name] = limits[name].add(amount) if name in limits else amount
-        if found != 2:
-            guaranteed = False
-    if not requests and not limits:
-        return "BestEffort"
-    if guaranteed and len(requests) == len(limits) and all(
-        name in limits and limits[name].cmp(amount) == 0 for name, amount in requests.items()
-    ):  # fmt: skip
-        return "Guaranteed"
-    return "Burstable"
 
 
 class PodStrategy(Strategy):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.custom.definitions import DefinitionStrategy
 from controlplane.apiserver.kinds.defaulting import others
 from controlplane.apiserver.kinds.strategies import plain, workloads
 from controlplane.apiserver.kinds.strategies.plain import EndpointsStrategy, PlainStrategy
@@ -12,7 +13,6 @@ from controlplane.apiserver.kinds.strategies.pods import PodStrategy
 from controlplane.apiserver.kinds.strategies.services import ServiceStrategy
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.validation import common as rules
-from controlplane.apiserver.requests.crd.definitions import DefinitionStrategy
 
 __all__ = ["strategy_for"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from controlplane.api.times import SECOND, parse_time
 from controlplane.apiserver.kinds.tables.ages import age, human_duration
-from controlplane.apiserver.kinds.validation.workloads import selector_of
+from controlplane.apiserver.kinds.validation.selectors import selector_of
 
 __all__ = ["ROWS"]
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from controlplane.apiserver.kinds.validation.claims import *  # noqa: F403
 from controlplane.apiserver.kinds.validation.core import *  # noqa: F403
+from controlplane.apiserver.kinds.validation.endpoints import *  # noqa: F403
+from controlplane.apiserver.kinds.validation.events import *  # noqa: F403
+from controlplane.apiserver.kinds.validation.nodes import *  # noqa: F403
+from controlplane.apiserver.kinds.validation.persistent_volumes import *  # noqa: F403
 from controlplane.apiserver.kinds.validation.policies import *  # noqa: F403
+from controlplane.apiserver.kinds.validation.quotas import *  # noqa: F403
 from controlplane.apiserver.kinds.validation.storage import *  # noqa: F403

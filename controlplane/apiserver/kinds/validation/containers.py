@@ -9,6 +9,7 @@ from attrs import define, field
 
 from controlplane.api import quantity
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.validation.paths import local_descending_path
 from controlplane.apiserver.kinds.validation.resources import validate_requirements
 from controlplane.apiserver.kinds.validation.security import validate_security_context
 from controlplane.apiserver.schema.field_errors import (
@@ -21,12 +22,18 @@ from controlplane.apiserver.schema.field_errors import (
     required,
 )
 
-__all__ = ["PodScope", "validate_containers", "validate_ephemeral_containers",
-           "validate_init_containers", "validate_field_ref", "local_descending_path"]  # fmt: skip
+__all__ = [
+    "PodScope",
+    "validate_containers",
+    "validate_ephemeral_containers",
+    "validate_field_ref",
+    "validate_init_containers",
+]
 
 Tree = dict[str, Any]
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
+
 _PULL = ("Always", "IfNotPresent", "Never")
 _MESSAGE = ("FallbackToLogsOnError", "File")
 _ENV_FIELDS = (
@@ -397,17 +404,8 @@ def _env_from(sources: list[Tree], path: str) -> list[FieldError]:
     return errors
 
 
-def local_descending_path(text: str, path: str) -> list[FieldError]:
-    """A path that stays below where it starts."""
-    errors: list[FieldError] = []
-    if text.startswith("/"):
-        errors.append(invalid(path, text, "must be a relative path"))
-    if ".." in text.split("/"):
-        errors.append(invalid(path, text, "must not contain '..'"))
-    return errors
-
-
 _PROPAGATION = ("Bidirectional", "HostToContainer", "None")
+
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 
 
@@ -508,6 +506,7 @@ def _devices(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
 
 
 _RESIZABLE = ("cpu", "memory")
+
 _RESIZE = ("NotRequired", "RestartContainer")
 
 

@@ -8,7 +8,11 @@ from typing import Any
 from controlplane.api.times import parse_time
 from controlplane.apiserver.kinds.validation.pods import validate_template
 from controlplane.apiserver.kinds.validation.schedules import known_zone, schedule_problem
-from controlplane.apiserver.kinds.validation.selectors import validate_label_selector
+from controlplane.apiserver.kinds.validation.selectors import (
+    selector_of,
+    template_mismatch,
+    validate_label_selector,
+)
 from controlplane.apiserver.kinds.validation.shared import immutable, non_negative_field, redacted
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -16,6 +20,7 @@ from controlplane.apiserver.schema.field_errors import (
     invalid,
     not_supported,
     required,
+    too_long,
     too_many,
 )
 from controlplane.apiserver.schema.internal_form import internal
@@ -38,8 +43,6 @@ def validate_job(tree: Tree) -> list[FieldError]:
 
 
 def _whole_spec(spec: Tree) -> list[FieldError]:
-    from controlplane.apiserver.kinds.validation.workloads import selector_of, template_mismatch
-
     errors = _job_spec(spec, "spec")
     selector = spec.get("selector")
     if selector is None:
@@ -100,8 +103,6 @@ def _job_spec(spec: Tree, path: str) -> list[FieldError]:
                                   'must be a domain-prefixed path (such as "acme.io/foo")'
                                   ))  # fmt: skip
         elif len(manager) > 63:
-            from controlplane.apiserver.schema.field_errors import too_long
-
             errors.append(too_long(f"{path}.managedBy", 63))
     mode = spec.get("completionMode")
     indexed = mode == "Indexed"

@@ -269,7 +269,7 @@ def _pod_ips(ips: list[Tree], path: str) -> list[FieldError]:
 
 def validate_resize(new: Tree, old: Tree) -> list[FieldError]:
     """What is wrong with resizing a pod: only cpu and memory of containers may change."""
-    from controlplane.apiserver.kinds.strategies.pods import qos_class
+    from controlplane.apiserver.kinds.quality_of_service import qos_class
 
     spec, was = new["spec"], old["spec"]
     errors = _whole(new)

@@ -8,8 +8,11 @@ from controlplane.api import quantity
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
+    duplicate,
     forbidden,
     invalid,
+    not_found,
+    not_supported,
     required,
 )
 
@@ -163,16 +166,12 @@ def validate_requirements(
 
 def validate_pod_resource_name(name: str, path: str) -> list[FieldError]:
     """A resource that a pod as a whole may ask for."""
-    from controlplane.apiserver.schema.field_errors import not_supported
-
     if name in _QOS or is_huge_page(name):
         return []
     return [not_supported(path, name, ("cpu", "hugepages-", "memory"))]
 
 
 def _claims(claims: list[Tree], known: list[str], path: str) -> list[FieldError]:
-    from controlplane.apiserver.schema.field_errors import duplicate, not_found
-
     errors: list[FieldError] = []
     seen: list[tuple[str, str]] = []
     for index, claim in enumerate(claims):

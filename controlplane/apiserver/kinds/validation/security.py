@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from controlplane.apiserver.kinds.validation.paths import local_descending_path
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     invalid,
     not_supported,
     required,
+    too_long,
 )
 from controlplane.apiserver.schema.internal_form import internal
 
@@ -40,7 +42,7 @@ def _seccomp(profile: Tree | None, path: str) -> list[FieldError]:
     if not kind:
         return [required(f"{path}.type", "type is required when seccompProfile is set")]
     if local is not None:
-        errors += _descending(local, f"{path}.localhostProfile")
+        errors += local_descending_path(local, f"{path}.localhostProfile")
     if kind == "Localhost":
         if not local:
             errors.append(required(f"{path}.localhostProfile",
@@ -53,12 +55,6 @@ def _seccomp(profile: Tree | None, path: str) -> list[FieldError]:
         if kind not in _PROFILES:
             errors.append(not_supported(f"{path}.type", kind, _PROFILES))
     return errors
-
-
-def _descending(text: str, path: str) -> list[FieldError]:
-    from controlplane.apiserver.kinds.validation.containers import local_descending_path
-
-    return local_descending_path(text, path)
 
 
 def _app_armor(profile: Tree | None, path: str) -> list[FieldError]:
@@ -79,8 +75,6 @@ def _app_armor(profile: Tree | None, path: str) -> list[FieldError]:
                 errors.append(invalid(f"{path}.localhostProfile", local,
                                       "must not be padded with whitespace"))  # fmt: skip
             if len(local) > 4095:
-                from controlplane.apiserver.schema.field_errors import too_long
-
                 errors.append(too_long(f"{path}.localhostProfile", 4095))
     elif kind in {"RuntimeDefault", "Unconfined"}:
         if local is not None:

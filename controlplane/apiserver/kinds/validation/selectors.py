@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from controlplane.api import labels
+from controlplane.api.decoding import decode as decode_view
+from controlplane.api.meta import LabelSelector
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.schema.field_errors import (
@@ -16,7 +19,7 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = [
-    "label_name", "validate_affinity", "validate_label_selector", "validate_node_selector",
+    "label_name", "selector_of", "template_mismatch", "validate_affinity", "validate_label_selector", "validate_node_selector",
     "validate_taint_effect", "validate_tolerations", "validate_topology_spread",
 ]  # fmt: skip
 
@@ -312,3 +315,29 @@ def validate_topology_spread(constraints: list[Tree], path: str) -> list[FieldEr
                     errors += label_name(name, f"{place}.matchLabelKeys[{number}]")
         errors += validate_label_selector(selector, f"{place}.labelSelector")
     return errors
+
+
+_MISMATCH = "`selector` does not match template `labels`"
+
+
+def selector_of(selector: Tree | None) -> labels.Selector | None:
+    """The selector, or None if it is malformed."""
+    try:
+        return labels.from_label_selector(
+            None if selector is None else decode_view(LabelSelector, selector)
+        )
+    except labels.SelectorError:
+        return None
+
+
+def _labels_of(template: Tree) -> Tree:
+    found: Tree = (template.get("metadata") or {}).get("labels") or {}
+    return found
+
+
+def template_mismatch(selector: labels.Selector, template: Tree, path: str) -> list[FieldError]:
+    """The template's pods are selected."""
+    if selector.matches(_labels_of(template)):
+        return []
+    shown = (template.get("metadata") or {}).get("labels")
+    return [invalid(f"{path}.metadata.labels", shown, _MISMATCH)]

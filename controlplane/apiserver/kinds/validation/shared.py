@@ -8,11 +8,13 @@ from typing import Any
 
 from controlplane.apiserver.schema.field_errors import FieldError, Raw, invalid
 
-__all__ = ["at_most_full", "cidr_problems", "immutable", "int_or_percent", "non_negative",
+__all__ = ["ACCESS_MODES", "VOLUME_MODES", "at_most_full", "cidr_problems", "immutable", "int_or_percent", "non_negative",
            "non_negative_field", "redacted", "scaled"]  # fmt: skip
 
 Tree = dict[str, Any]
 
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+VOLUME_MODES = ("Block", "Filesystem")
 _PERCENT = re.compile(r"[0-9]+%")
 _PERCENT_TEXT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or "

@@ -8,11 +8,13 @@ from typing import Any
 
 from controlplane.api import quantity
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
+from controlplane.apiserver.kinds.validation.claims import validate_claim_spec
 from controlplane.apiserver.kinds.validation.containers import (
-    local_descending_path,
     validate_field_ref,
     validate_resource_ref,
 )
+from controlplane.apiserver.kinds.validation.paths import local_descending_path, path_no_backsteps
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
@@ -20,27 +22,22 @@ from controlplane.apiserver.schema.field_errors import (
     invalid,
     not_supported,
     required,
+    too_long,
 )
 
-__all__ = ["path_no_backsteps", "validate_sources", "validate_volumes"]
+__all__ = ["csi_driver_name", "validate_sources", "validate_volumes"]
 
 Tree = dict[str, Any]
 
 _VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name",
                   "metadata.namespace", "metadata.uid")  # fmt: skip
+
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File",
                "FileOrCreate", "Socket")  # fmt: skip
 _MODE_TEXT = "must be a number between 0 and 0777 (octal), both inclusive"
 _IQN = re.compile(r"iqn\.\d{4}-\d{2}\.([a-z0-9-]+\.?)+[a-z0-9](:[^,;*&$|\s]+)?", re.IGNORECASE)
 _EUI = re.compile(r"eui\.[a-f0-9]{16}", re.IGNORECASE)
 _NAA = re.compile(r"naa\.[a-f0-9]{32}", re.IGNORECASE)
-
-
-def path_no_backsteps(text: str, path: str) -> list[FieldError]:
-    """A path without `..`."""
-    if ".." in text.split("/"):
-        return [invalid(path, text, "must not contain '..'")]
-    return []
 
 
 def _mode(source: Tree, key: str, path: str) -> list[FieldError]:
@@ -277,8 +274,6 @@ def csi_driver_name(name: str, path: str) -> list[FieldError]:
         return [required(path)]
     errors: list[FieldError] = []
     if len(name) > 63:
-        from controlplane.apiserver.schema.field_errors import too_long
-
         errors.append(too_long(path, 63))
     return errors + [invalid(path, name, p) for p in names.dns_subdomain(name.lower())]
 
@@ -287,9 +282,6 @@ def _ephemeral(source: Tree, path: str) -> list[FieldError]:
     template = source.get("volumeClaimTemplate")
     if template is None:
         return [required(f"{path}.volumeClaimTemplate")]
-    from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
-    from controlplane.apiserver.kinds.validation.storage import validate_claim_spec
-
     place = f"{path}.volumeClaimTemplate"
     meta = template.get("metadata") or {}
     errors = validate_annotations(meta.get("annotations") or {}, f"{place}.metadata.annotations")
@@ -328,6 +320,7 @@ def _fc(source: Tree, path: str) -> list[FieldError]:
 
 
 _Check = Callable[[Tree, str], list[FieldError]]
+
 # In the order in which upstream looks at them: of several sources the first counts.
 _SOURCES: dict[str, _Check] = {
     "emptyDir": _empty_dir,
@@ -403,6 +396,3 @@ def validate_volumes(volumes: list[Tree], path: str) -> tuple[dict[str, Tree], l
         else:
             known[name] = volume
     return known, errors
-
-
-__all__ += ["csi_driver_name"]

@@ -8,19 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api import labels
-from controlplane.api.decoding import decode as decode_view
-from controlplane.api.meta import LabelSelector
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
-from controlplane.apiserver.kinds.validation.autoscaling import validate_autoscaler
-from controlplane.apiserver.kinds.validation.jobs import (
-    validate_cron_job,
-    validate_job,
-    validate_job_status,
-    validate_job_update,
-)
 from controlplane.apiserver.kinds.validation.pods import pod_annotations, validate_template
-from controlplane.apiserver.kinds.validation.selectors import validate_label_selector
+from controlplane.apiserver.kinds.validation.selectors import (
+    selector_of,
+    template_mismatch,
+    validate_label_selector,
+)
 from controlplane.apiserver.kinds.validation.shared import (
     at_most_full,
     immutable,
@@ -38,41 +33,22 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = [
-    "selector_of", "template_mismatch", "validate_autoscaler", "validate_cron_job",
-    "validate_daemon_set", "validate_daemon_set_status", "validate_daemon_set_update",
-    "validate_deployment", "validate_deployment_status", "validate_deployment_update",
-    "validate_job", "validate_job_status", "validate_job_update", "validate_replica_set",
-    "validate_replica_set_update", "validate_replica_status",
-    "validate_replication_controller", "validate_stateful_set", "validate_stateful_set_status",
+    "validate_daemon_set",
+    "validate_daemon_set_status",
+    "validate_daemon_set_update",
+    "validate_deployment",
+    "validate_deployment_status",
+    "validate_deployment_update",
+    "validate_replica_set",
+    "validate_replica_set_update",
+    "validate_replica_status",
+    "validate_replication_controller",
+    "validate_stateful_set",
+    "validate_stateful_set_status",
     "validate_stateful_set_update",
-]  # fmt: skip
+]
 
 Tree = dict[str, Any]
-
-_MISMATCH = "`selector` does not match template `labels`"
-
-
-def selector_of(selector: Tree | None) -> labels.Selector | None:
-    """The selector, or None if it is malformed."""
-    try:
-        return labels.from_label_selector(
-            None if selector is None else decode_view(LabelSelector, selector)
-        )
-    except labels.SelectorError:
-        return None
-
-
-def _labels_of(template: Tree) -> Tree:
-    found: Tree = (template.get("metadata") or {}).get("labels") or {}
-    return found
-
-
-def template_mismatch(selector: labels.Selector, template: Tree, path: str) -> list[FieldError]:
-    """The template's pods are selected."""
-    if selector.matches(_labels_of(template)):
-        return []
-    shown = (template.get("metadata") or {}).get("labels")
-    return [invalid(f"{path}.metadata.labels", shown, _MISMATCH)]
 
 
 def _always_running(spec: Tree, path: str, kind: str) -> list[FieldError]:

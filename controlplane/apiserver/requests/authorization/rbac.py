@@ -15,7 +15,7 @@ from controlplane.api import fields
 from controlplane.api.labels import SelectorError
 from controlplane.api.request import Request, User
 from controlplane.api.validation import aggregate, quote
-from controlplane.apiserver.front.routing import HttpRequest, parse_path
+from controlplane.apiserver.requests.routing import HttpRequest, parse_path
 from controlplane.apiserver.schema import status
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from controlplane.api.request import Request, User
 from controlplane.apiserver.front.answering import HttpAnswer, answer
-from controlplane.apiserver.front.routing import HttpRequest
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.authorization.policy import (
     aggregated_rules,
     default_bindings,

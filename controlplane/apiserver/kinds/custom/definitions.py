@@ -11,9 +11,9 @@ from typing import Any
 
 from controlplane.api.times import format_time
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.custom.rules import rule_mistakes
+from controlplane.apiserver.kinds.custom.schemas import PRESERVE, validate
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
-from controlplane.apiserver.requests.crd.rules import rule_mistakes
-from controlplane.apiserver.requests.crd.schemas import PRESERVE, validate
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,

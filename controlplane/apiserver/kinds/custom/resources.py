@@ -15,10 +15,8 @@ from attrs import field, frozen
 
 from controlplane.api.times import parse_time
 from controlplane.apiserver.kinds.conversion import unreadable_kind
-from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
-from controlplane.apiserver.kinds.tables.ages import age
-from controlplane.apiserver.requests.crd.rules import apply_rules, has_rules
-from controlplane.apiserver.requests.crd.schemas import (
+from controlplane.apiserver.kinds.custom.rules import apply_rules, has_rules
+from controlplane.apiserver.kinds.custom.schemas import (
     PRESERVE,
     UNSET,
     check_lists,
@@ -27,6 +25,8 @@ from controlplane.apiserver.requests.crd.schemas import (
     validate,
     without_nulls,
 )
+from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
+from controlplane.apiserver.kinds.tables.ages import age
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import (
     DecodeError,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.object import Object
-from controlplane.apiserver.requests.crd.custom import resource_of
-from controlplane.apiserver.requests.crd.definitions import condition, with_condition
+from controlplane.apiserver.kinds.custom.definitions import condition, with_condition
+from controlplane.apiserver.kinds.custom.resources import resource_of
 from controlplane.apiserver.requests.registry import with_version
 
 if TYPE_CHECKING:

@@ -1,0 +1,201 @@
+"""Validation of persistent volume claims. Upstream: ValidatePersistentVolumeClaim* in pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api import quantity
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.validation.resources import validate_positive
+from controlplane.apiserver.kinds.validation.selectors import (
+    validate_label_selector,
+)
+from controlplane.apiserver.kinds.validation.shared import (
+    ACCESS_MODES,
+    VOLUME_MODES,
+    immutable,
+)
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from controlplane.apiserver.schema.internal_form import difference, internal
+
+__all__ = [
+    "validate_claim",
+    "validate_claim_spec",
+    "validate_claim_status",
+    "validate_claim_update",
+]
+
+Tree = dict[str, Any]
+
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+# -- claims --------------------------------------------------------------------------------------
+
+
+def validate_claim(tree: Tree) -> list[FieldError]:
+    """A persistent volume claim."""
+    return validate_claim_spec(tree.get("spec") or {}, "spec")
+
+
+def _access_modes(modes: list[str], path: str, missing: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not modes:
+        errors.append(required(path, missing))
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            errors.append(not_supported(path, mode, ACCESS_MODES))
+    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+        errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return errors
+
+
+def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
+    """A claim's spec, in a claim or in a template."""
+    errors = _access_modes(
+        spec.get("accessModes") or [], f"{path}.accessModes",
+        "at least 1 access mode is required",
+    )  # fmt: skip
+    errors += validate_label_selector(spec.get("selector"), f"{path}.selector")
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if size is None:
+        errors.append(required(f"{path}.resources[storage]"))
+    else:
+        errors += validate_positive(size, f"{path}.resources[storage]")
+    name = spec.get("storageClassName")
+    if name:
+        errors += [invalid(f"{path}.storageClassName", name, p) for p in names.dns_subdomain(name)]
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in VOLUME_MODES:
+        errors.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None:
+        errors += _data_source(source, f"{path}.dataSource")
+    if ref is not None:
+        errors += _data_source(ref, f"{path}.dataSourceRef")
+    if ref is not None and "namespace" in ref and ref["namespace"]:
+        if source is not None:
+            errors.append(invalid(path, f"{path}.dataSource",
+                                  "may not be specified when dataSourceRef.namespace is specified"
+                                  ))  # fmt: skip
+    elif source is not None and ref is not None:
+        kept = {key: ref.get(key) for key in ("apiGroup", "kind", "name")}
+        if kept != {key: source.get(key) for key in ("apiGroup", "kind", "name")}:
+            errors.append(invalid(path, f"{path}.dataSource", "must match dataSourceRef"))
+    attributes = spec.get("volumeAttributesClassName")
+    if attributes:
+        errors += [
+            invalid(f"{path}.volumeAttributesClassName", attributes, p)
+            for p in names.dns_subdomain(attributes)
+        ]
+    return errors
+
+
+def _data_source(source: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not source.get("name"):
+        errors.append(required(f"{path}.name"))
+    kind = source.get("kind", "")
+    if not kind:
+        errors.append(required(f"{path}.kind"))
+    group = source.get("apiGroup") or ""
+    if not group and kind != "PersistentVolumeClaim":
+        errors.append(invalid(path, kind, (
+            "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        )))  # fmt: skip
+    if group:
+        errors += [invalid(path, group, problem) for problem in names.dns_subdomain(group)]
+    return errors
+
+
+_CLAIM_FIXED = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for "
+    "bound claims\n"
+)
+
+
+def validate_claim_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed claim: bound ones may grow, and be given to a volume once."""
+    spec, was = new.get("spec") or {}, old.get("spec") or {}
+    if spec is was:
+        return []
+    errors = validate_claim(new)
+    status = old.get("status") or {}
+    merged = dict(spec)
+    before = dict(was)
+    if not was.get("volumeName"):
+        for key in ("volumeName",):
+            before.pop(key, None)
+            if key in merged:
+                before[key] = merged[key]
+    if "storageClassName" in was or "storageClassName" in spec:
+        old_class = _class_of(old)
+        new_class = _class_of(new)
+        if old_class is None and new_class is not None and not was.get("volumeName"):
+            before["storageClassName"] = merged.get("storageClassName")
+    bound = status.get("phase") == "Bound"
+    if bound:
+        for resource in ("resources",):
+            kept = {k: v for k, v in (was.get(resource) or {}).items() if k != "requests"}
+            requests = (merged.get(resource) or {}).get("requests")
+            before[resource] = {**kept, "requests": requests} if requests is not None else kept
+        if "volumeAttributesClassName" in merged:
+            before["volumeAttributesClassName"] = merged["volumeAttributesClassName"]
+    if merged != before:
+        errors.append(forbidden("spec", _CLAIM_FIXED + difference(
+            internal("ClaimSpec", before), internal("ClaimSpec", merged))))  # fmt: skip
+    elif bound:
+        errors += _claim_size(spec, was, status)
+    errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "spec.volumeMode")
+    return errors
+
+
+def _class_of(tree: Tree) -> str | None:
+    annotations = tree["metadata"].get("annotations") or {}
+    found: str | None = annotations.get(_BETA_CLASS, (tree.get("spec") or {}).get(
+        "storageClassName"))  # fmt: skip
+    return found
+
+
+def _claim_size(spec: Tree, was: Tree, status: Tree) -> list[FieldError]:
+    new = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    old = ((was.get("resources") or {}).get("requests") or {}).get("storage")
+    if new is None or old is None or quantity.parse(new).cmp(quantity.parse(old)) >= 0:
+        return []
+    path = "spec.resources.requests.storage"
+    capacity = (status.get("capacity") or {}).get("storage")
+    if capacity is not None and quantity.parse(new).cmp(quantity.parse(capacity)) > 0:
+        return []
+    return [forbidden(path, "field can not be less than status.capacity")]
+
+
+_RESIZE_STATES = ("ControllerResizeInProgress", "ControllerResizeInfeasible",
+                  "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending")  # fmt: skip
+
+
+def validate_claim_status(new: Tree, _old: Tree) -> list[FieldError]:
+    """A claim's status."""
+    status = new.get("status") or {}
+    errors: list[FieldError] = []
+    if not (new["metadata"].get("resourceVersion")):
+        errors.append(required("metadata.resourceVersion"))
+    for name, text in sorted((status.get("capacity") or {}).items()):
+        amount = quantity.parse(text)
+        if amount.sign() < 0:
+            errors.append(invalid(f"status.capacity[{name}]", amount.value(),
+                                  "must be a valid resource quantity"))  # fmt: skip
+    for name, state in sorted((status.get("allocatedResourceStatuses") or {}).items()):
+        if name != "storage":
+            errors += [
+                invalid("status.allocatedResourceStatuses", name, p)
+                for p in names.qualified_name(name)
+            ]
+        if state not in _RESIZE_STATES:
+            errors.append(not_supported("status.allocatedResourceStatuses", name, _RESIZE_STATES,
+                                        sort=False))  # fmt: skip
+    return errors

@@ -1,0 +1,28 @@
+"""Paths that must stay below a directory. Upstream: pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.apiserver.schema.field_errors import FieldError, invalid
+
+__all__ = ["local_descending_path", "path_no_backsteps"]
+
+Tree = dict[str, Any]
+
+
+def local_descending_path(text: str, path: str) -> list[FieldError]:
+    """A path that stays below where it starts."""
+    errors: list[FieldError] = []
+    if text.startswith("/"):
+        errors.append(invalid(path, text, "must be a relative path"))
+    if ".." in text.split("/"):
+        errors.append(invalid(path, text, "must not contain '..'"))
+    return errors
+
+
+def path_no_backsteps(text: str, path: str) -> list[FieldError]:
+    """A path without `..`."""
+    if ".." in text.split("/"):
+        return [invalid(path, text, "must not contain '..'")]
+    return []

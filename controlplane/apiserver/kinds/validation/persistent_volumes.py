@@ -1,0 +1,141 @@
+"""Validation of persistent volumes. Upstream: ValidatePersistentVolume* in pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api import quantity
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.validation.paths import path_no_backsteps
+from controlplane.apiserver.kinds.validation.selectors import (
+    validate_node_selector,
+)
+from controlplane.apiserver.kinds.validation.shared import (
+    ACCESS_MODES,
+    VOLUME_MODES,
+    immutable,
+)
+from controlplane.apiserver.kinds.validation.volumes import csi_driver_name, validate_sources
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from controlplane.apiserver.schema.internal_form import difference, internal
+
+__all__ = ["validate_volume", "validate_volume_update"]
+
+Tree = dict[str, Any]
+
+_RECLAIM = ("Delete", "Recycle", "Retain")
+_SOURCES = frozenset(
+    """
+    gcePersistentDisk awsElasticBlockStore hostPath glusterfs nfs rbd quobyte iscsi flexVolume
+    cinder cephfs fc flocker azureFile vsphereVolume azureDisk photonPersistentDisk portworxVolume
+    scaleIO local storageos csi
+    """.split()
+)
+
+# -- volumes -------------------------------------------------------------------------------------
+
+
+def _pv_csi(source: Tree, path: str) -> list[FieldError]:
+    errors = csi_driver_name(source.get("driver", ""), f"{path}.driver")
+    if not source.get("volumeHandle"):
+        errors.append(required(f"{path}.volumeHandle"))
+    for key in ("controllerPublishSecretRef", "nodePublishSecretRef", "controllerExpandSecretRef",
+                "nodeExpandSecretRef"):  # fmt: skip
+        ref = source.get(key)
+        if ref is not None:
+            errors += [required(f"{path}.{key}.{part}") for part in ("name", "namespace")
+                       if not ref.get(part)]  # fmt: skip
+    return errors
+
+
+def _local(source: Tree, path: str) -> list[FieldError]:
+    text = source.get("path", "")
+    if not text:
+        return [required(f"{path}.path")]
+    return path_no_backsteps(text, f"{path}.path")
+
+
+def _source_part(spec: Tree) -> Tree:
+    return {key: value for key, value in spec.items() if key in _SOURCES}
+
+
+def validate_volume(tree: Tree) -> list[FieldError]:
+    """A persistent volume."""
+    spec = tree.get("spec") or {}
+    capacity = spec.get("capacity") or {}
+    errors: list[FieldError] = []
+    modes = spec.get("accessModes") or []
+    if not modes:
+        errors.append(required("spec.accessModes"))
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            errors.append(not_supported("spec.accessModes", mode, ACCESS_MODES))
+    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+        errors.append(forbidden("spec.accessModes",
+                                "may not use ReadWriteOncePod with other access modes"
+                                ))  # fmt: skip
+    if not capacity:
+        errors.append(required("spec.capacity"))
+    if "storage" not in capacity or len(capacity) > 1:
+        errors.append(not_supported("spec.capacity", capacity, ("storage",)))
+    for name, text in sorted(capacity.items()):
+        path = f"spec.capacity[{name}]"
+        amount = quantity.parse(text)
+        if amount.sign() < 0:
+            errors.append(invalid(path, amount.value(), "must be a valid resource quantity"))
+        if amount.sign() <= 0:
+            errors.append(invalid(path, text, "must be greater than zero"))
+    policy = spec.get("persistentVolumeReclaimPolicy", "")
+    if policy and policy not in _RECLAIM:
+        errors.append(not_supported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM))
+    affinity = spec.get("nodeAffinity")
+    specified = False
+    if affinity is not None:
+        found = _volume_affinity(affinity, "spec.nodeAffinity")
+        specified = not found
+        errors += found
+    errors += validate_sources(
+        _source_part(spec), "spec", "must specify a volume type",
+        overrides={"csi": _pv_csi, "local": _local},
+    )  # fmt: skip
+    if spec.get("local") is not None and not specified and affinity is None:
+        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+    if (spec.get("hostPath") or {}).get("path") == "/" and policy == "Recycle":
+        errors.append(forbidden("spec.persistentVolumeReclaimPolicy",
+                                "may not be 'recycle' for a hostPath mount of '/'"
+                                ))  # fmt: skip
+    name = spec.get("storageClassName", "")
+    if name:
+        errors += [invalid("spec.storageClassName", name, p) for p in names.dns_subdomain(name)]
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in VOLUME_MODES:
+        errors.append(not_supported("spec.volumeMode", mode, VOLUME_MODES))
+    return errors
+
+
+def _volume_affinity(affinity: Tree, path: str) -> list[FieldError]:
+    if affinity.get("required") is None:
+        return [required(f"{path}.required", "must specify required node constraints")]
+    return validate_node_selector(affinity["required"], f"{path}.required")
+
+
+def validate_volume_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed volume; its source stays."""
+    spec, was = new.get("spec") or {}, old.get("spec") or {}
+    if spec is was:
+        return []
+    errors = validate_volume(new)
+    source, before = _source_part(spec), _source_part(was)
+    if source != before:
+        errors.append(forbidden("spec.persistentvolumesource", (
+            "spec.persistentvolumesource is immutable after creation\n"
+            + difference(internal("VolumeSource", before), internal("VolumeSource", source))
+        )))  # fmt: skip
+    errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "spec.volumeMode")
+    return errors
