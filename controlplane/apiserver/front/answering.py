@@ -14,14 +14,16 @@ from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
 from controlplane.apiserver.front import discovery as nonresource
 from controlplane.apiserver.front import negotiation, rendering
+from controlplane.apiserver.front.served import Served
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.options import parse_flag, parse_int64
-from controlplane.apiserver.requests.routing import HttpRequest, parse_path, to_request
+from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path, to_request
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.storage.transactions import Steps, run
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
-__all__ = ["HttpAnswer", "Listing", "WatchAnswer", "answer", "untyped"]
+__all__ = ["HttpAnswer", "Listing", "WatchAnswer", "answer", "answering", "untyped"]
 
 Tree = dict[str, Any]
 _TYPE = ("apiVersion", "kind")
@@ -104,11 +106,17 @@ class WatchAnswer:
 
 
 def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | WatchAnswer:
-    """Answer any HTTP request."""
+    """Answer any HTTP request to a server that has its store to itself."""
+    return run(server.store, answering(server, http, parse_path(http.path), now))
+
+
+def answering(
+    server: ApiServer, http: HttpRequest, target: Target | None, now: int
+) -> Steps[HttpAnswer | WatchAnswer]:
+    """The handling of an HTTP request to the path of `target`: access, negotiation, answer."""
     try:
-        if server.authorize:
-            server.check_allowed(http.user, rbac.attributes_of(http))
-        target = parse_path(http.path)
+        if server.access.enabled:
+            server.access.check(http.user, rbac.attributes_of(http, target))
         if target is None or not target.resource or not server.table.versions(target.group):
             return _nonresource(server, http)
         if target.version not in server.table.versions(target.group):
@@ -116,27 +124,28 @@ def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | Watch
                               "404 page not found\n")  # fmt: skip
         if http.method == "HEAD":
             return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
-        request = to_request(server.table, http)
+        request = to_request(server.table, http, target)
         chosen = negotiation.negotiate(request)
         if request.verb in ("list", "watch"):
             parse_int64(request.query.get("timeoutSeconds", ""))
         if request.verb == "watch":
-            return _watch(server, request, chosen, now)
-        response = server.handle(request, now)
+            return _watch(server, request, chosen)
+        response = yield from server.allowed_steps(request, now)
         return _rendered(server, request, response, chosen, now)
     except status.ApiError as error:
         return _plain(failure(error))
 
 
 def _nonresource(server: ApiServer, http: HttpRequest) -> HttpAnswer:
-    code, headers, tree, text = nonresource.answer(server, http)
+    served = Served(server.table, server.options.build, server.options.address)
+    code, headers, tree, text = nonresource.answer(served, http)
     return HttpAnswer(code, headers, tree, text)
 
 
 def _watch(
-    server: ApiServer, request: Request, chosen: negotiation.Format, now: int
+    server: ApiServer, request: Request, chosen: negotiation.Format
 ) -> HttpAnswer | WatchAnswer:
-    opened = server.watch(request, now)
+    opened = server.allowed_watch(request)
     if isinstance(opened, Response):
         return _plain(opened)
     seconds = parse_int64(request.query.get("timeoutSeconds", ""))
@@ -194,7 +203,7 @@ def _rendered(
             del headers["Content-Type"]
             return HttpAnswer(204, headers, None, "")
         return HttpAnswer(response.code, headers, None, response.content.decode())
-    whole = not server.streams_lists
+    whole = not server.options.streams_lists
     headers = _headers(response, chosen.media_type)
     if response.items is not None and "items" in response.tree and not chosen.kind:
         head = {key: value for key, value in response.tree.items() if key != "items"}

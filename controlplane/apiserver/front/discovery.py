@@ -9,18 +9,16 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from controlplane.apiserver.front import openapi, openapi_v2
 from controlplane.apiserver.front.negotiation import parse_accept
+from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest, no_such_method, no_such_path
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 
-if TYPE_CHECKING:
-    from controlplane.apiserver.requests.server import ApiServer
-
-__all__ = ["Answer", "BUILD", "answer", "group_versions"]
+__all__ = ["answer", "group_versions"]
 
 Tree = dict[str, Any]
-Answer = tuple[int, dict[str, str | list[str]], Any, str | None]
 
 _TEXT = "text/plain; charset=utf-8"
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
@@ -51,17 +49,8 @@ _CHECKS = {
     "readyz": ("ping", "log", "informer-sync", *_STARTED, "autoregister-completion", "shutdown"),
 }  # fmt: skip
 
-BUILD: Tree = {
-    "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
-    "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.2", "gitCommit": "", "gitTreeState": "archive",
-    "buildDate": "1970-01-01T00:00:00Z", "goVersion": "go1.26.0", "compiler": "gc",
-    "platform": "linux/amd64",
-}  # fmt: skip
-"""What /version says of the emulated release; `ApiServer.build` may hold another answer."""
 
-
-def answer(server: ApiServer, http: HttpRequest) -> Answer:
+def answer(server: Served, http: HttpRequest) -> Answer:
     """Code, headers, JSON body, text body."""
     path = http.path.rstrip("/") or "/"
     parts = [part for part in path.split("/") if part]
@@ -93,7 +82,9 @@ def answer(server: ApiServer, http: HttpRequest) -> Answer:
     if head == "apis" and len(parts) in (2, 3):
         return _group(server, http, parts)
     if head == "openapi":
-        return server.openapi(path, http)
+        if path == "/openapi/v2" and http.method in ("GET", "HEAD"):
+            return openapi_v2.answer(server, http)
+        return openapi.answer(server, path, http)
     if head in ("api", "apis") and len(parts) > 1 and parts[0] == "api":
         raise no_such_path()
     return _missing()
@@ -134,7 +125,7 @@ def _version_rank(version: str) -> tuple[int, int, int]:
     return (stage, numbers[0], numbers[1])
 
 
-def group_versions(server: ApiServer, group: str) -> list[str]:
+def group_versions(server: Served, group: str) -> list[str]:
     """The served versions of a group, preferred one first."""
     for known in server.table.groups:
         if known["name"] == group:
@@ -148,7 +139,7 @@ def _group_tree(group: str, versions: list[str]) -> Tree:
     return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _groups(server: ApiServer) -> list[Tree]:
+def _groups(server: Served) -> list[Tree]:
     known = [entry["name"] for entry in server.table.groups]
     custom = dict.fromkeys(
         info.group for info in server.table if info.custom is not None and info.group not in known
@@ -157,7 +148,7 @@ def _groups(server: ApiServer) -> list[Tree]:
             *(_group_tree(group, group_versions(server, group)) for group in sorted(custom))]  # fmt: skip
 
 
-def _group(server: ApiServer, http: HttpRequest, parts: list[str]) -> Answer:
+def _group(server: Served, http: HttpRequest, parts: list[str]) -> Answer:
     group = parts[1]
     versions = group_versions(server, group)
     if not versions:
@@ -180,7 +171,7 @@ def _entries(info: ResourceInfo) -> list[Tree]:
     return [info.entry, *(sub.entry for sub in info.subresources.values())]
 
 
-def _resource_list(server: ApiServer, group: str, version: str) -> Tree:
+def _resource_list(server: Served, group: str, version: str) -> Tree:
     resources = [entry for info in server.table.in_version(group, version)
                  for entry in _entries(info)]  # fmt: skip
     resources.sort(key=lambda entry: entry["name"])
@@ -221,7 +212,7 @@ def _plain_only(http: HttpRequest) -> None:
         raise status.not_acceptable(_MEDIA)
 
 
-def _aggregated(server: ApiServer, http: HttpRequest, *, legacy: bool) -> Answer:
+def _aggregated(server: Served, http: HttpRequest, *, legacy: bool) -> Answer:
     if legacy:
         items: list[Tree] = [{"metadata": {}, "versions": [_discovered(server, "", "v1")]}]
     else:
@@ -241,7 +232,7 @@ def _aggregated(server: ApiServer, http: HttpRequest, *, legacy: bool) -> Answer
     return 200, {"Content-Type": _AGGREGATED, **headers}, tree, None
 
 
-def _discovered(server: ApiServer, group: str, version: str) -> Tree:
+def _discovered(server: Served, group: str, version: str) -> Tree:
     return {
         "version": version,
         "freshness": "Current",
@@ -279,7 +270,7 @@ def _discovered_resource(info: ResourceInfo) -> Tree:
     return tree
 
 
-def _paths(server: ApiServer) -> list[str]:
+def _paths(server: Served) -> list[str]:
     paths = ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"]
     for entry in _groups(server):
         paths.append(f"/apis/{entry['name']}")

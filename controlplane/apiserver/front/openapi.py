@@ -12,7 +12,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from controlplane.apiserver.front import openapi_v2
+from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
@@ -21,8 +21,6 @@ from controlplane.apiserver.schema.types import load_data
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controlplane.apiserver.front.discovery import Answer
-    from controlplane.apiserver.requests.server import ApiServer
 
 __all__ = ["answer", "custom_name", "document", "index", "path_of", "schema", "used"]
 
@@ -55,15 +53,13 @@ _V3_PROTOBUF = "application/com.github.proto-openapi.spec.v3"
 # -- answering -----------------------------------------------------------------------------------
 
 
-def answer(server: ApiServer, path: str, http: HttpRequest) -> Answer:
+def answer(server: Served, path: str, http: HttpRequest) -> Answer:
     """The answer to a path below /openapi. ApiError 404, 405, 406."""
     if http.method not in ("GET", "HEAD"):
         raise status.ApiError(
             405, "MethodNotAllowed",
             "the server does not allow this method on the requested resource", {},
         )  # fmt: skip
-    if path == "/openapi/v2":
-        return openapi_v2.answer(server, http)
     parts = [part for part in path.split("/") if part]
     if parts == ["openapi", "v3"]:
         text = json.dumps(index(server), separators=(",", ":"))
@@ -74,7 +70,7 @@ def answer(server: ApiServer, path: str, http: HttpRequest) -> Answer:
     return _document_answer(server, name, http)
 
 
-def _document_answer(server: ApiServer, name: str, http: HttpRequest) -> Answer:
+def _document_answer(server: Served, name: str, http: HttpRequest) -> Answer:
     accept = http.headers.get("accept", "")
     if accept.startswith(_V3_PROTOBUF) and _JSON not in accept and "*/*" not in accept:
         return 406, {"Content-Type": _TEXT}, None, ""
@@ -106,7 +102,7 @@ def remembered(digest: str, make: Callable[[], Any]) -> Any:
     return _MADE[digest]
 
 
-def _document_named(server: ApiServer, name: str) -> Tree:
+def _document_named(server: Served, name: str) -> Tree:
     area, _, rest = name.partition("/")
     group, _, version = rest.partition("/")
     if area == "apis" and version:
@@ -114,7 +110,7 @@ def _document_named(server: ApiServer, name: str) -> Tree:
     return document(server, "", rest) if area == "api" and rest else _head(server, {}, {})
 
 
-def names(server: ApiServer) -> dict[str, None]:
+def names(server: Served) -> dict[str, None]:
     """The names of all documents, in order."""
     seen = dict.fromkeys((info.group, info.version) for info in server.table)
     found = [path_of(group, version) for group, version in seen]
@@ -122,7 +118,7 @@ def names(server: ApiServer) -> dict[str, None]:
     return dict.fromkeys(sorted(["api", "apis", *_FEW_DOCUMENTS, *found]))
 
 
-def digest_of(server: ApiServer, name: str) -> str:
+def digest_of(server: Served, name: str) -> str:
     """Identifies the content of a document by what it is made from."""
     parts: list[Any] = [name, server.build]
     for info in server.table:
@@ -139,7 +135,7 @@ def path_of(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def index(server: ApiServer) -> Tree:
+def index(server: Served) -> Tree:
     """The list of documents."""
     return {"paths": {
         name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest_of(server, name)}"}
@@ -337,7 +333,7 @@ def _body_of(info: ResourceInfo, path: str, verb: str) -> Tree:
     return {"required": True, "content": {_JSON: {"schema": content}}}
 
 
-def _head(server: ApiServer, paths: Tree, schemas: Tree) -> Tree:
+def _head(server: Served, paths: Tree, schemas: Tree) -> Tree:
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": server.build["gitVersion"]},
@@ -346,7 +342,7 @@ def _head(server: ApiServer, paths: Tree, schemas: Tree) -> Tree:
     }
 
 
-def document(server: ApiServer, group: str, version: str) -> Tree:
+def document(server: Served, group: str, version: str) -> Tree:
     """The document of one group version."""
     paths: Tree = {}
     types: dict[str, None] = {}

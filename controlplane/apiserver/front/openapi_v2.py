@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.apiserver.front import openapi
 from controlplane.apiserver.front.negotiation import parse_accept
+from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.types import load_data
-
-if TYPE_CHECKING:
-    from controlplane.apiserver.front.discovery import Answer
-    from controlplane.apiserver.requests.server import ApiServer
 
 __all__ = ["answer", "document", "encoded"]
 
@@ -32,7 +29,7 @@ _SENT = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _PREFIX = "#/definitions/"
 
 
-def answer(server: ApiServer, http: HttpRequest) -> Answer:
+def answer(server: Served, http: HttpRequest) -> Answer:
     """The document in the form asked for. ApiError 406."""
     accept = http.headers.get("accept", "")
     media = ""
@@ -58,7 +55,7 @@ def answer(server: ApiServer, http: HttpRequest) -> Answer:
     return 200, headers, made, None
 
 
-def document(server: ApiServer) -> Tree:
+def document(server: Served) -> Tree:
     """The whole API as one Swagger document."""
     paths: Tree = {}
     types: dict[str, None] = {}

@@ -18,7 +18,7 @@ from controlplane.apiserver.schema.codec import (
 from controlplane.apiserver.schema.resources import ResourceInfo
 
 if TYPE_CHECKING:
-    from controlplane.apiserver.requests.server import ApiServer
+    from controlplane.apiserver.schema.resources import ResourceTable
 
 __all__ = ["check_foreign_kind", "from_hub", "read_typed", "to_hub", "unreadable_kind"]
 
@@ -33,7 +33,7 @@ LEGACY = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "policy/v1beta1"
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 
-def check_foreign_kind(server: ApiServer, info: ResourceInfo, body: Tree) -> Tree:
+def check_foreign_kind(table: ResourceTable, info: ResourceInfo, body: Tree) -> Tree:
     """A body whose apiVersion or kind differs from the resource's: completed, or refused."""
     problem = kind_error(body)
     if problem:
@@ -49,7 +49,7 @@ def check_foreign_kind(server: ApiServer, info: ResourceInfo, body: Tree) -> Tre
             f"the object provided is unrecognized (must be of type {info.kind}): unexpected "
             f"GroupVersion string: {api_version} ({_snippet(body)})"
         )
-    if _registered(server, api_version, kind):
+    if _registered(table, api_version, kind):
         if kind == info.kind:
             raise status.bad_request(
                 f"the API version in the data ({api_version}) does not match the expected API "
@@ -100,9 +100,9 @@ def read_typed(type_name: str, body: Any) -> Tree:
         ) from None
 
 
-def _registered(server: ApiServer, api_version: str, kind: str) -> bool:
+def _registered(table: ResourceTable, api_version: str, kind: str) -> bool:
     base = kind.removesuffix("List")
-    return server.table.by_kind(api_version, base) is not None
+    return table.by_kind(api_version, base) is not None
 
 
 def _snippet(body: Any) -> str:

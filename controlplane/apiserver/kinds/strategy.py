@@ -6,35 +6,72 @@ unchanged parts, and answers the tree it was given when there is nothing to chan
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from attrs import define
 
+from controlplane.api.object import Object
+
 from controlplane.api.request import Request
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.schema.field_errors import FieldError
 from controlplane.apiserver.schema.resources import ResourceInfo
 
-if TYPE_CHECKING:
-    from controlplane.apiserver.requests.registry import DeleteOptions
-    from controlplane.apiserver.requests.server import ApiServer
+__all__ = ["Context", "Lookup", "Strategy", "with_status", "without"]
 
-__all__ = ["Context", "Strategy", "with_status", "without"]
 
-Tree = dict[str, Any]
+class Lookup(Protocol):
+    """Objects of built-in kinds as the server knows them, for hooks that look beyond their own object.
+
+    What it says may be older than what is stored. Resources go by group and name.
+    """
+
+    def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
+        """One object, or None."""
+
+    def all(self, group: str, resource: str) -> Iterable[Object]:
+        """All objects of a resource."""
+
+    def within(self, group: str, resource: str, namespace: str) -> list[Object]:
+        """The objects of a namespace, by name."""
+
+    def info(self, group: str, resource: str) -> ResourceInfo:
+        """The resource itself, in the version that is stored."""
 
 
 @define(eq=False)
 class Context:
-    """What a hook may need to know besides the objects."""
+    """What a hook may need to know besides the objects.
 
-    server: ApiServer
+    `siblings` are the keys and objects of the same resource as they are stored, for kinds that
+    allocate (`Strategy.allocates`), `fetched` what was read from the store because `lookup` did not
+    have it. `cursors` is the server's memory of where it allocated last. `suffix` makes the end of
+    a generated name.
+    """
+
     info: ResourceInfo
     request: Request
     now: int
+    strategy: Strategy
+    lookup: Lookup
+    suffix: Callable[[], str]
+    cursors: dict[str, int]
+    track_fields: bool = False
     dry_run: bool = False
     warnings: list[str] | None = None
+    siblings: tuple[tuple[str, Object], ...] = ()
+    fetched: dict[tuple[str, str, str, str], Object] | None = None
+
+    def find(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
+        """An object that was fetched for this request, else what the lookup says."""
+        if self.fetched is not None:
+            found = self.fetched.get((group, resource, namespace, name))
+            if found is not None:
+                return found
+        return self.lookup.get(group, resource, namespace, name)
 
     def warn(self, text: str) -> None:
         """Add a warning to the answer; the same text only once."""
@@ -89,6 +126,8 @@ class Strategy:
     status_keeps_labels = False
     meta_checked_twice = True
     deletes_in_steps = False
+    allocates = False
+    """Whether begin_create and begin_update choose what no other object of the kind may have."""
     settles_on_update = False
     """Whether the first PUT after creation is a write even if it changes nothing.
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from controlplane.api.request import Request
-from controlplane.apiserver.requests.authorization import policy
+from controlplane.apiserver.kinds.strategy import Lookup
 
-if TYPE_CHECKING:
-    from controlplane.apiserver.requests.server import ApiServer
-
-__all__ = ["bootstrap"]
+__all__ = ["missing"]
 
 Tree = dict[str, Any]
 
@@ -47,28 +45,39 @@ _ROLES: tuple[tuple[str, list[Tree], tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-def _authorization(server: ApiServer, now: int) -> None:
-    """Create the roles that requests need before anybody made any."""
+def _authorization() -> Iterator[Request]:
+    """The roles that requests need before anybody made any."""
     for name, rules, groups in _ROLES:
         meta = {
             "name": name,
             "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
             "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
         }
-        _create(server, now, _RBAC, "v1", "clusterroles", "", {"metadata": meta, "rules": rules})
+        yield _made(_RBAC, "clusterroles", {"metadata": meta, "rules": rules})
         subjects = [{"apiGroup": _RBAC, "kind": "Group", "name": group} for group in groups]
         role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
         body = {"metadata": meta, "roleRef": role, "subjects": subjects}
-        _create(server, now, _RBAC, "v1", "clusterrolebindings", "", body)
+        yield _made(_RBAC, "clusterrolebindings", body)
 
 
-def bootstrap(server: ApiServer, now: int) -> None:
-    """Create what is missing of the built-in namespaces, classes, roles and the API service."""
+def _made(group: str, resource: str, body: Tree, namespace: str = "") -> Request:
+    return Request("create", group, "v1", resource, namespace, body=body)
+
+
+def missing(lookup: Lookup) -> Iterator[Request]:
+    """What creates what is missing of the built-in namespaces, classes, roles and the API service."""
+    for request in _built_in():
+        name = request.body["metadata"]["name"]
+        if lookup.get(request.group, request.resource, request.namespace, name) is None:
+            yield request
+
+
+def _built_in() -> Iterator[Request]:
     for name in _NAMESPACES:
-        _create(server, now, "", "v1", "namespaces", "", {"metadata": {"name": name}})
+        yield _made("", "namespaces", {"metadata": {"name": name}})
     for name, value, text in _PRIORITIES:
         body = {"metadata": {"name": name}, "value": value, "description": text}
-        _create(server, now, "scheduling.k8s.io", "v1", "priorityclasses", "", body)
+        yield _made("scheduling.k8s.io", "priorityclasses", body)
     service = {
         "metadata": {"name": "kubernetes",
                      "labels": {"component": "apiserver", "provider": "kubernetes"}},
@@ -76,18 +85,5 @@ def bootstrap(server: ApiServer, now: int) -> None:
                  "ports": [{"name": "https", "port": 443, "protocol": "TCP",
                             "targetPort": 6443}]},
     }  # fmt: skip
-    _create(server, now, "", "v1", "services", "default", service)
-    _authorization(server, now)
-    if server.authorize:
-        policy.install(server, now)
-
-
-def _create(
-    server: ApiServer, now: int, group: str, version: str, resource: str, namespace: str,
-    body: Tree,
-) -> None:  # fmt: skip
-    registry = server.registry_of(group, resource)
-    if registry.find(namespace, body["metadata"]["name"]) is None:
-        request = Request("create", group, version, resource, namespace, body=body)
-        response = server.handle(request, now)
-        assert response.ok, response.message
+    yield _made("", "services", service, "default")
+    yield from _authorization()

@@ -1,52 +1,69 @@
 """Serving custom resources: names are accepted, resources appear and go.
 
-What upstream spreads over the naming, establishing and finalizing controllers happens here in one
-step, when the server is told to settle.
+What upstream spreads over the naming, establishing and finalizing controllers happens here, when
+the server is told to settle. Of several servers each does it; what another one has written already
+is left as it is.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
 from controlplane.api.object import Object
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.definitions import condition, with_condition
 from controlplane.apiserver.kinds.custom.resources import resource_of
-from controlplane.apiserver.requests.registry import with_version
-
-if TYPE_CHECKING:
-    from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.requests.lookup import resource_named
+from controlplane.apiserver.schema.resources import ResourceTable
+from controlplane.apiserver.storage.transactions import (
+    Delete,
+    Done,
+    Items,
+    Put,
+    Range,
+    Steps,
+    Transaction,
+)
 
 __all__ = ["Definitions"]
 
-Tree = dict[str, Any]
-
 
 class Definitions:
-    """The definitions of one server and what they make it serve."""
+    """The definitions of one server and what they make it serve.
 
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
-        self._registry = server.registry_of("apiextensions.k8s.io", "customresourcedefinitions")
-        self._served: dict[str, str] = {}
+    `forget` is told the storage prefix of what is no longer served as it was.
+    """
 
-    def settle(self, now: int) -> None:
+    def __init__(self, table: ResourceTable, forget: Callable[[str], None]) -> None:
+        self._table = table
+        self._forget = forget
+        self._prefix = resource_named(
+            "apiextensions.k8s.io", "customresourcedefinitions"
+        ).storage_prefix
+        self._served: dict[str, Object] = {}
+
+    def settle(self, now: int) -> Steps[None]:
         """Bring what is served in line with the stored definitions."""
-        entries = self._registry.space.entries
-        seen = {key: entry.object.metadata["resourceVersion"] for key, entry in entries.items()}
-        if seen == self._served:
+        listed: Items = yield Range(self._prefix)
+        stored = dict(listed.items)
+        if self._versions(stored) == self._versions(self._served):
             return
-        for key, entry in list(entries.items()):
-            if self._served.get(key) == entry.object.metadata["resourceVersion"]:
+        for key in list(self._served):
+            if key not in stored:
+                self._withdraw(self._served.pop(key).tree)
+        for key, crd in stored.items():
+            served = self._served.get(key)
+            if served is not None and served.resource_version == crd.resource_version:
                 continue
-            if "deletionTimestamp" in entry.object.metadata:
-                self._remove(key, entry.object, now)
+            if "deletionTimestamp" in crd.metadata:
+                yield from self._remove(key, crd)
             else:
-                self._serve(key, entry.object, now)
-        self._served = {
-            key: entry.object.metadata["resourceVersion"] for key, entry in entries.items()
-        }
+                self._served[key] = yield from self._serve(key, crd, now)
 
-    def _serve(self, key: str, crd: Object, now: int) -> None:
+    def _versions(self, crds: dict[str, Object]) -> dict[str, int]:
+        return {key: crd.resource_version for key, crd in crds.items()}
+
+    def _serve(self, key: str, crd: Object, now: int) -> Steps[Object]:
         state = crd.tree.get("status") or {}
         names = crd.tree["spec"]["names"]
         conditions = {c["type"]: c["status"] for c in state.get("conditions") or ()}
@@ -61,32 +78,39 @@ class Definitions:
             new = condition("Established", "True", "InitialNamesAccepted", text, now)
             changed = with_condition(changed, new)
         if changed is not state:
-            crd = self._store(key, {**crd.tree, "status": changed})
+            crd = yield from self._write(key, {**crd.tree, "status": changed}, crd)
         self._withdraw(crd.tree)
         for version in crd.tree["spec"]["versions"]:
             if version["served"]:
-                self._server.table.add(resource_of(crd.tree, version))
+                self._table.add(resource_of(crd.tree, version))
+        return crd
 
-    def _store(self, key: str, tree: Tree) -> Object:
-        revision = self._server.store.revision + 1
-        obj = Object(with_version(tree, str(revision)))
-        self._registry.space.put(key, obj)
-        return obj
+    def _write(self, key: str, tree: Tree, crd: Object) -> Steps[Object]:
+        """Write the status unless somebody else wrote the definition, who settles it then."""
+        done: Done = yield Transaction(
+            ((self._prefix, key, crd.resource_version),), (Put(self._prefix, key, tree, crd),)
+        )
+        written = done.objects[0]
+        return crd if written is None or not done.made else written
 
     def _withdraw(self, crd: Tree) -> str:
         """Serve none of the definition's resources; answers their storage prefix."""
         group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
-        for info in self._server.table:
+        for info in self._table:
             if info.custom is not None and info.group == group and info.resource == plural:
-                self._server.table.remove(info)
+                self._table.remove(info)
         prefix = f"/registry/{group}/{plural}/"
-        self._server.forget(prefix)
+        self._forget(prefix)
         return prefix
 
-    def _remove(self, key: str, crd: Object, now: int) -> None:
+    def _remove(self, key: str, crd: Object) -> Steps[None]:
         """Delete all instances and then the definition."""
         prefix = self._withdraw(crd.tree)
-        space = self._server.store.keyspace(prefix)
-        for name in list(space.entries):
-            space.delete(name)
-        self._registry.space.delete(key)
+        instances: Items = yield Range(prefix)
+        for name, obj in instances.items:
+            yield Transaction(((prefix, name, obj.resource_version),), (Delete(prefix, name),))
+        yield Transaction(
+            ((self._prefix, key, crd.resource_version),), (Delete(self._prefix, key),)
+        )
+        self._served.pop(key, None)
+        self._forget(prefix)

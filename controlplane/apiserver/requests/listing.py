@@ -8,17 +8,18 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import define
 
 from controlplane.api.object import Object
 from controlplane.apiserver.requests.options import parse_int64
-from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import json_type
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, not_supported
-from controlplane.apiserver.storage.store import CompactedError, FutureRevisionError
+from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.storage.transactions import Items, Range, Steps, TooNew, TooOld
 from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
 
 if TYPE_CHECKING:
@@ -183,8 +184,8 @@ def _token_problem(token: str) -> str:
 
 
 def list_objects(
-    registry: Registry, cache: WatchCache, request: Request, interest: Interest
-) -> Page:
+    info: ResourceInfo, cache: WatchCache, request: Request, interest: Interest
+) -> Steps[Page]:
     """The objects that a list request selects. ApiError for versions that cannot be served."""
     query = request.query
     errors = validate_list_options(query, watch=False)
@@ -205,7 +206,7 @@ def list_objects(
         prefix = f"{interest.namespace}/{interest.name}"
     elif interest.namespace:
         prefix = f"{interest.namespace}/"
-    elif interest.name and not registry.info.namespaced:
+    elif interest.name and not info.namespaced:
         prefix = interest.name
     start = ""
     if token:
@@ -215,15 +216,15 @@ def list_objects(
             )
         revision, start = decode_token(token)
         start = prefix + start if not interest.name else start
-        items, current = _continued(registry, revision, prefix, start)
+        items, current = yield from _continued(info, revision, prefix, start)
     elif (match == "Exact" and wanted) or (wanted and limit and not match):
-        items, current = _exact(registry, wanted, prefix)
+        items, current = yield from _exact(info, wanted, prefix)
     elif version == "0":
         items, current, limit = cache.items(prefix), cache.revision, 0
     elif wanted:
-        items, current = _not_older(registry, cache, wanted, prefix)
+        items, current = yield from _not_older(info, cache, wanted, prefix)
     else:
-        items, current = registry.space.items(prefix), registry.space.store.revision
+        items, current = yield Range(info.storage_prefix, prefix)
     if interest.name:
         wanted_name = interest.name
         items = [item for item in items if item[0].rpartition("/")[2] == wanted_name]
@@ -232,42 +233,43 @@ def list_objects(
     return _page(items, current, limit, interest, prefix)
 
 
-def _continued(
-    registry: Registry, revision: int, prefix: str, start: str
-) -> tuple[list[tuple[str, Object]], int]:
-    if revision < 0:
-        return registry.space.items(prefix), registry.space.store.revision
-    try:
-        return registry.space.at(revision, prefix), revision
-    except CompactedError:
+_Listed = tuple[Sequence[tuple[str, Object]], int]
+
+
+def _continued(info: ResourceInfo, revision: int, prefix: str, start: str) -> Steps[_Listed]:
+    found = yield Range(info.storage_prefix, prefix, max(revision, 0))
+    if isinstance(found, TooOld):
         relative = start[len(prefix) :] if prefix.endswith("/") else start
-        raise status.expired(_EXPIRED, {"continue": encode_token(-1, relative)}) from None
-    except FutureRevisionError as error:
-        raise status.too_large_resource_version(revision, error.current, 0) from None
+        raise status.expired(_EXPIRED, {"continue": encode_token(-1, relative)})
+    if isinstance(found, TooNew):
+        raise status.too_large_resource_version(revision, found.current, 0)
+    listed: _Listed = found
+    return listed
 
 
-def _exact(registry: Registry, wanted: int, prefix: str) -> tuple[list[tuple[str, Object]], int]:
-    try:
-        return registry.space.at(wanted, prefix), wanted
-    except CompactedError:
-        raise status.expired(_EXPIRED_LIST) from None
-    except FutureRevisionError as error:
-        raise status.too_large_resource_version(wanted, error.current, 1) from None
+def _exact(info: ResourceInfo, wanted: int, prefix: str) -> Steps[_Listed]:
+    found = yield Range(info.storage_prefix, prefix, wanted)
+    if isinstance(found, TooOld):
+        raise status.expired(_EXPIRED_LIST)
+    if isinstance(found, TooNew):
+        raise status.too_large_resource_version(wanted, found.current, 1)
+    listed: _Listed = found
+    return listed
 
 
 def _not_older(
-    registry: Registry, cache: WatchCache, wanted: int, prefix: str
-) -> tuple[list[tuple[str, Object]], int]:
+    info: ResourceInfo, cache: WatchCache, wanted: int, prefix: str
+) -> Steps[_Listed]:
     if cache.revision >= wanted:
         return cache.items(prefix), cache.revision
-    store = registry.space.store
-    if store.revision >= wanted:
-        return registry.space.items(prefix), store.revision
+    found: Items = yield Range(info.storage_prefix, prefix)
+    if found.revision >= wanted:
+        return found
     raise status.too_large_resource_version(wanted, cache.revision, 1)
 
 
 def _page(
-    items: list[tuple[str, Object]], revision: int, limit: int, interest: Interest, prefix: str
+    items: Sequence[tuple[str, Object]], revision: int, limit: int, interest: Interest, prefix: str
 ) -> Page:
     selected = interest.matches is not None or bool(interest.node)
     if not limit:

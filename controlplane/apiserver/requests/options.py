@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.request import Request
-from controlplane.apiserver.requests.registry import DeleteOptions
+from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode
 from controlplane.apiserver.schema.field_errors import (

@@ -15,9 +15,11 @@ from controlplane.apiserver.kinds.strategies.pods import bound
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.kinds.validation.selectors import selector_of
 from controlplane.apiserver.requests.options import check_write_options, delete_options, parse_int64
+from controlplane.apiserver.requests.parts import Parts, seen_as
 from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid
+from controlplane.apiserver.storage.transactions import Steps
 
 __all__ = ["binding", "connect", "ephemeral_containers", "eviction", "log", "resize"]
 
@@ -34,7 +36,7 @@ def _created(ctx: Context) -> Response:
 # -- binding -------------------------------------------------------------------------------------
 
 
-def binding(ctx: Context) -> Response:
+def binding(parts: Parts, ctx: Context) -> Steps[Response]:
     """Put a pod on a node, once."""
     request = ctx.request
     if request.body is None:
@@ -56,24 +58,33 @@ def binding(ctx: Context) -> Response:
         raise status.plain_error("target.name: Required value")
     if not name:
         raise status.plain_error("resource name may not be empty")
-    _bind(ctx, name, node, meta)
+    yield from _bind(parts, ctx, name, node, meta)
     return _created(ctx)
 
 
-def _bind(ctx: Context, name: str, node: str, meta: Tree) -> None:
-    server, request = ctx.server, ctx.request
-    registry = server.pods
+def _bind(parts: Parts, ctx: Context, name: str, node: str, meta: Tree) -> Steps[None]:
+    request = ctx.request
+    registry = parts.registries.named("", "pods")
+
+    def assigned(tree: Tree) -> Tree:
+        _check_bindable(registry, request.namespace, name, tree, meta)
+        return bound(ctx, tree, node, meta.get("annotations") or {}, meta.get("labels") or {})
+
+    yield from registry.change(ctx, request.namespace, name, assigned)
+
+
+def _check_bindable(
+    registry: Registry, namespace: str, name: str, tree: Tree, wanted: Tree
+) -> None:
+    """ApiError 409 for a pod that is not the one meant, or cannot be put on a node (any more)."""
     info = registry.info
-    found = registry.get(request.namespace, name)
-    tree = found.tree
     for key, text in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        wanted = meta.get(key)
-        current = tree["metadata"][key]
-        if wanted and wanted != current:
-            path = info.storage_prefix + registry.key(request.namespace, name)
+        asked, current = wanted.get(key), tree["metadata"][key]
+        if asked and asked != current:
+            path = info.storage_prefix + registry.key(namespace, name)
             raise status.conflict(info, name, (
                 f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
-                f"AdditionalErrorMsg: Precondition failed: {text} in precondition: {wanted}, "
+                f"AdditionalErrorMsg: Precondition failed: {text} in precondition: {asked}, "
                 f"{text} in object meta: {current}"
             ))  # fmt: skip
     reason = ""
@@ -85,9 +96,6 @@ def _bind(ctx: Context, name: str, node: str, meta: Tree) -> None:
         reason = f"pod {name} has non-empty .spec.schedulingGates"
     if reason:
         raise status.conflict(info, name, reason, shown="pods/binding")
-    new = bound(ctx, tree, node, meta.get("annotations") or {}, meta.get("labels") or {})
-    if not ctx.dry_run:
-        registry.replace(ctx, new, found)
 
 
 # -- eviction ------------------------------------------------------------------------------------
@@ -96,9 +104,9 @@ _MAX_DISRUPTED = 2000
 _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
-def eviction(ctx: Context) -> Response:
+def eviction(parts: Parts, ctx: Context) -> Steps[Response]:
     """Delete a pod unless a disruption budget forbids it."""
-    request, server = ctx.request, ctx.server
+    request = ctx.request
     body = read_typed("io.k8s.api.policy.v1.Eviction", request.body)
     meta = body.get("metadata") or {}
     if meta.get("name", "") != request.name:
@@ -107,10 +115,10 @@ def eviction(ctx: Context) -> Response:
     options_request = Request("delete", resource="pods", body=body.get("deleteOptions") or {})
     options = delete_options(options_request)
     options.dry_run = ctx.dry_run = ctx.dry_run or options.dry_run
-    registry = server.pods
-    found = registry.get(request.namespace, request.name)
+    registry = parts.registries.named("", "pods")
+    found = yield from registry.get(request.namespace, request.name)
     if _ignores_budgets(found):
-        registry.delete(ctx, request.namespace, request.name, options)
+        yield from registry.delete(ctx, request.namespace, request.name, options)
         return _created(ctx)
     budget = _budget_of(ctx, found)
     if budget is not None:
@@ -118,13 +126,14 @@ def eviction(ctx: Context) -> Response:
             if options.version is None:
                 options.version = found.metadata["resourceVersion"]
         else:
-            _decrement(ctx, budget, request.name)
+            yield from _decrement(parts, ctx, budget, request.name)
     if not ctx.dry_run:
-        found = registry.get(request.namespace, request.name)
-        marked = registry.replace(ctx, _disrupted(ctx, found.tree), found)
+        marked = yield from registry.change(
+            ctx, request.namespace, request.name, lambda tree: _disrupted(ctx, tree)
+        )
         if options.version is not None:
             options.version = marked.metadata["resourceVersion"]
-    registry.delete(ctx, request.namespace, request.name, options)
+    yield from registry.delete(ctx, request.namespace, request.name, options)
     return _created(ctx)
 
 
@@ -140,10 +149,9 @@ def _ready(pod: Object) -> bool:
 
 def _budget_of(ctx: Context, pod: Object) -> Object | None:
     """The budget that covers the pod; several are an error."""
-    space = ctx.server.registry_of("policy", "poddisruptionbudgets").space
     labels = pod.metadata.get("labels") or {}
     covering = []
-    for _, budget in space.items(f"{pod.namespace}/"):
+    for budget in ctx.lookup.within("policy", "poddisruptionbudgets", pod.namespace):
         selector = selector_of((budget.tree.get("spec") or {}).get("selector"))
         if selector is not None and selector.matches(labels):
             covering.append(budget)
@@ -165,11 +173,20 @@ def _unhealthy_allowed(budget: Tree) -> bool:
     return bool(healthy >= desired > 0)
 
 
-def _decrement(ctx: Context, budget: Object, name: str) -> None:
-    tree = budget.tree
+def _decrement(parts: Parts, ctx: Context, budget: Object, name: str) -> Steps[None]:
+    """Take one disruption from the budget. ApiError 403, 429."""
+    registry = parts.registries.named("policy", "poddisruptionbudgets")
+    yield from registry.change(
+        seen_as(ctx, registry), budget.namespace, budget.name,
+        lambda tree: _with_disruption(ctx, registry, budget.name, name, tree),
+    )  # fmt: skip
+
+
+def _with_disruption(
+    ctx: Context, registry: Registry, shown: str, name: str, tree: Tree
+) -> Tree:
+    """The budget less one disruption. ApiError 403, 429."""
     state = tree.get("status") or {}
-    registry = ctx.server.registry_of("policy", "poddisruptionbudgets")
-    shown = budget.name
     if state.get("observedGeneration", 0) < tree["metadata"].get("generation", 0):
         raise status.too_many_requests(_WOULD_VIOLATE, 10, [{
             "reason": "DisruptionBudget",
@@ -190,12 +207,7 @@ def _decrement(ctx: Context, budget: Object, name: str) -> None:
     state = {**state, "disruptionsAllowed": allowed - 1, "disruptedPods": pods}
     if allowed == 1:
         state["conditions"] = _insufficient(ctx, tree, state.get("conditions") or [])
-    if not ctx.dry_run:
-        registry.replace(_as(ctx, registry), {**tree, "status": state}, budget)
-
-
-def _as(ctx: Context, registry: Registry) -> Context:
-    return Context(ctx.server, registry.info, ctx.request, ctx.now, ctx.dry_run)
+    return {**tree, "status": state}
 
 
 def _insufficient(ctx: Context, tree: Tree, conditions: list[Tree]) -> list[Tree]:
@@ -243,26 +255,26 @@ def _disrupted(ctx: Context, tree: Tree) -> Tree:
 # -- resize and ephemeral containers -------------------------------------------------------------
 
 
-def _changed(ctx: Context, sub: str) -> Response:
-    request, server = ctx.request, ctx.server
+def _changed(parts: Parts, ctx: Context, sub: str) -> Steps[Response]:
+    request, writer = ctx.request, parts.writer
     if request.verb == "get":
-        obj = server.pods.get(request.namespace, request.name)
+        obj = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
         return Response(200, obj.tree, obj)
     apply = request.content_type.startswith("application/apply-patch")
     ctx.dry_run = check_write_options(request, apply=apply)
-    change = server.update_object if request.verb == "update" else server.patch_object
-    obj, _ = change(ctx, sub=sub)
+    change = writer.update_object if request.verb == "update" else writer.patch_object
+    obj, _ = yield from change(ctx, sub=sub)
     return Response(200, obj.tree, obj, warnings=ctx.warnings or [])
 
 
-def resize(ctx: Context) -> Response:
+def resize(parts: Parts, ctx: Context) -> Steps[Response]:
     """Change the resources of a pod's containers."""
-    return _changed(ctx, "resize")
+    return (yield from _changed(parts, ctx, "resize"))
 
 
-def ephemeral_containers(ctx: Context) -> Response:
+def ephemeral_containers(parts: Parts, ctx: Context) -> Steps[Response]:
     """Add ephemeral containers to a pod."""
-    return _changed(ctx, "ephemeralcontainers")
+    return (yield from _changed(parts, ctx, "ephemeralcontainers"))
 
 
 # -- logs and streams ----------------------------------------------------------------------------
@@ -290,15 +302,23 @@ def _check_log_options(ctx: Context) -> None:
         raise status.invalid_kind("", "PodLogOptions", ctx.request.name, errors)
 
 
-def log(ctx: Context) -> Response:
+def log(parts: Parts, ctx: Context) -> Steps[Response]:
     """The log of a container. There is no kubelet to ask here: pods not scheduled have none."""
-    request, server = ctx.request, ctx.server
-    pod = server.pods.get(request.namespace, request.name)
+    request = ctx.request
+    pod = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
     _check_log_options(ctx)
     container = _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
         return Response(200, {}, content=b"", content_type="text/plain")
-    return server.container_log(ctx, pod, container)
+    if parts.options.container_log is not None:
+        return parts.options.container_log(pod, container, request.query)
+    node = pod.tree["spec"]["nodeName"]
+    if ctx.find("", "nodes", "", node) is None:
+        raise status.not_found(ctx.info, node)
+    raise status.plain_error(
+        f'Get "https://{node}:10250/containerLogs/{pod.namespace}/{pod.name}/{container}": '
+        f"dial tcp: lookup {node}: no such host"
+    )
 
 
 def _log_container(pod: Object, wanted: str) -> str:
@@ -322,19 +342,19 @@ def _log_container(pod: Object, wanted: str) -> str:
     raise status.bad_request(text)
 
 
-def connect(ctx: Context) -> Response:
+def connect(parts: Parts, ctx: Context) -> Steps[Response]:
     """Exec, attach and port forwarding: all that is checked before a connection is upgraded.
 
     Behind that there is nothing here that could answer, and a client is told so.
     """
-    request, server = ctx.request, ctx.server
-    pod = server.pods.get(request.namespace, request.name)
+    request = ctx.request
+    pod = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
     if request.subresource != "portforward":
         _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
         raise status.bad_request(f"pod {pod.name} does not have a host assigned")
     node = pod.tree["spec"]["nodeName"]
-    if server.registry_of("", "nodes").find("", node) is None:
+    if ctx.find("", "nodes", "", node) is None:
         raise status.not_found(ctx.info, node)
     if not request.upgrade:
         raise status.bad_request("Upgrade request required")

@@ -1,37 +1,49 @@
 """Creating, reading, changing and deleting objects of one resource.
 
-The algorithms are upstream's generic registry (apiserver pkg/registry/generic/registry/store.go
-and pkg/registry/rest). One request runs to its end before the next begins, so the compare-and-swap
-loops of upstream run once here: the object read is the object replaced.
+The algorithms are upstream's generic registry (apiserver pkg/registry/generic/registry/store.go,
+pkg/registry/rest) over its storage interface (pkg/storage/etcd3/store.go): an object is read, then
+admitted and validated, then written if nobody wrote it meanwhile, else all of it again with the
+newer one. Each of these is an operation of its own, so others may come in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
 
 from controlplane.api.object import Object
 from controlplane.api.times import SECOND, format_time, parse_time
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.metadata import (
     finalizer_errors,
     validate_meta,
     validate_meta_update,
-    wiped,
 )
 from controlplane.apiserver.kinds.strategy import Context, Strategy
+from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.authorization import escalation
+from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
 from controlplane.apiserver.schema.field_order import in_order, sorted_keys
 from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.storage.transactions import (
+    UNVERSIONED,
+    Delete,
+    Done,
+    Found,
+    Get,
+    Put,
+    Range,
+    Steps,
+    Transaction,
+)
 
-if TYPE_CHECKING:
-    from controlplane.apiserver.requests.server import ApiServer
+__all__ = ["Registry", "Services", "with_version"]
 
-__all__ = ["DeleteOptions", "Registry"]
-
-Tree = dict[str, Any]
 Transform = Callable[[Tree], Tree]
 
 _MODIFIED = (
@@ -42,34 +54,6 @@ _FOREGROUND = "foregroundDeletion"
 _ATTEMPTS = 8
 
 
-class DeleteOptions:
-    """The parsed options of a deletion; None and "" mean not given."""
-
-    __slots__ = ("dry_run", "grace", "orphan", "policy", "uid", "version")
-
-    def __init__(
-        self,
-        grace: int | None = None,
-        uid: str | None = None,
-        version: str | None = None,
-        policy: str = "",
-        orphan: bool | None = None,
-        *,
-        dry_run: bool = False,
-    ) -> None:
-        self.grace = grace
-        self.uid = uid
-        self.version = version
-        self.policy = policy
-        self.orphan = orphan
-        self.dry_run = dry_run
-
-    def copy(self) -> DeleteOptions:
-        """An independent copy: a deletion may change its options."""
-        return DeleteOptions(self.grace, self.uid, self.version, self.policy, self.orphan,
-                             dry_run=self.dry_run)  # fmt: skip
-
-
 def with_version(tree: Tree, version: str) -> Tree:
     """The tree with that resource version."""
     meta = tree["metadata"]
@@ -78,49 +62,80 @@ def with_version(tree: Tree, version: str) -> Tree:
     return {**tree, "metadata": {**meta, "resourceVersion": version}}
 
 
+_Attempt = tuple[tuple[Object, bool] | None, Object | None]
+
+
+def _attempt(done: Done, *, gone: bool) -> _Attempt:
+    """What a write of a deletion came to."""
+    written = done.objects[0]
+    if not done.made:
+        return None, written
+    assert written is not None
+    return (written, gone), None
+
+
+@frozen
+class Services:
+    """What all registries of a server share: who admits, who may, and where names come from."""
+
+    admission: Admission
+    access: Access
+    uid: Callable[[], str]
+    suffix: Callable[[], str]
+    ordered: bool
+    """Whether stored objects have their fields in the order of upstream's encoding."""
+
+
 class Registry:
     """The objects of one resource, whatever version they are asked in.
 
     Everything here works on canonical trees of the stored version; conversion and decoding happen
-    in the server.
+    in `bodies`. It keeps nothing: what is stored is asked for.
     """
 
-    def __init__(self, server: ApiServer, info: ResourceInfo, strategy: Strategy) -> None:
-        self.server = server
+    def __init__(self, info: ResourceInfo, strategy: Strategy, services: Services) -> None:
         self.info = info
         self.strategy = strategy
-        self.space = server.store.keyspace(info.storage_prefix)
+        self.prefix = info.storage_prefix
+        self._services = services
+        self._admission = services.admission
+        self._access = services.access
 
     def key(self, namespace: str, name: str) -> str:
-        """The key of an object inside the keyspace."""
+        """The key of an object below the prefix."""
         return f"{namespace}/{name}" if self.info.namespaced else name
 
-    def find(self, namespace: str, name: str) -> Object | None:
-        """The live object, or None."""
-        entry = self.space.entries.get(self.key(namespace, name))
-        return entry.object if entry is not None else None
+    def read(self, namespace: str, name: str) -> Steps[Found | None]:
+        """The stored object, or None."""
+        found: Found | None = yield Get(self.prefix, self.key(namespace, name))
+        return found
 
-    def get(self, namespace: str, name: str, info: ResourceInfo | None = None) -> Object:
-        """The live object; ApiError NotFound."""
-        found = self.find(namespace, name)
+    def find(self, namespace: str, name: str) -> Steps[Object | None]:
+        """The stored object, or None."""
+        found: Found | None = yield Get(self.prefix, self.key(namespace, name))
+        return None if found is None else found.object
+
+    def get(self, namespace: str, name: str, info: ResourceInfo | None = None) -> Steps[Object]:
+        """The stored object; ApiError NotFound."""
+        found: Found | None = yield Get(self.prefix, self.key(namespace, name))
         if found is None:
             raise status.not_found(info or self.info, name)
-        return found
+        return found.object
 
     # -- create ----------------------------------------------------------------------------------
 
-    def create(self, ctx: Context, tree: Tree) -> Object:
+    def create(self, ctx: Context, tree: Tree) -> Steps[Object]:
         """Store a new object. `tree` is canonical, defaulted and namespaced."""
         info = ctx.info
         meta = tree["metadata"]
         if meta.get("name") or not meta.get("generateName"):
-            return self._create_named(ctx, tree)
+            return (yield from self._create_named(ctx, tree))
         prefix = meta["generateName"][:58]
         for _ in range(_ATTEMPTS):
-            name = prefix + self.server.suffix()
+            name = prefix + self._services.suffix()
             named = {**tree, "metadata": {**meta, "name": name}}
             try:
-                return self._create_named(ctx, named)
+                return (yield from self._create_named(ctx, named))
             except status.ApiError as error:
                 if error.reason != "AlreadyExists":
                     raise
@@ -130,56 +145,99 @@ class Registry:
         failed.details["retryAfterSeconds"] = 1
         raise failed
 
-    def _create_named(self, ctx: Context, tree: Tree) -> Object:
+    def _create_named(self, ctx: Context, given: Tree) -> Steps[Object]:
+        """Prepare, validate and store; again from the start if another one allocated meanwhile."""
         info, strategy = ctx.info, self.strategy
-        if self.server.authorize:
-            escalation.check(ctx, tree, None)
-        meta = dict(tree["metadata"])
-        meta["uid"] = self.server.uid()
-        meta["creationTimestamp"] = format_time(ctx.now)
-        version = meta.get("resourceVersion")
-        tree = strategy.begin_create(ctx, {**tree, "metadata": meta})
-        tree = strategy.prepare_create(ctx, tree)
-        meta = tree["metadata"]
-        errors = validate_meta(meta, strategy.name_rule, namespaced=info.namespaced)
-        if strategy.meta_checked_twice:
-            errors += finalizer_errors(meta)
-        errors += strategy.validate(ctx, tree)
-        if errors:
-            raise status.invalid(info, meta.get("name", ""), errors)
-        texts = strategy.warnings(ctx, tree, None)
-        for text in texts:
-            ctx.warn(text)
-        self.server.admission.validate(ctx, tree, None)
-        name = meta["name"]
-        if version and version.isdigit() and int(version):
-            raise status.plain_error("resourceVersion should not be set on objects to be created")
-        key = self.key(meta.get("namespace", ""), name)
-        existing = self.space.entries.get(key)
-        if existing is not None:
-            failed = status.already_exists(info, name)
-            if existing.object.metadata.get("deletionTimestamp"):
-                failed.message = f"object is being deleted: {failed.message}"
-            raise failed
-        return self._write(ctx, key, tree, None)
+        if self._access.enabled:
+            escalation.check(self._access.policy, ctx, given, None)
+        uid = self._services.uid()
+        while True:
+            meta = dict(given["metadata"])
+            meta["uid"] = uid
+            meta["creationTimestamp"] = format_time(ctx.now)
+            version = meta.get("resourceVersion")
+            unchanged = (yield from self._siblings(ctx)) if strategy.allocates else ()
+            tree = strategy.begin_create(ctx, {**given, "metadata": meta})
+            tree = strategy.prepare_create(ctx, tree)
+            meta = tree["metadata"]
+            errors = validate_meta(meta, strategy.name_rule, namespaced=info.namespaced)
+            if strategy.meta_checked_twice:
+                errors += finalizer_errors(meta)
+            errors += strategy.validate(ctx, tree)
+            if errors:
+                raise status.invalid(info, meta.get("name", ""), errors)
+            texts = strategy.warnings(ctx, tree, None)
+            for text in texts:
+                ctx.warn(text)
+            yield from self._admission.validate(ctx, tree, None)
+            name = meta["name"]
+            if version and version.isdigit() and int(version):
+                raise status.plain_error(
+                    "resourceVersion should not be set on objects to be created"
+                )
+            key = self.key(meta.get("namespace", ""), name)
+            if ctx.dry_run:
+                found: Found | None = yield Get(self.prefix, key)
+                if found is not None:
+                    raise self._exists(ctx, found.object)
+                return self._unwritten(tree, None)
+            done: Done = yield Transaction(
+                ((self.prefix, key, 0),), (self._put(ctx, key, tree, None),), unchanged
+            )
+            written = done.objects[0]
+            if not done.made and written is None:
+                continue
+            assert written is not None
+            if not done.made:
+                raise self._exists(ctx, written)
+            return written
 
-    def _write(self, ctx: Context, key: str, tree: Tree, old: Object | None) -> Object:
+    def _exists(self, ctx: Context, existing: Object) -> status.ApiError:
+        failed = status.already_exists(ctx.info, existing.name)
+        if existing.metadata.get("deletionTimestamp"):
+            failed.message = f"object is being deleted: {failed.message}"
+        return failed
+
+    def _siblings(self, ctx: Context) -> Steps[tuple[tuple[str, int], ...]]:
+        """Read what an allocation must avoid; what must hold when it is written."""
+        items = yield Range(self.prefix)
+        ctx.siblings = items.items
+        return ((self.prefix, items.revision),)
+
+    def _unwritten(self, tree: Tree, old: Object | None) -> Object:
+        """What a dry run answers."""
+        if old is None and "resourceVersion" in tree["metadata"]:
+            meta = {k: v for k, v in tree["metadata"].items() if k != "resourceVersion"}
+            tree = {**tree, "metadata": meta}
+        return Object(tree)
+
+    def _put(self, ctx: Context, key: str, tree: Tree, old: Object | None) -> Put:
+        """The write of an object in its stored form."""
+        strategy = self.strategy
+        tree = strategy.finish(tree)
+        if self._services.ordered:
+            tree = self._in_order(
+                with_version(tree, UNVERSIONED), None if old is None else old.tree
+            )
+        ends = ctx.now + strategy.ttl_seconds * SECOND if strategy.ttl_seconds else 0
+        return Put(self.prefix, key, tree, old, ends)
+
+    def write(
+        self,
+        ctx: Context,
+        key: str,
+        tree: Tree,
+        found: Object,
+        unchanged: tuple[tuple[str, int], ...] = (),
+    ) -> Steps[Done]:
+        """Write over `found` unless somebody else did; a dry run always succeeds."""
         if ctx.dry_run:
-            if old is None and "resourceVersion" in tree["metadata"]:
-                meta = {k: v for k, v in tree["metadata"].items() if k != "resourceVersion"}
-                tree = {**tree, "metadata": meta}
-            return Object(tree)
-        store = self.server.store
-        tree = self.strategy.finish(tree)
-        tree = with_version(tree, str(store.revision + 1))
-        if self.server.track_fields:
-            tree = self._in_order(tree, None if old is None else old.tree)
-        obj = Object(tree, old)
-        if self.strategy.ttl_seconds:
-            deadline = ctx.now + self.strategy.ttl_seconds * SECOND
-            store.expire_at(self.space, key, store.revision + 1, deadline)
-        self.space.put(key, obj)
-        return obj
+            return Done(True, 0, (self._unwritten(tree, found),))
+        put = self._put(ctx, key, tree, found)
+        done: Done = yield Transaction(
+            ((self.prefix, key, found.resource_version),), (put,), unchanged
+        )
+        return done
 
     def _in_order(self, tree: Tree, old: Tree | None) -> Tree:
         """The object with its fields where upstream's encoding has them: clients print raw answers."""
@@ -198,37 +256,73 @@ class Registry:
         transform: Transform,
         *,
         sub: str = "",
-        create: Callable[[], Tree] | None = None,
+        create: Callable[[], Steps[Tree]] | None = None,
         uid: str = "",
-    ) -> tuple[Object, bool]:
+        found: Found | None = None,
+    ) -> Steps[tuple[Object, bool]]:
         """Replace an object by `transform(current tree)`; answers it and whether it is new.
 
         `uid` is a precondition from the body. `create` makes the tree of a missing object where
-        the verb may create.
+        the verb may create. `found` is the object if it was read already. Upstream: Store.Update
+        and GuaranteedUpdate.
         """
-        info = ctx.info
-        found = self.find(namespace, name)
+        info, strategy = ctx.info, self.strategy
+        key = self.key(namespace, name)
         if found is None:
-            if create is None:
-                raise status.not_found(info, name)
-            if uid:
-                raise status.conflict(info, name, (
-                    f"uid mismatch: the provided object specified uid {uid}, and no existing "
-                    "object was found"
+            found = yield Get(self.prefix, key)
+        while found is not None:
+            obj = found.object
+            if uid and uid != obj.uid:
+                raise status.conflict(info, name, self._storage_text(
+                    namespace, name, f"UID in precondition: {uid}, UID in object meta: {obj.uid}"
                 ))  # fmt: skip
-            return self.create(ctx, create()), True
-        if uid and uid != found.uid:
-            raise status.conflict(info, name, self._storage_text(
-                namespace, name, f"UID in precondition: {uid}, UID in object meta: {found.uid}"
+            old = obj.tree
+            unchanged = (yield from self._siblings(ctx)) if strategy.allocates else ()
+            new = self._check_version(ctx, name, transform(old), old)
+            new = self._before_update(ctx, new, old, sub)
+            if self._access.enabled:
+                escalation.check(self._access.policy, ctx, new, old)
+            yield from self._admission.validate(ctx, new, old)
+            if self.is_finished(old, new):
+                if ctx.dry_run:
+                    return Object(new), False
+                yield from self._remove(ctx, key, obj)
+                return Object(new), False
+            if new == old and (found.rewritten or not self._settles(ctx)):
+                return obj, False
+            done = yield from self.write(ctx, key, new, obj, unchanged)
+            written = done.objects[0]
+            if done.made:
+                assert written is not None
+                return written, False
+            found = None if written is None else Found(written, rewritten=True)
+        if create is None:
+            raise status.not_found(info, name)
+        if uid:
+            raise status.conflict(info, name, (
+                f"uid mismatch: the provided object specified uid {uid}, and no existing "
+                "object was found"
             ))  # fmt: skip
-        old = found.tree
-        new = transform(old)
-        new = self._check_version(ctx, name, new, old)
-        new = self._before_update(ctx, new, old, sub)
-        if self.server.authorize:
-            escalation.check(ctx, new, old)
-        self.server.admission.validate(ctx, new, old)
-        return self.replace(ctx, new, found), False
+        tree = yield from create()
+        return (yield from self.create(ctx, tree)), True
+
+    def change(
+        self, ctx: Context, namespace: str, name: str, transform: Transform
+    ) -> Steps[Object]:
+        """Replace an object by `transform(current tree)` past strategy and admission. ApiError NotFound."""
+        key = self.key(namespace, name)
+        found: Found | None = yield Get(self.prefix, key)
+        obj = None if found is None else found.object
+        while obj is not None:
+            new = transform(obj.tree)
+            if new == obj.tree:
+                return obj
+            done = yield from self.write(ctx, key, new, obj)
+            obj = done.objects[0]
+            if done.made:
+                assert obj is not None
+                return obj
+        raise status.not_found(self.info, name)
 
     def _storage_text(self, namespace: str, name: str, text: str) -> str:
         key = self.info.storage_prefix + self.key(namespace, name)
@@ -291,30 +385,18 @@ class Registry:
             ctx.warn(text)
         return new
 
-    def replace(self, ctx: Context, new: Tree, found: Object) -> Object:
-        """Write `new` over `found`, unless nothing changed; finish a deletion that is due."""
-        old = found.tree
-        meta = new["metadata"]
-        key = self.key(meta.get("namespace", ""), meta["name"])
-        if (
+    def is_finished(self, old: Tree, new: Tree) -> bool:
+        """Whether an update takes away the last thing that kept a deleting object."""
+        return (
             "deletionTimestamp" in old["metadata"]
-            and not meta.get("finalizers")
+            and not new["metadata"].get("finalizers")
             and not old["metadata"].get("deletionGracePeriodSeconds")
             and self._finished(new)
-        ):
-            if not ctx.dry_run:
-                self._remove(ctx, key, found)
-            return Object(new)
-        if new == old and not self._settles(ctx, key):
-            return found
-        return self._write(ctx, key, new, found)
+        )
 
-    def _settles(self, ctx: Context, key: str) -> bool:
-        """Whether this is the unchanged first update of an object whose stored form only then settles."""
-        if not self.strategy.settles_on_update or ctx.request.verb != "update":
-            return False
-        entry = self.space.entries.get(key)
-        return entry is not None and entry.create_revision == entry.mod_revision
+    def _settles(self, ctx: Context) -> bool:
+        """Whether an unchanged first update is a write, because the stored form only then settles."""
+        return self.strategy.settles_on_update and ctx.request.verb == "update"
 
     def _finished(self, tree: Tree) -> bool:
         """Whether a deleting object without metadata finalizers may go."""
@@ -328,52 +410,59 @@ class Registry:
 
     def delete(
         self, ctx: Context, namespace: str, name: str, options: DeleteOptions
-    ) -> tuple[Object, bool]:
+    ) -> Steps[tuple[Object, bool]]:
         """Delete or begin to delete; answers the object and whether it is gone."""
-        found = self.get(namespace, name, ctx.info)
+        found = yield from self.get(namespace, name, ctx.info)
         key = self.key(namespace, name)
-        if self.strategy.deletes_in_steps:
-            return self._begin_namespace_deletion(ctx, found, options)
+        while True:
+            once = self._begin_namespace_deletion if self.strategy.deletes_in_steps else self._once
+            ended, newer = yield from once(ctx, key, found, options.copy())
+            if ended is not None:
+                return ended
+            if newer is None:
+                raise status.not_found(ctx.info, name)
+            found = newer
+
+    def _once(
+        self, ctx: Context, key: str, found: Object, options: DeleteOptions
+    ) -> Steps[_Attempt]:
+        """One attempt to delete: its result, or None and what somebody else has written meanwhile."""
         obj, graceful, pending = self._before_delete(ctx, found, options)
         begun = self.strategy.begin_delete(ctx, found.tree)
         if begun is not None:
-            return self._write(ctx, key, begun, found), False
+            done = yield from self.write(ctx, key, begun, found)
+            return _attempt(done, gone=False)
         if pending:
-            return found, False
+            return (found, False), None
         meta = found.metadata
         finalizers = self._deletion_finalizers(meta, options)
         has_finalizers = bool(meta.get("finalizers"))
         changed = finalizers != meta.get("finalizers", [])
+        self._admission.validate_delete(ctx, found)
         if graceful or has_finalizers or changed:
-            self.server.admission.validate_delete(ctx, found)
             marked = self._mark(ctx, obj, graceful, finalizers)
             if not graceful and not finalizers:
-                return self._finish(ctx, key, found), True
+                return (yield from self._finish(ctx, key, found, options))
             written = found
             if marked != found.tree:
-                written = self._write(ctx, key, marked, found)
+                done = yield from self.write(ctx, key, marked, found)
+                if not done.made:
+                    return None, done.objects[0]
+                assert done.objects[0] is not None
+                written = done.objects[0]
             if finalizers or marked["metadata"].get("deletionGracePeriodSeconds"):
-                return written, False
+                return (written, False), None
             if ctx.dry_run:
-                return written, True
-            return self._finish(ctx, key, written), True
-        self.server.admission.validate_delete(ctx, found)
-        return self._finish(ctx, key, found), True
+                return (written, True), None
+            return (yield from self._finish(ctx, key, written, options))
+        return (yield from self._finish(ctx, key, found, options))
 
     def _begin_namespace_deletion(
-        self, ctx: Context, found: Object, options: DeleteOptions
-    ) -> tuple[Object, bool]:
+        self, ctx: Context, key: str, found: Object, options: DeleteOptions
+    ) -> Steps[_Attempt]:
         """Mark a namespace as terminating; it goes when its finalizers are gone."""
-        self.server.admission.validate_delete(ctx, found)
-        for wanted, current, text in (
-            (options.uid, found.uid, "UID"),
-            (options.version, found.metadata["resourceVersion"], "ResourceVersion"),
-        ):
-            if wanted is not None and wanted != current:
-                raise status.conflict(ctx.info, found.name, (
-                    f"Precondition failed: {text} in precondition: {wanted}, {text} in object "
-                    f"meta: {current}"
-                ))  # fmt: skip
+        self._admission.validate_delete(ctx, found)
+        self._check_preconditions(ctx, found, options)
         spec = found.tree.get("spec") or {}
         meta = found.metadata
         if "deletionTimestamp" not in meta:
@@ -385,22 +474,57 @@ class Registry:
                 marked.pop("finalizers", None)
             state = {**(found.tree.get("status") or {}), "phase": "Terminating"}
             tree = {**found.tree, "metadata": marked, "status": state}
-            found = self._write(ctx, self.key("", found.name), tree, found)
+            done = yield from self.write(ctx, key, tree, found)
+            if not done.made:
+                return None, done.objects[0]
+            assert done.objects[0] is not None
+            found = done.objects[0]
             if spec.get("finalizers") or finalizers:
-                return found, False
+                return (found, False), None
         elif spec.get("finalizers") or meta.get("finalizers"):
-            return found, False
-        return self._finish(ctx, self.key("", found.name), found), True
+            return (found, False), None
+        return (yield from self._finish(ctx, key, found, options))
 
-    def _finish(self, ctx: Context, key: str, found: Object) -> Object:
+    def _check_preconditions(self, ctx: Context, found: Object, options: DeleteOptions) -> None:
+        for wanted, current, text in (
+            (options.uid, found.uid, "UID"),
+            (options.version, found.metadata["resourceVersion"], "ResourceVersion"),
+        ):
+            if wanted is not None and wanted != current:
+                raise status.conflict(ctx.info, found.name, (
+                    f"Precondition failed: {text} in precondition: {wanted}, {text} in object "
+                    f"meta: {current}"
+                ))  # fmt: skip
+
+    def _finish(
+        self, ctx: Context, key: str, found: Object, options: DeleteOptions
+    ) -> Steps[_Attempt]:
         if ctx.dry_run:
-            return found
-        return self._remove(ctx, key, found)
+            return (found, True), None
+        removed = yield from self._remove(ctx, key, found, options)
+        return (removed, True), None
 
-    def _remove(self, ctx: Context, key: str, found: Object) -> Object:
-        revision = self.space.delete(key)
+    def _remove(
+        self, ctx: Context, key: str, found: Object, options: DeleteOptions | None = None
+    ) -> Steps[Object]:
+        """Remove the key, however often it is written meanwhile, as far as the preconditions hold.
+
+        Finalizers are not looked at again, as upstream does not: etcd3 store.conditionalDelete.
+        """
+        while True:
+            done: Done = yield Transaction(
+                ((self.prefix, key, found.resource_version),), (Delete(self.prefix, key),)
+            )
+            if done.made:
+                break
+            newer = done.objects[0]
+            if newer is None:
+                raise status.not_found(ctx.info, found.name)
+            found = newer
+            if options is not None:
+                self._check_preconditions(ctx, found, options)
         self.strategy.after_delete(ctx, found.tree)
-        return Object(with_version(found.tree, str(revision)))
+        return Object(with_version(found.tree, str(done.revision)))
 
     def _mark(self, ctx: Context, obj: Tree, graceful: bool, finalizers: list[str]) -> Tree:
         meta = dict(obj["metadata"])
@@ -500,5 +624,3 @@ class Registry:
             kept.append(_FOREGROUND)
         return had if kept == had else kept
 
-
-__all__ += ["with_version", "wiped"]

@@ -100,11 +100,8 @@ def no_such_method() -> status.ApiError:
     )  # fmt: skip
 
 
-def to_request(table: ResourceTable, http: HttpRequest) -> Request:
+def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Request:
     """The API request of an HTTP request to a resource. ApiError 4xx."""
-    target = parse_path(http.path)
-    if target is None or not target.resource:
-        raise no_such_path()
     info = table.get(target.group, target.version, target.resource)
     if info is None or (target.rest and target.subresource not in _CONNECT):
         raise no_such_path()

@@ -21,17 +21,20 @@ from controlplane.apiserver.kinds.strategy import Context, with_status
 from controlplane.apiserver.kinds.validation.selectors import selector_of
 from controlplane.apiserver.requests import pod_subresources, tokens
 from controlplane.apiserver.requests.authorization import reviews
-from controlplane.apiserver.requests.managed.applying import track
+from controlplane.apiserver.requests.managed.ordinary import track
 from controlplane.apiserver.requests.options import check_write_options
+from controlplane.apiserver.requests.parts import Parts
+from controlplane.apiserver.requests.patching.apply_patch import patched_document, undecodable
 from controlplane.apiserver.requests.tokens import ISSUER
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode, kind_error
 from controlplane.apiserver.schema.field_errors import invalid
+from controlplane.apiserver.storage.transactions import Steps
 
 __all__ = ["VIRTUAL", "handle"]
 
 Tree = dict[str, Any]
-Handler = Callable[[Context], Response]
+Handler = Callable[[Parts, Context], Steps[Response]]
 
 # Resources that only answer and store nothing.
 VIRTUAL = frozenset(
@@ -43,7 +46,7 @@ VIRTUAL = frozenset(
 )  # fmt: skip
 
 
-def handle(ctx: Context) -> Response:
+def handle(parts: Parts, ctx: Context) -> Steps[Response]:
     """Answer a request for a subresource or a virtual resource."""
     request, info = ctx.request, ctx.info
     if request.subresource:
@@ -62,13 +65,14 @@ def handle(ctx: Context) -> Response:
     else:
         handler = _HANDLERS.get((info.resource, ""))
     if request.subresource == "proxy":
-        behind = ctx.server.registry_of("", "endpoints").find(request.namespace, request.name)
+        endpoints = parts.registries.named("", "endpoints")
+        behind = yield from endpoints.find(request.namespace, request.name)
         if behind is None:
             raise status.not_found(info, request.name)
         raise status.ApiError(503, "ServiceUnavailable", "no endpoints available", {})
     if handler is None:
         raise status.method_not_supported(info, request.verb)
-    return handler(ctx)
+    return (yield from handler(parts, ctx))
 
 
 def _write_options(ctx: Context) -> None:
@@ -80,14 +84,14 @@ def _answer(ctx: Context, obj: Object, code: int = 200) -> Response:
     return Response(code, obj.tree, obj, warnings=ctx.warnings or [])
 
 
-def _status(ctx: Context) -> Response:
-    server, request = ctx.server, ctx.request
+def _status(parts: Parts, ctx: Context) -> Steps[Response]:
+    request, writer = ctx.request, parts.writer
     if request.verb == "get":
-        obj = server.registry(ctx.info).get(request.namespace, request.name)
-        return _answer(ctx, server.external(ctx.info, obj))
+        obj = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
+        return _answer(ctx, parts.bodies.external(ctx.info, obj))
     _write_options(ctx)
-    change = server.update_object if request.verb == "update" else server.patch_object
-    obj, _ = change(ctx, sub="status")
+    change = writer.update_object if request.verb == "update" else writer.patch_object
+    obj, _ = yield from change(ctx, sub="status")
     return _answer(ctx, obj)
 
 
@@ -130,11 +134,11 @@ def _scaled(ctx: Context, tree: Tree, replicas: int) -> Tree:
     return {**tree, "spec": {**tree["spec"], "replicas": replicas}}
 
 
-def _scale(ctx: Context) -> Response:
-    server, request, info = ctx.server, ctx.request, ctx.info
-    registry = server.registry(info)
+def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
+    request, info = ctx.request, ctx.info
+    registry = parts.registries.of(info)
     if request.verb == "get":
-        found = registry.get(request.namespace, request.name)
+        found = yield from registry.get(request.namespace, request.name)
         return Response(200, _scale_of(ctx, found.tree))
     _write_options(ctx)
 
@@ -143,8 +147,6 @@ def _scale(ctx: Context) -> Response:
         if request.verb == "update":
             new = _decoded_scale(request.body)
         else:
-            from controlplane.apiserver.requests.patching.apply_patch import patched_document
-
             new = _patched_scale(patched_document(ctx, scale, _SCALE))
         name = (new.get("metadata") or {}).get("name", "")
         if name and name != request.name:
@@ -170,7 +172,7 @@ def _scale(ctx: Context) -> Response:
             }  # fmt: skip
         return track(ctx, changed, current, "scale", timed=False)
 
-    obj, _ = registry.update(ctx, request.namespace, request.name, transform)
+    obj, _ = yield from registry.update(ctx, request.namespace, request.name, transform)
     return Response(200, _scale_of(ctx, obj.tree), warnings=ctx.warnings or [])
 
 
@@ -179,8 +181,6 @@ def _decoded_scale(body: Any) -> Tree:
 
 
 def _patched_scale(document: Any) -> Tree:
-    from controlplane.apiserver.requests.patching.apply_patch import undecodable
-
     problem = kind_error(document)
     try:
         if not problem:
@@ -193,12 +193,12 @@ def _patched_scale(document: Any) -> Tree:
 # -- namespaces, tokens, approval, reviews -------------------------------------------------------
 
 
-def _finalize(ctx: Context) -> Response:
+def _finalize(parts: Parts, ctx: Context) -> Steps[Response]:
     """Replace a namespace's spec.finalizers; the last one gone, the namespace goes."""
-    server, request = ctx.server, ctx.request
+    request = ctx.request
     ctx.dry_run = check_write_options(request)
-    registry = server.registry(ctx.info)
-    body = server.read_body(ctx, request.body)
+    registry = parts.registries.of(ctx.info)
+    body = parts.bodies.read(ctx, request.body)
 
     def transform(current: Tree) -> Tree:
         spec = with_status(current.get("spec") or {}, body.get("spec") or {}, "finalizers")
@@ -208,17 +208,17 @@ def _finalize(ctx: Context) -> Response:
             meta["resourceVersion"] = version
         return {**current, "metadata": meta, "spec": spec}
 
-    obj, _ = registry.update(
+    obj, _ = yield from registry.update(
         ctx, request.namespace, request.name, transform, sub="finalize",
         uid=body["metadata"].get("uid", ""),
     )  # fmt: skip
     return _answer(ctx, obj)
 
 
-def _token(ctx: Context) -> Response:
+def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     """A token for a service account: a JSON web token whose signature only this server's store can make."""
-    server, request = ctx.server, ctx.request
-    account = server.registry(ctx.info).get(request.namespace, request.name)
+    request = ctx.request
+    account = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
     body = read_typed("io.k8s.api.authentication.v1.TokenRequest", request.body)
     spec = {key: value for key, value in body["spec"].items() if value is not None}
     seconds = spec.get("expirationSeconds", 3600)
@@ -234,7 +234,7 @@ def _token(ctx: Context) -> Response:
     begun = ctx.now // SECOND
     claims: Tree = {
         "aud": spec["audiences"], "exp": parse_time(ends) // SECOND, "iat": begun, "iss": ISSUER,
-        "jti": server.uid(),
+        "jti": parts.uid(),
         "kubernetes.io": {
             "namespace": request.namespace,
             "serviceaccount": {"name": account.name, "uid": account.uid},
@@ -254,7 +254,7 @@ def _token(ctx: Context) -> Response:
 
 def _web_token(claims: Tree, ctx: Context) -> str:
     """Header, claims and signature. The key is the uid of kube-system, as good as a cluster's name."""
-    key = tokens.signing_key(ctx.server.store)
+    key = tokens.signing_key(ctx.lookup)
     head = {"alg": "HS256", "kid": hashlib.sha256(key).hexdigest()[:16]}
     text = ".".join(_part(each) for each in (head, claims))
     return f"{text}.{_base64(hmac.digest(key, text.encode(), 'sha256'))}"
@@ -268,20 +268,21 @@ def _base64(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _approval(ctx: Context) -> Response:
+def _approval(parts: Parts, ctx: Context) -> Steps[Response]:
     """Approve or deny a certificate signing request: only conditions change."""
-    server, request = ctx.server, ctx.request
+    request, writer = ctx.request, parts.writer
     if request.verb == "get":
-        obj = server.registry(ctx.info).get(request.namespace, request.name)
+        obj = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
         return _answer(ctx, obj)
     _write_options(ctx)
-    change = server.update_object if request.verb == "update" else server.patch_object
-    obj, _ = change(ctx, sub="status")
+    change = writer.update_object if request.verb == "update" else writer.patch_object
+    obj, _ = yield from change(ctx, sub="status")
     return _answer(ctx, obj)
 
 
-def _review(ctx: Context) -> Response:
+def _review(parts: Parts, ctx: Context) -> Steps[Response]:
     """Reviews are answered on the spot."""
+    yield from ()
     request, info = ctx.request, ctx.info
     body = read_typed(info.type_name, request.body)
     tree: Tree = {"apiVersion": info.api_version, "kind": info.kind,
@@ -297,16 +298,17 @@ def _review(ctx: Context) -> Response:
     elif info.resource == "tokenreviews":
         tree["status"] = tokens.review(ctx, tree["spec"])
     else:
-        tree["status"] = reviews.answer(ctx, tree["metadata"], tree["spec"])
+        tree["status"] = reviews.answer(parts.access, ctx, tree["metadata"], tree["spec"])
     return Response(201, tree)
 
 
 _STATUS_DEPRECATED = "v1 ComponentStatus is deprecated in v1.19+"
 
 
-def _component_statuses(ctx: Context) -> Response:
+def _component_statuses(parts: Parts, ctx: Context) -> Steps[Response]:
     """How the control plane's other parts answer their health checks. Upstream: componentstatus."""
-    components = ctx.server.components
+    yield from ()
+    components = parts.options.components
     name = ctx.request.name
     if ctx.request.verb == "get":
         if name not in components:

@@ -9,15 +9,11 @@ import base64
 import binascii
 import hmac
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from controlplane.api.request import User
+from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.schema import status
-
-if TYPE_CHECKING:
-    from controlplane.apiserver.kinds.strategy import Context
-    from controlplane.apiserver.requests.server import ApiServer
-    from controlplane.apiserver.storage.store import Store
 
 __all__ = ["ISSUER", "account_exists", "claims_of", "review", "signing_key", "user_of"]
 
@@ -28,10 +24,10 @@ PREFIX: Final = "system:serviceaccount:"
 SECOND: Final = 1_000_000_000
 
 
-def signing_key(store: Store) -> bytes:
+def signing_key(lookup: Lookup) -> bytes:
     """What the tokens of a cluster are signed with: the uid of kube-system, as good as its name."""
-    found = store.keyspace("/registry/namespaces/").get("kube-system")
-    return found.object.uid.encode() if found is not None else b""
+    found = lookup.get("", "namespaces", "", "kube-system")
+    return found.uid.encode() if found is not None else b""
 
 
 def claims_of(token: str, key: bytes) -> Tree | None:
@@ -61,22 +57,22 @@ def user_of(claims: Tree, now: int, audiences: tuple[str, ...] = (ISSUER,)) -> U
     return User(name, account["uid"], (*groups, "system:authenticated"))
 
 
-def account_exists(server: ApiServer, user: User) -> bool:
+def account_exists(lookup: Lookup, user: User) -> bool:
     """Whether the service account that the user is still exists, and is the same one."""
     namespace, _, name = user.name.removeprefix(PREFIX).partition(":")
-    found = server.registry_of("", "serviceaccounts").find(namespace, name)
+    found = lookup.get("", "serviceaccounts", namespace, name)
     return found is not None and found.uid == user.uid
 
 
 def review(ctx: Context, spec: Tree) -> Tree:
     """The status of a TokenReview. ApiError 400 without a token."""
-    server, text = ctx.server, spec.get("token") or ""
+    text = spec.get("token") or ""
     if not text:
         raise status.bad_request("token is required for TokenReview in authentication")
     wanted = tuple(spec.get("audiences") or (ISSUER,))
-    claims = claims_of(text, signing_key(server.store))
+    claims = claims_of(text, signing_key(ctx.lookup))
     user = user_of(claims, ctx.now, wanted) if claims is not None else None
-    if claims is None or user is None or not account_exists(server, user):
+    if claims is None or user is None or not account_exists(ctx.lookup, user):
         return {"user": {}, "error": "invalid bearer token"}
     shown: Tree = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
     shared = [each for each in wanted if each in claims["aud"]]

@@ -219,6 +219,8 @@ class Store:
     def __init__(self, revision: int = 1, history_limit: int = 50_000) -> None:
         self.revision = revision
         self.compacted = 0
+        self.compactions = 0
+        """How many turns compactors have had. Upstream: the version of the key compact_rev_key."""
         self._keyspaces: dict[str, Keyspace] = {}
         self._history_limit = history_limit
         self._events = 0
@@ -228,6 +230,7 @@ class Store:
         """An independent store with the same content and history; the objects are shared."""
         copy = Store(self.revision, self._history_limit)
         copy.compacted = self.compacted
+        copy.compactions = self.compactions
         copy._events = self._events
         copy._leases = list(self._leases)
         copy._keyspaces = {prefix: space.fork(copy) for prefix, space in self._keyspaces.items()}

@@ -13,7 +13,7 @@ from controlplane.apiserver.kinds.validation import common as rules
 from controlplane.apiserver.schema.field_errors import FieldError
 
 if TYPE_CHECKING:
-    from controlplane.apiserver.requests.registry import DeleteOptions
+    from controlplane.apiserver.kinds.deletion import DeleteOptions
 
 Tree = dict[str, Any]
 Default = Callable[[Tree], Tree]

@@ -182,7 +182,7 @@ def _check_node(ctx: Context, new: Tree, old: Tree) -> None:
     node = new["spec"].get("nodeName", "")
     if new["spec"] == old["spec"] or not node:
         return
-    if ctx.server.registry_of("", "nodes").find("", node) is None:
+    if ctx.find("", "nodes", "", node) is None:
         raise status.forbidden(ctx.info, new["metadata"]["name"], f'node "{node}" not found')
 
 

@@ -47,6 +47,7 @@ def _headless(spec: Tree) -> bool:
 class ServiceStrategy(Strategy):
     """The strategy of services."""
 
+    allocates = True
     returns_deleted = True
     create_on_update = True
     name_rule = staticmethod(names.dns_label)
@@ -318,20 +319,19 @@ def _with_address(ctx: Context, tree: Tree, spec: Tree) -> Tree:
         first_of_range = str(SERVICE_RANGE.network_address)
         return {**spec, "clusterIP": first_of_range, "clusterIPs": [first_of_range]}
     hosts = [str(address) for address in SERVICE_RANGE.hosts()][1:]
-    first = ctx.server.cursors.get("service addresses", 0)
+    first = ctx.cursors.get("service addresses", 0)
     for step in range(len(hosts)):
         index = (first + step) % len(hosts)
         if hosts[index] not in used:
-            ctx.server.cursors["service addresses"] = index + 1
+            ctx.cursors["service addresses"] = index + 1
             return {**spec, "clusterIP": hosts[index], "clusterIPs": [hosts[index]]}
     raise status.internal_error("failed to allocate a serviceIP: range is full")
 
 
 def _used_addresses(ctx: Context) -> frozenset[str]:
-    entries = ctx.server.registry_of("", "services").space.entries.values()
     used = []
-    for entry in entries:
-        used += entry.object.tree["spec"].get("clusterIPs", ())
+    for _, obj in ctx.siblings:
+        used += obj.tree["spec"].get("clusterIPs", ())
     return frozenset(used)
 
 
@@ -394,10 +394,10 @@ def _check_port(ctx: Context, tree: Tree, path: str, number: int, used: dict[int
 
 def _used_ports(ctx: Context, but: str) -> dict[int, None]:
     used: dict[int, None] = {}
-    for key, entry in ctx.server.registry_of("", "services").space.entries.items():
+    for key, obj in ctx.siblings:
         if key == but:
             continue
-        spec = entry.object.tree["spec"]
+        spec = obj.tree["spec"]
         for port in spec.get("ports", ()):
             if port.get("nodePort"):
                 used[port["nodePort"]] = None

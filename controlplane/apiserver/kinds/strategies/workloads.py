@@ -12,7 +12,7 @@ from controlplane.apiserver.kinds.warnings import template_warnings
 from controlplane.apiserver.schema.field_errors import FieldError
 
 if TYPE_CHECKING:
-    from controlplane.apiserver.requests.registry import DeleteOptions
+    from controlplane.apiserver.kinds.deletion import DeleteOptions
 
 Tree = dict[str, Any]
 

@@ -8,7 +8,7 @@ from controlplane.api.object import Object
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 
-__all__ = ["lifecycle", "protect"]
+__all__ = ["home", "lifecycle", "protect"]
 
 Tree = dict[str, Any]
 
@@ -16,17 +16,23 @@ _IMMORTAL = ("default", "kube-system", "kube-public")
 _ACCESS_REVIEWS = ("localsubjectaccessreviews",)
 
 
-def lifecycle(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
-    """Nothing is created in a namespace that is missing or terminating."""
+def home(ctx: Context) -> tuple[str, str, str, str] | None:
+    """The namespace that an object to be created must have, as a question to the lookup; None without."""
+    if not ctx.info.namespaced or ctx.info.resource in _ACCESS_REVIEWS:
+        return None
+    return "", "namespaces", "", ctx.request.namespace
+
+
+def lifecycle(ctx: Context, tree: Tree, old: Tree | None, *, lenient: bool = False) -> Tree:
+    """Nothing is created in a namespace that is terminating, or missing unless `lenient`."""
     if old is not None or not ctx.info.namespaced or ctx.info.resource in _ACCESS_REVIEWS:
         return tree
     namespace = ctx.request.namespace
-    server = ctx.server
-    found = server.namespaces.find("", namespace)
+    found = ctx.find("", "namespaces", "", namespace)
     if found is None:
-        if server.auto_namespaces:
+        if lenient:
             return tree
-        raise status.not_found(server.namespaces.info, namespace)
+        raise status.not_found(ctx.lookup.info("", "namespaces"), namespace)
     if found.tree.get("status", {}).get("phase") == "Terminating":
         name = tree.get("metadata", {}).get("name", "")
         raise status.forbidden(

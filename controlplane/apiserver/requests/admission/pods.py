@@ -62,7 +62,7 @@ def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     name = spec.get("priorityClassName", "")
     policy = "PreemptLowerPriority"
     if name:
-        found = ctx.server.registry_of("scheduling.k8s.io", "priorityclasses").find("", name)
+        found = ctx.find("scheduling.k8s.io", "priorityclasses", "", name)
         if found is None:
             raise status.forbidden(
                 ctx.info, tree["metadata"].get("name", ""),
@@ -95,10 +95,9 @@ def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
 
 def _global_default(ctx: Context) -> tuple[str, int, str]:
     """The class for pods that name none: the global default of the lowest value."""
-    space = ctx.server.registry_of("scheduling.k8s.io", "priorityclasses").space
     best: Tree | None = None
-    for entry in space.entries.values():
-        tree = entry.object.tree
+    for obj in ctx.lookup.all("scheduling.k8s.io", "priorityclasses"):
+        tree = obj.tree
         if tree.get("globalDefault") and (best is None or tree["value"] < best["value"]):
             best = tree
     if best is None:
@@ -111,9 +110,7 @@ def priority_class_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
     """At most one priority class is the global default."""
     if not tree.get("globalDefault") or (old is not None and old.get("globalDefault")):
         return
-    space = ctx.server.registry_of("scheduling.k8s.io", "priorityclasses").space
-    for entry in space.entries.values():
-        other = entry.object
+    for other in ctx.lookup.all("scheduling.k8s.io", "priorityclasses"):
         if other.tree.get("globalDefault") and other.name != tree["metadata"]["name"]:
             raise status.forbidden(
                 ctx.info, tree["metadata"]["name"],
@@ -135,7 +132,7 @@ def service_account(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
             )
         return tree
     account = spec.get("serviceAccountName") or "default"
-    found = ctx.server.registry_of("", "serviceaccounts").find(ctx.request.namespace, account)
+    found = ctx.find("", "serviceaccounts", ctx.request.namespace, account)
     if found is None:
         raise status.forbidden(
             ctx.info, name,
@@ -162,7 +159,7 @@ def _with_token(ctx: Context, spec: Tree) -> Tree:
             volume = existing["name"]
     made = not volume
     if made:
-        volume = f"kube-api-access-{ctx.server.suffix()}"
+        volume = f"kube-api-access-{ctx.suffix()}"
     mount = {"name": volume, "readOnly": True, "mountPath": _TOKEN_PATH}
     needed = False
     out = dict(spec)
@@ -210,7 +207,7 @@ def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     if name is not None and not name:
         raise status.plain_error("resource name may not be empty")
     if name:
-        found = ctx.server.registry_of("node.k8s.io", "runtimeclasses").find("", name)
+        found = ctx.find("node.k8s.io", "runtimeclasses", "", name)
         if found is None:
             raise status.forbidden(ctx.info, meta.get("name", ""),
                                    f'pod rejected: RuntimeClass "{name}" not found')  # fmt: skip
@@ -248,8 +245,7 @@ def overhead_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
     if not spec.get("overhead"):
         return
     name = spec.get("runtimeClassName")
-    classes = ctx.server.registry_of("node.k8s.io", "runtimeclasses")
-    found = classes.find("", name) if name else None
+    found = ctx.find("node.k8s.io", "runtimeclasses", "", name) if name else None
     fixed = ((found.tree.get("overhead") or {}) if found is not None else {}).get("podFixed")
     if fixed is None:
         raise status.forbidden(ctx.info, tree["metadata"].get("name", ""), (

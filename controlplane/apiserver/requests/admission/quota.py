@@ -12,21 +12,20 @@ from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.storage.transactions import Put, Steps, Transaction
 
-__all__ = ["limit_check", "limit_defaults", "quota_check"]
+__all__ = ["charge", "limit_check", "limit_defaults"]
 
 Tree = dict[str, Any]
 Amounts = dict[str, Quantity]
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 _ZERO = quantity.parse("0")
+_ATTEMPTS = 4
 
 
 def _in_namespace(ctx: Context, resource: str) -> list[Object]:
-    space = ctx.server.registry_of("", resource).space
-    if not space.entries:
-        return []
-    return [obj for _, obj in space.items(f"{ctx.request.namespace}/")]
+    return ctx.lookup.within("", resource, ctx.request.namespace)
 
 
 def _amounts(texts: Tree | None) -> Amounts:
@@ -353,8 +352,12 @@ def _listed(amounts: Amounts) -> str:
     return ",".join(f"{name}={amount}" for name, amount in sorted(amounts.items()))
 
 
-def quota_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
-    """The object fits the namespace's quotas, whose usage it adds to."""
+def charge(ctx: Context, tree: Tree, old: Tree | None) -> Steps[None]:
+    """The object fits the namespace's quotas, and their usage is written up before it is stored.
+
+    Quotas that somebody else has written meanwhile are read again and asked again. Upstream:
+    apiserver pkg/admission/plugin/resourcequota/controller.go, checkQuotas.
+    """
     info = ctx.info
     if ctx.request.subresource or not info.namespaced:
         return
@@ -370,17 +373,31 @@ def quota_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
         usage = {name: amount.sub(before.get(name, _ZERO)) for name, amount in usage.items()}
         if all(amount.sign() <= 0 for amount in usage.values()):
             return
-    changed = [entry for quota in quotas
-               if (entry := _charged(ctx, quota, tree, usage)) is not None]  # fmt: skip
-    if ctx.dry_run:
-        return
-    registry = ctx.server.registry_of("", "resourcequotas")
-    for quota, used in changed:
-        state = {**quota.tree["status"], "used": used}
-        revision = ctx.server.store.revision + 1
-        meta = {**quota.metadata, "resourceVersion": str(revision)}
-        new = Object({**quota.tree, "metadata": meta, "status": state}, quota)
-        registry.space.put(registry.key(quota.namespace, quota.name), new)
+    for _ in range(_ATTEMPTS):
+        changed = [entry for quota in quotas
+                   if (entry := _charged(ctx, quota, tree, usage)) is not None]  # fmt: skip
+        if ctx.dry_run:
+            return
+        quotas = []
+        for quota, used in changed:
+            done = yield _written_up(ctx, quota, used)
+            if not done.made and done.objects[0] is not None:
+                quotas.append(done.objects[0])
+        if not quotas:
+            return
+    names = ",".join(quota.name for quota in quotas)
+    raise status.forbidden(
+        info, tree["metadata"].get("name", ""), f"status of quota {names} could not be updated"
+    )
+
+
+def _written_up(ctx: Context, quota: Object, used: Tree) -> Transaction:
+    """The write of what a quota has used."""
+    prefix = ctx.lookup.info("", "resourcequotas").storage_prefix
+    state = {**quota.tree["status"], "used": used}
+    key = f"{quota.namespace}/{quota.name}"
+    put = Put(prefix, key, {**quota.tree, "status": state}, quota)
+    return Transaction(((prefix, key, quota.resource_version),), (put,))
 
 
 def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[Object, Tree] | None:

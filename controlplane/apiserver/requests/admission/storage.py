@@ -41,10 +41,9 @@ def protection(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
 
 def _newest_default(ctx: Context, group: str, resource: str, marks: tuple[str, ...]) -> str | None:
     """The default among cluster-wide classes: the newest, then the first by name."""
-    space = ctx.server.registry_of(group, resource).space
     found = []
-    for entry in space.entries.values():
-        meta = entry.object.metadata
+    for obj in ctx.lookup.all(group, resource):
+        meta = obj.metadata
         annotations = meta.get("annotations", {})
         if any(annotations.get(mark) == "true" for mark in marks):
             found.append(meta)
@@ -115,5 +114,5 @@ def _may_grow(ctx: Context, tree: Tree, old: Tree) -> bool:
     was = old["spec"].get("storageClassName") or ""
     if not name or not was:
         return False
-    found = ctx.server.registry_of("storage.k8s.io", "storageclasses").find("", name)
+    found = ctx.find("storage.k8s.io", "storageclasses", "", name)
     return found is not None and bool(found.tree.get("allowVolumeExpansion"))

@@ -15,9 +15,9 @@ from controlplane.apiserver.requests.authorization.rbac import (
     GROUP,
     MASTERS,
     Attributes,
+    Policy,
     decide,
     path_fits,
-    policy_of,
     rules_of_role,
     rules_of_user,
 )
@@ -39,7 +39,7 @@ _EVERYTHING: Final[list[Tree]] = [
 ]
 
 
-def check(ctx: Context, tree: Tree, old: Tree | None) -> None:
+def check(policy: Policy, ctx: Context, tree: Tree, old: Tree | None) -> None:
     """ApiError 403 for a role or binding that gives more than its writer has."""
     info, user = ctx.info, ctx.request.user
     if info.group != GROUP or MASTERS in user.groups:
@@ -47,47 +47,47 @@ def check(ctx: Context, tree: Tree, old: Tree | None) -> None:
     if old is not None and _same_but_for_collection(tree, old):
         return
     if info.resource in _ROLES:
-        _check_role(ctx, tree, old)
+        _check_role(policy, ctx, tree, old)
     elif info.resource in _BINDINGS:
-        _check_binding(ctx, tree)
+        _check_binding(policy, ctx, tree)
 
 
-def _check_role(ctx: Context, tree: Tree, old: Tree | None) -> None:
+def _check_role(policy: Policy, ctx: Context, tree: Tree, old: Tree | None) -> None:
     before: Tree = old or {}
     rules, whole = tree.get("rules") or [], tree.get("aggregationRule")
     if old is not None and rules == (before.get("rules") or []):
         if whole == before.get("aggregationRule"):
             return
     name = tree["metadata"].get("name", "")
-    if _may(ctx, "escalate", ctx.info.resource, name):
+    if _may(policy, ctx, "escalate", ctx.info.resource, name):
         return
-    _confirm(ctx, name, rules)
+    _confirm(policy, ctx, name, rules)
     if whole:
-        _confirm(ctx, name, _EVERYTHING)
+        _confirm(policy, ctx, name, _EVERYTHING)
 
 
-def _check_binding(ctx: Context, tree: Tree) -> None:
+def _check_binding(policy: Policy, ctx: Context, tree: Tree) -> None:
     reference = tree["roleRef"]
     name, namespace = reference.get("name", ""), ctx.request.namespace
     resource = "clusterroles" if reference.get("kind") == "ClusterRole" else "roles"
-    if _may(ctx, "bind", resource, name):
+    if _may(policy, ctx, "bind", resource, name):
         return
     problems: list[str] = []
-    rules = list(rules_of_role(policy_of(ctx.server), reference, namespace, problems))
+    rules = list(rules_of_role(policy, reference, namespace, problems))
     if problems:
-        raise status.not_found(ctx.server.registry_of(GROUP, resource).info, name)
-    _confirm(ctx, tree["metadata"].get("name", ""), rules)
+        raise status.not_found(ctx.lookup.info(GROUP, resource), name)
+    _confirm(policy, ctx, tree["metadata"].get("name", ""), rules)
 
 
-def _may(ctx: Context, verb: str, resource: str, name: str) -> bool:
+def _may(policy: Policy, ctx: Context, verb: str, resource: str, name: str) -> bool:
     asked = Attributes(verb, GROUP, resource, "", ctx.request.namespace, name)
-    return decide(policy_of(ctx.server), ctx.request.user, asked).allowed
+    return decide(policy, ctx.request.user, asked).allowed
 
 
-def _confirm(ctx: Context, name: str, rules: Iterable[Tree]) -> None:
+def _confirm(policy: Policy, ctx: Context, name: str, rules: Iterable[Tree]) -> None:
     user = ctx.request.user
     problems: list[str] = []
-    held = list(rules_of_user(policy_of(ctx.server), user, ctx.request.namespace, problems))
+    held = list(rules_of_user(policy, user, ctx.request.namespace, problems))
     missing = missing_rights(held, rules)
     if missing:
         shown = "\n".join(sorted({_shown(rule) for rule in missing}))

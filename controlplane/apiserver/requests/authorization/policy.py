@@ -10,17 +10,15 @@ clusterroleaggregation.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from controlplane.api import labels
 from controlplane.api.meta import LabelSelector, LabelSelectorRequirement
 from controlplane.api.request import Request
+from controlplane.apiserver.kinds.strategy import Lookup
 from controlplane.apiserver.requests.authorization.rbac import GROUP
 
-if TYPE_CHECKING:
-    from controlplane.apiserver.requests.server import ApiServer
-
-__all__ = ["aggregated_rules", "default_bindings", "default_roles", "install"]
+__all__ = ["aggregated_rules", "default_bindings", "default_roles", "missing"]
 
 Tree = dict[str, Any]
 
@@ -218,14 +216,14 @@ def _selector(tree: Tree) -> LabelSelector:
     return LabelSelector(expressions, tree.get("matchLabels") or {})
 
 
-def install(server: ApiServer, now: int) -> None:
-    """Create what is missing of the default roles and bindings."""
-    for resource, trees in (
-        ("clusterroles", default_roles()),
-        ("clusterrolebindings", default_bindings()),
-    ):
-        registry = server.registry_of(GROUP, resource)
-        for tree in trees:
-            if registry.find("", tree["metadata"]["name"]) is None:
-                response = server.handle(Request("create", GROUP, "v1", resource, body=tree), now)
-                assert response.ok, response.message
+def missing(lookup: Lookup) -> list[Request]:
+    """What creates the default roles and bindings that are not there."""
+    return [
+        Request("create", GROUP, "v1", resource, body=tree)
+        for resource, trees in (
+            ("clusterroles", default_roles()),
+            ("clusterrolebindings", default_bindings()),
+        )
+        for tree in trees
+        if lookup.get(GROUP, resource, "", tree["metadata"]["name"]) is None
+    ]

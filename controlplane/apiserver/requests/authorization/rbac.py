@@ -7,7 +7,7 @@ pkg/registry/rbac/validation, apiserver pkg/endpoints/{filters/authorization,req
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -15,11 +15,9 @@ from controlplane.api import fields
 from controlplane.api.labels import SelectorError
 from controlplane.api.request import Request, User
 from controlplane.api.validation import aggregate, quote
-from controlplane.apiserver.requests.routing import HttpRequest, parse_path
+from controlplane.apiserver.kinds.strategy import Lookup
+from controlplane.apiserver.requests.routing import HttpRequest, Target
 from controlplane.apiserver.schema import status
-
-if TYPE_CHECKING:
-    from controlplane.apiserver.requests.server import ApiServer
 
 __all__ = [
     "GROUP", "Attributes", "Policy", "Verdict", "attributes_of", "authorize", "decide",
@@ -82,9 +80,8 @@ class Verdict:
 # -- what is asked -------------------------------------------------------------------------------
 
 
-def attributes_of(http: HttpRequest) -> Attributes:
-    """What an HTTP request asks for, whether it can be answered or not."""
-    target = parse_path(http.path)
+def attributes_of(http: HttpRequest, target: Target | None) -> Attributes:
+    """What an HTTP request to a path asks for, whether it can be answered or not."""
     if target is None or not target.resource:
         return Attributes(http.method.lower(), path=http.path)
     verb = "watch" if target.watch else _VERBS.get(http.method, "")
@@ -286,23 +283,20 @@ def forbidden(user: User, asked: Attributes, reason: str = "") -> status.ApiErro
 # -- the stored rules ----------------------------------------------------------------------------
 
 
-def policy_of(server: ApiServer) -> Policy:
-    """The roles and bindings as a server's store has them at each question."""
-    spaces = {
-        resource: server.registry_of(GROUP, resource).space
-        for resource in ("clusterroles", "roles", "clusterrolebindings", "rolebindings")
-    }
+def policy_of(lookup: Lookup) -> Policy:
+    """The roles and bindings as a server knows them at each question."""
 
-    def found(resource: str, key: str) -> Tree | None:
-        entry = spaces[resource].get(key)
-        return entry.object.tree if entry is not None else None
-
-    def stored(resource: str, prefix: str) -> list[Tree]:
-        return [obj.tree for _, obj in spaces[resource].items(prefix)]
+    def found(resource: str, namespace: str, name: str) -> Tree | None:
+        obj = lookup.get(GROUP, resource, namespace, name)
+        return obj.tree if obj is not None else None
 
     return Policy(
-        cluster_role=lambda name: found("clusterroles", name),
-        role=lambda namespace, name: found("roles", f"{namespace}/{name}"),
-        cluster_bindings=lambda: stored("clusterrolebindings", ""),
-        bindings=lambda namespace: stored("rolebindings", f"{namespace}/"),
+        cluster_role=lambda name: found("clusterroles", "", name),
+        role=lambda namespace, name: found("roles", namespace, name),
+        cluster_bindings=lambda: [
+            obj.tree for obj in lookup.within(GROUP, "clusterrolebindings", "")
+        ],
+        bindings=lambda namespace: [
+            obj.tree for obj in lookup.within(GROUP, "rolebindings", namespace)
+        ],
     )

@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.request import User
 from controlplane.api.validation import aggregate
-from controlplane.apiserver.requests.authorization.rbac import (
-    Attributes,
-    Verdict,
-    decide,
-    policy_of,
-    rules_of_user,
-)
+from controlplane.apiserver.requests.authorization.access import Access
+from controlplane.apiserver.requests.authorization.rbac import Attributes, rules_of_user
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
 
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.strategy import Context
-    from controlplane.apiserver.requests.server import ApiServer
 
 __all__ = ["answer"]
 
@@ -33,23 +27,17 @@ _LOCAL = "localsubjectaccessreviews"
 _RULES = "selfsubjectrulesreviews"
 
 
-def answer(ctx: Context, meta: Tree, spec: Tree) -> Tree:
+def answer(access: Access, ctx: Context, meta: Tree, spec: Tree) -> Tree:
     """The status of a review. ApiError 400, 422 for one that asks nothing sensible."""
     if ctx.info.resource == _RULES:
-        return _rules(ctx, spec)
+        return _rules(access, ctx, spec)
     _check(ctx, meta, spec)
     user = ctx.request.user if ctx.info.resource == _SELF else _named(spec)
-    verdict = _verdict(ctx.server, user, _asked(spec))
+    verdict = access.verdict(user, _asked(spec))
     tree: Tree = {"allowed": verdict.allowed}
     if verdict.reason:
         tree["reason"] = verdict.reason
     return tree
-
-
-def _verdict(server: ApiServer, user: User, asked: Attributes) -> Verdict:
-    if not server.authorize:
-        return Verdict(True)
-    return decide(policy_of(server), user, asked)
 
 
 def _named(spec: Tree) -> User:
@@ -123,17 +111,17 @@ _EVERYTHING: Tree = {
 }
 
 
-def _rules(ctx: Context, spec: Tree) -> Tree:
+def _rules(access: Access, ctx: Context, spec: Tree) -> Tree:
     """All rules that apply to the asker in a namespace."""
     namespace = spec.get("namespace") or ""
     if not namespace:
         raise status.bad_request("no namespace on request")
-    if not ctx.server.authorize:
+    if not access.enabled:
         return _EVERYTHING
     problems: list[str] = []
     resources: list[Tree] = []
     paths: list[Tree] = []
-    for rule in rules_of_user(policy_of(ctx.server), ctx.request.user, namespace, problems):
+    for rule in rules_of_user(access.policy, ctx.request.user, namespace, problems):
         if rule.get("resources"):
             resources.append(_part(rule, "verbs", "apiGroups", "resources", "resourceNames"))
         if rule.get("nonResourceURLs"):

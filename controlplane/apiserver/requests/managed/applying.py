@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from controlplane.api.object import Object
 from controlplane.api.times import format_time
 from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.admission.chain import Admission
+from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.managed.fieldsets import (
     Path,
     compare,
@@ -16,65 +18,25 @@ from controlplane.apiserver.requests.managed.fieldsets import (
     stripped,
 )
 from controlplane.apiserver.requests.managed.merging import check_types, merged, without
+from controlplane.apiserver.requests.managed.ordinary import empty, reset, type_of
 from controlplane.apiserver.requests.managed.tracking import (
     Entry,
     Identity,
     encoded,
     managers_of,
     reset_paths,
-    updated,
     without_paths,
 )
+from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import go_json, status
-from controlplane.apiserver.schema.codec import codec, json_type, kind_error
-from controlplane.apiserver.schema.types import StructType
+from controlplane.apiserver.schema.codec import json_type, kind_error
+from controlplane.apiserver.storage.transactions import Steps
 
-if TYPE_CHECKING:
-    from controlplane.apiserver.requests.server import ApiServer
-
-__all__ = ["apply_object", "track"]
+__all__ = ["Apply"]
 
 Tree = dict[str, Any]
 
 _BEFORE = "before-first-apply"
-
-
-def _type_of(ctx: Context) -> StructType:
-    if ctx.info.custom is not None:
-        custom: StructType = ctx.info.custom.struct
-        return custom
-    return ctx.info.type
-
-
-def _empty(ctx: Context) -> Tree:
-    """An object with nothing set, as upstream compares a created one with."""
-    if ctx.info.custom is not None:
-        return {"metadata": {}}
-    return codec(ctx.info.type_name).decode({}, None)
-
-
-def _reset(ctx: Context, sub: str) -> tuple[Path, ...]:
-    """Paths that a write through this endpoint cannot set."""
-    registry = ctx.server.registry(ctx.info)
-    return registry.strategy.reset_fields(sub)
-
-
-def track(
-    ctx: Context, tree: Tree, live: Tree | None, sub: str = "", *, timed: bool = True
-) -> Tree:
-    """The object to write with its managedFields brought up to date."""
-    if not ctx.server.track_fields:
-        return tree
-    identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
-    fields = updated(
-        live if live is not None else _empty(ctx), tree, _type_of(ctx), identity,
-        ctx.info.api_version, format_time(ctx.now) if timed else "", creating=live is None,
-        reset=_reset(ctx, sub),
-    )  # fmt: skip
-    meta = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}
-    if fields:
-        meta["managedFields"] = fields
-    return {**tree, "metadata": meta}
 
 
 def _configuration(ctx: Context) -> Tree:
@@ -124,7 +86,7 @@ def _checked(ctx: Context, config: Tree) -> Tree:
     if version != info.api_version or kind != info.kind:
         group, _, short = version.rpartition("/")
         raise status.bad_request(f"invalid object type: {group}/{short}, Kind={kind}")
-    problems = check_types(config, _type_of(ctx))
+    problems = check_types(config, type_of(ctx))
     if problems:
         name = meta.get("name", "") if isinstance(meta, dict) else ""
         namespace = meta.get("namespace", "") if isinstance(meta, dict) else ""
@@ -145,83 +107,97 @@ def _checked(ctx: Context, config: Tree) -> Tree:
     return config
 
 
-def apply_object(server: ApiServer, ctx: Context, sub: str = "") -> tuple[Object, bool]:
-    """Apply the request's configuration; answers the object and whether it is new."""
-    request, info = ctx.request, ctx.info
-    registry = server.registry(info)
-    found = registry.find(request.namespace, request.name)
-    config = _configuration(ctx)
-    config = _checked(ctx, config)
-    uid = (config.get("metadata") or {}).get("uid", "")
-    if found is None:
-        if sub:
-            raise status.not_found(info, request.name)
-        if uid:
-            raise status.conflict(info, request.name, (
-                f"uid mismatch: the provided object specified uid {uid}, and no existing object "
-                "was found"
-            ))  # fmt: skip
-        return _create(server, ctx, config), True
+class Apply:
+    """Server-side apply over the parts of a server that it needs."""
 
-    def transform(current: Tree) -> Tree:
-        live = server.external(info, Object(current)).tree
-        return server.admission.mutate(ctx, _applied(server, ctx, live, config, sub), current)
+    def __init__(self, registries: Registries, bodies: Bodies, admission: Admission) -> None:
+        self._registries = registries
+        self._bodies = bodies
+        self._admission = admission
 
-    obj, _ = registry.update(ctx, request.namespace, request.name, transform, sub=sub)
-    return server.external(info, obj), False
+    def apply(self, ctx: Context, sub: str = "") -> Steps[tuple[Object, bool]]:
+        """Apply the request's configuration; answers the object and whether it is new."""
+        request, info = ctx.request, ctx.info
+        registry = self._registries.of(info)
+        found = yield from registry.read(request.namespace, request.name)
+        config = _configuration(ctx)
+        config = _checked(ctx, config)
+        uid = (config.get("metadata") or {}).get("uid", "")
 
+        def transform(current: Tree) -> Tree:
+            live = self._bodies.external(info, Object(current)).tree
+            return self._admission.mutate(ctx, self._applied(ctx, live, config, sub), current)
 
-def _create(server: ApiServer, ctx: Context, config: Tree) -> Object:
-    info = ctx.info
-    paths = reset_paths(stripped(paths_of(config, _type_of(ctx))), _reset(ctx, ""))
-    identity = Identity(ctx.request.manager, "Apply", "")
-    fields = encoded({identity: Entry(paths, format_time(ctx.now), info.api_version)})
-    body = {**config, "metadata": {**(config.get("metadata") or {}), "managedFields": fields}}
-    tree = server.new_object(ctx, body, tracked=True)
-    return server.external(info, server.registry(info).create(ctx, tree))
+        if found is None:
+            if sub:
+                raise status.not_found(info, request.name)
+            if uid:
+                raise status.conflict(info, request.name, (
+                    f"uid mismatch: the provided object specified uid {uid}, and no existing "
+                    "object was found"
+                ))  # fmt: skip
+            try:
+                return (yield from self._create(ctx, config)), True
+            except status.ApiError as error:
+                found = yield from registry.read(request.namespace, request.name)
+                if error.reason != "AlreadyExists" or found is None:
+                    raise
+        obj, _ = yield from registry.update(
+            ctx, request.namespace, request.name, transform, sub=sub, found=found
+        )
+        return self._bodies.external(info, obj), False
 
+    def _create(self, ctx: Context, config: Tree) -> Steps[Object]:
+        info = ctx.info
+        paths = reset_paths(stripped(paths_of(config, type_of(ctx))), reset(ctx, ""))
+        identity = Identity(ctx.request.manager, "Apply", "")
+        fields = encoded({identity: Entry(paths, format_time(ctx.now), info.api_version)})
+        body = {**config, "metadata": {**(config.get("metadata") or {}), "managedFields": fields}}
+        tree = yield from self._bodies.new_object(ctx, body, tracked=True)
+        obj = yield from self._registries.of(info).create(ctx, tree)
+        return self._bodies.external(info, obj)
 
-def _applied(server: ApiServer, ctx: Context, live: Tree, config: Tree, sub: str) -> Tree:
-    """The live object after applying, with conflicts checked and owners noted."""
-    struct, info = _type_of(ctx), ctx.info
-    now = format_time(ctx.now)
-    meta = live["metadata"]
-    managers = managers_of(meta.get("managedFields"))
-    if not managers:
-        everything = stripped(compare(_empty(ctx), live, struct).taken)
-        before = Identity(_BEFORE, "Update", info.api_version)
-        managers[before] = Entry(everything, now, info.api_version)
-    identity = Identity(ctx.request.manager, "Apply", "", sub)
-    last = managers.get(identity)
-    reset = _reset(ctx, sub)
-    paths = reset_paths(stripped(paths_of(config, struct)), reset)
-    base = {**live, "metadata": {k: v for k, v in meta.items() if k != "managedFields"}}
-    result = merged(base, config, struct)
-    if last is not None:
-        kept = paths.union(*(e.paths for key, e in managers.items() if key != identity))
-        result = without(result, struct, last.paths - paths, kept)
-    tree = server.read_body(ctx, result, None)
-    external = tree
-    difference = compare(base, result, struct)
-    changed = difference.taken | (frozenset(difference.removed) & paths)
-    conflicts = _conflicts(managers, identity, reset_paths(changed, reset))
-    if conflicts and ctx.request.query.get("force") not in ("true", "1"):
-        raise _conflict_error(conflicts)
-    lost = reset_paths(changed | frozenset(difference.removed), reset)
-    managers = without_paths(managers, lost, identity)
-    if not changed and not difference.removed:
-        entry = Entry(paths, last.time if last is not None else "", info.api_version)
-    else:
-        entry = Entry(paths, now, info.api_version)
-    if paths:
-        managers[identity] = entry
-    else:
-        managers.pop(identity, None)
-    fields = encoded(managers)
-    new_meta = {k: v for k, v in external["metadata"].items() if k != "managedFields"}
-    if fields:
-        new_meta["managedFields"] = fields
-    return {**external, "metadata": _with_last_applied(ctx, new_meta, config)}
+    def _applied(self, ctx: Context, live: Tree, config: Tree, sub: str) -> Tree:
+        """The live object after applying, with conflicts checked and owners noted."""
+        struct, info = type_of(ctx), ctx.info
+        now = format_time(ctx.now)
+        meta = live["metadata"]
+        managers = managers_of(meta.get("managedFields"))
+        if not managers:
+            everything = stripped(compare(empty(ctx), live, struct).taken)
+            before = Identity(_BEFORE, "Update", info.api_version)
+            managers[before] = Entry(everything, now, info.api_version)
+        identity = Identity(ctx.request.manager, "Apply", "", sub)
+        last = managers.get(identity)
+        unset = reset(ctx, sub)
+        paths = reset_paths(stripped(paths_of(config, struct)), unset)
+        base = {**live, "metadata": {k: v for k, v in meta.items() if k != "managedFields"}}
+        result = merged(base, config, struct)
+        if last is not None:
+            kept = paths.union(*(e.paths for key, e in managers.items() if key != identity))
+            result = without(result, struct, last.paths - paths, kept)
+        tree = self._bodies.read(ctx, result, None)
+        external = tree
+        difference = compare(base, result, struct)
+        changed = difference.taken | (frozenset(difference.removed) & paths)
+        conflicts = _conflicts(managers, identity, reset_paths(changed, unset))
+        if conflicts and ctx.request.query.get("force") not in ("true", "1"):
+            raise _conflict_error(conflicts)
+        lost = reset_paths(changed | frozenset(difference.removed), unset)
+        managers = without_paths(managers, lost, identity)
+        if not changed and not difference.removed:
+            entry = Entry(paths, last.time if last is not None else "", info.api_version)
+        else:
+            entry = Entry(paths, now, info.api_version)
+        if paths:
+            managers[identity] = entry
+        else:
+            managers.pop(identity, None)
+        fields = encoded(managers)
+        new_meta = {k: v for k, v in external["metadata"].items() if k != "managedFields"}
+        if fields:
+            new_meta["managedFields"] = fields
+        return {**external, "metadata": _with_last_applied(ctx, new_meta, config)}
 
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from controlplane.api.request import Request
 from controlplane.apiserver.kinds.conversion import LEGACY
 from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.patching.go_text import go_value
 from controlplane.apiserver.requests.patching.json_patch import (
     MAX_OPERATIONS,
@@ -21,9 +22,6 @@ from controlplane.apiserver.schema.codec import META_STRUCT, PairsDict, json_typ
 from controlplane.apiserver.schema.field_errors import invalid
 from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
 
-if TYPE_CHECKING:
-    from controlplane.apiserver.requests.server import ApiServer
-
 __all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "patched", "patched_document",
            "patched_tree", "undecodable"]  # fmt: skip
 
@@ -35,7 +33,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-def patched(server: ApiServer, ctx: Context, current: Tree, stored: Tree) -> Tree:
+def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
     """The current object with the request's patch, as a canonical tree of the stored version.
 
     `current` is in the version of the request, `stored` in the stored one.
@@ -44,7 +42,7 @@ def patched(server: ApiServer, ctx: Context, current: Tree, stored: Tree) -> Tre
     if result.get("apiVersion") in LEGACY and ctx.info.group in ("apps", "batch", "policy"):
         result = {**result, "apiVersion": ctx.info.api_version}
     try:
-        return server.read_body(ctx, result, stored)
+        return bodies.read(ctx, result, stored)
     except status.ApiError as error:
         marker = f"cannot be handled as a {ctx.info.kind}: "
         if error.code == 400 and marker in error.message:

@@ -1,0 +1,24 @@
+"""What discovery and OpenAPI tell of: the table of resources, and the server's own facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import frozen
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.schema.resources import ResourceTable
+
+__all__ = ["Answer", "Served"]
+
+Answer = tuple[int, dict[str, str | list[str]], Any, str | None]
+"""Code, headers, JSON body, text body."""
+
+
+@frozen
+class Served:
+    """What is served now, by which build, and where."""
+
+    table: ResourceTable
+    build: Tree
+    address: str

@@ -1,0 +1,61 @@
+"""What may be set for an API server, and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from attrs import field, frozen
+
+from controlplane.api.object import Object
+from controlplane.api.request import Response
+from controlplane.api.tree import Tree
+
+__all__ = ["BUILD", "ContainerLog", "ServerOptions"]
+
+BUILD: Tree = {
+    "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
+    "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.2", "gitCommit": "", "gitTreeState": "archive",
+    "buildDate": "1970-01-01T00:00:00Z", "goVersion": "go1.26.0", "compiler": "gc",
+    "platform": "linux/amd64",
+}  # fmt: skip
+"""What /version says of the emulated release."""
+
+ContainerLog = Callable[[Object, str, Mapping[str, str]], Response]
+"""The log of a container of a pod that is on a node, with the query's options. ApiError 400."""
+
+
+def _healthy() -> dict[str, str]:
+    return dict.fromkeys(("scheduler", "controller-manager", "etcd-0"), "")
+
+
+@frozen
+class ServerOptions:
+    """What an API server is set to.
+
+    Args:
+        disabled: admission plugins to leave out.
+        auto_namespaces: objects may be created in namespaces that do not exist.
+        track_fields: every write records who owns which fields. Server-side apply needs that, and
+            it costs time.
+        authorize: users are held to the stored roles; else everybody may do everything.
+        watch_window: how many events a watch cache keeps for watches that start in the past.
+        exact_windows: no watch begins before what a cache can serve (fix 49992).
+        streams_lists: lists leave item by item, never assembled as a whole (fix 129334).
+        address: where clients reach the server, as discovery tells it.
+        build: what /version says.
+        components: what /componentstatuses tells of, with what is wrong with each.
+        container_log: who answers for containers of pods on nodes; without it no node can be reached.
+    """
+
+    disabled: tuple[str, ...] = ()
+    auto_namespaces: bool = False
+    track_fields: bool = False
+    authorize: bool = False
+    watch_window: int = 10_000
+    exact_windows: bool = True
+    streams_lists: bool = True
+    address: str = "127.0.0.1:6443"
+    build: Tree = field(factory=lambda: BUILD)
+    components: Mapping[str, str] = field(factory=_healthy)
+    container_log: ContainerLog | None = None

@@ -1,0 +1,189 @@
+"""From what a client sends to the tree that is stored, and back to the version that it asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api.object import Object
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import conversion
+from controlplane.apiserver.kinds.metadata import wiped
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.admission.chain import Admission
+from controlplane.apiserver.requests.managed.ordinary import track
+from controlplane.apiserver.requests.registries import Registries
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.codec import DecodeError, decode, strict_issues
+from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
+from controlplane.apiserver.storage.shared_specs import SHARED
+from controlplane.apiserver.storage.transactions import Steps
+
+__all__ = ["Bodies"]
+
+
+class Bodies:
+    """Reading and converting the objects of one server."""
+
+    def __init__(self, registries: Registries, admission: Admission) -> None:
+        self._registries = registries
+        self._admission = admission
+
+    def external(self, info: ResourceInfo, obj: Object) -> Object:
+        """The object in the version asked for."""
+        if obj.tree.get("apiVersion") == info.api_version:
+            return obj
+        if info.custom is not None:
+            return Object(info.custom.external(obj.tree))
+        return conversion.from_hub(info, obj)
+
+    def read(
+        self, ctx: Context, body: Any, old: Tree | None = None, info: ResourceInfo | None = None
+    ) -> Tree:
+        """A body as a canonical, defaulted tree of the stored version. ApiError 400."""
+        info = info or ctx.info
+        if info.custom is not None:
+            tree: Tree = info.custom.read(ctx, body, old)
+            return tree
+        body = check_kind(self._registries.table, info, body)
+        request = ctx.request
+        if request.path or "fieldValidation" in request.query:
+            self._field_validation(ctx, info, body)
+        hub_old = old
+        if old is not None and (info.group, info.version) != info.hub:
+            hub_old = None
+        shared = SHARED.get(info.type_name) if old is None else None
+        key = None if shared is None else shared.key(body)
+        if key is not None:
+            known = SHARED[info.type_name].read(key)
+            if known is not None:
+                # What is the old one is neither decoded nor defaulted again.
+                body, hub_old = {**body, "spec": known}, {"spec": known}
+        try:
+            tree = decode(info.type_name, body, hub_old)
+        except DecodeError as error:
+            raise status.bad_request(
+                f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: '
+                f"{error}"
+            ) from None
+        meta = tree.get("metadata")
+        if meta is None:
+            tree = {**tree, "metadata": {}}
+        elif not meta.get("labels", True):
+            meta = {key: value for key, value in meta.items() if key != "labels"}
+            tree = {**tree, "metadata": meta}
+        hub = self._registries.of(info).info
+        if hub is not info and (info.group, info.version) != info.hub:
+            tree = conversion.to_hub(info, tree, hub)
+        tree = self._registries.strategy(hub).defaults(tree, hub_old)
+        if key is not None:
+            SHARED[info.type_name].keep(key, tree["spec"])
+        return tree
+
+    def _field_validation(self, ctx: Context, info: ResourceInfo, body: Any) -> None:
+        level = ctx.request.query.get("fieldValidation") or "Warn"
+        if level == "Ignore":
+            return
+        issues = [*ctx.request.body_issues, *strict_issues(info.type_name, body)]
+        if not issues:
+            return
+        if level == "Strict":
+            raise status.bad_request(
+                f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: '
+                f"strict decoding error: {', '.join(issues)}"
+            )
+        for issue in issues:
+            for line in issue.removeprefix("yaml: unmarshal errors:\n").split("\n"):
+                ctx.warn(line.strip())
+
+    def new_object(self, ctx: Context, body: Any, *, tracked: bool = False) -> Steps[Tree]:
+        """A body as an object to create: wiped, placed in its namespace, admitted."""
+        tree = self.read(ctx, body)
+        meta = wiped(tree["metadata"])
+        if ctx.info.namespaced:
+            namespace = ctx.request.namespace
+            given = meta.get("namespace")
+            if given != namespace:
+                if given:
+                    raise _namespace_mismatch()
+                meta = {**meta, "namespace": namespace}
+        elif "namespace" in meta:
+            meta = {key: value for key, value in meta.items() if key != "namespace"}
+        meta = unique_owners(ctx, meta)
+        if meta is not tree["metadata"]:
+            tree = {**tree, "metadata": meta}
+        if not tracked:
+            tree = track(ctx, tree, None)
+        yield from self._admission.fetch(ctx)
+        admitted = self._admission.mutate(ctx, tree, None)
+        shared = SHARED.get(ctx.info.type_name)
+        if shared is None:
+            return admitted
+        spec = shared.admitted(tree["spec"], admitted["spec"])
+        return admitted if spec is admitted["spec"] else {**admitted, "spec": spec}
+
+    def check_identity(self, ctx: Context, tree: Tree) -> Tree:
+        """Name and namespace of the body against those of the URL."""
+        request, info = ctx.request, ctx.info
+        meta = tree["metadata"]
+        namespace = meta.get("namespace", "")
+        if info.namespaced:
+            if namespace != request.namespace:
+                if namespace:
+                    raise _namespace_mismatch()
+                meta = {**meta, "namespace": request.namespace}
+        elif namespace:
+            meta = {key: value for key, value in meta.items() if key != "namespace"}
+        name = meta.get("name", "")
+        if not name:
+            raise status.bad_request(
+                f"the name of the object ({request.name} based on URL) was undeterminable: name "
+                "must be provided"
+            )
+        if name != request.name:
+            raise status.bad_request(
+                f"the name of the object ({name}) does not match the name on the URL "
+                f"({request.name})"
+            )
+        meta = unique_owners(ctx, meta)
+        return tree if meta is tree["metadata"] else {**tree, "metadata": meta}
+
+
+def _namespace_mismatch() -> status.ApiError:
+    return status.bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request"
+    )
+
+
+def unique_owners(ctx: Context, meta: Tree) -> Tree:
+    """Owner references without exact repetitions, with a warning if there were any."""
+    owners = meta.get("ownerReferences")
+    if not owners or len(owners) < 2:
+        return meta
+    kept: list[Tree] = []
+    repeated: list[str] = []
+    for owner in owners:
+        if owner in kept:
+            repeated.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if len(kept) == len(owners):
+        return meta
+    ctx.warn(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references "
+        f"in 1.20+, and may reject such requests as early as 1.24; please fix your requests; "
+        f"duplicate UID(s) observed: {', '.join(dict.fromkeys(repeated))}"
+    )
+    return {**meta, "ownerReferences": kept}
+
+
+def check_kind(table: ResourceTable, info: ResourceInfo, body: Any) -> Tree:
+    """A body whose kind and version fit the resource. ApiError 400."""
+    if not isinstance(body, dict):
+        raise status.bad_request(
+            f"the object provided is unrecognized (must be of type {info.kind}): couldn't get "
+            "version/kind; json parse error: unexpected end of JSON input (<empty>)"
+        )
+    api_version, kind = body.get("apiVersion"), body.get("kind")
+    if api_version == info.api_version and kind == info.kind:
+        return body
+    return conversion.check_foreign_kind(table, info, body)

@@ -1,0 +1,88 @@
+"""What a server knows of stored objects: straight from a store of its own, or from its watch caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from controlplane.api.object import Object
+from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
+from controlplane.apiserver.storage.store import Keyspace, Store
+from controlplane.apiserver.storage.watch_cache import WatchCache
+
+__all__ = ["CacheLookup", "StoreLookup", "resource_named"]
+
+
+@cache
+def resource_named(group: str, resource: str) -> ResourceInfo:
+    """The built-in resource in the version that is stored. KeyError for any other."""
+    for info in builtin_resources():
+        if info.group == group and info.resource == resource:
+            if (info.group, info.version) != info.hub:
+                hub = builtin_resources().get(*info.hub, resource)
+                return info if hub is None else hub
+            return info
+    raise KeyError(f"{resource}.{group}")
+
+
+class StoreLookup:
+    """What the store holds now: for a server that has it to itself."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._spaces: dict[tuple[str, str], Keyspace] = {}
+
+    def info(self, group: str, resource: str) -> ResourceInfo:
+        """The resource. KeyError for one that is not built in."""
+        return resource_named(group, resource)
+
+    def _space(self, group: str, resource: str) -> Keyspace:
+        found = self._spaces.get((group, resource))
+        if found is None:
+            prefix = resource_named(group, resource).storage_prefix
+            found = self._spaces[group, resource] = self._store.keyspace(prefix)
+        return found
+
+    def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
+        """The live object, or None."""
+        key = f"{namespace}/{name}" if namespace else name
+        entry = self._space(group, resource).entries.get(key)
+        return None if entry is None else entry.object
+
+    def all(self, group: str, resource: str) -> Iterable[Object]:
+        """All live objects."""
+        return [entry.object for entry in self._space(group, resource).entries.values()]
+
+    def within(self, group: str, resource: str, namespace: str) -> list[Object]:
+        """The live objects of a namespace ("" for those without one), by name."""
+        space = self._space(group, resource)
+        if not space.entries:
+            return []
+        return [obj for _, obj in space.items(f"{namespace}/" if namespace else "")]
+
+
+class CacheLookup:
+    """What the server's watch caches have taken in: for one of several servers."""
+
+    def __init__(self, cache_of: Callable[[ResourceInfo], WatchCache]) -> None:
+        self._cache_of = cache_of
+
+    def info(self, group: str, resource: str) -> ResourceInfo:
+        """The resource. KeyError for one that is not built in."""
+        return resource_named(group, resource)
+
+    def _cache(self, group: str, resource: str) -> WatchCache:
+        return self._cache_of(resource_named(group, resource))
+
+    def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
+        """The object as the cache has it, or None."""
+        return self._cache(group, resource).get(f"{namespace}/{name}" if namespace else name)
+
+    def all(self, group: str, resource: str) -> Iterable[Object]:
+        """All objects of the cache."""
+        return list(self._cache(group, resource).objects.values())
+
+    def within(self, group: str, resource: str, namespace: str) -> list[Object]:
+        """The cache's objects of a namespace ("" for those without one), by name."""
+        items = self._cache(group, resource).items(f"{namespace}/" if namespace else "")
+        return [obj for _, obj in items]

@@ -1,0 +1,50 @@
+"""Who owns which fields after an ordinary write."""
+
+from __future__ import annotations
+
+from controlplane.api.times import format_time
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.managed.fieldsets import Path
+from controlplane.apiserver.requests.managed.tracking import Identity, updated
+from controlplane.apiserver.schema.codec import codec
+from controlplane.apiserver.schema.types import StructType
+
+__all__ = ["empty", "reset", "track", "type_of"]
+
+
+def type_of(ctx: Context) -> StructType:
+    if ctx.info.custom is not None:
+        custom: StructType = ctx.info.custom.struct
+        return custom
+    return ctx.info.type
+
+
+def empty(ctx: Context) -> Tree:
+    """An object with nothing set, as upstream compares a created one with."""
+    if ctx.info.custom is not None:
+        return {"metadata": {}}
+    return codec(ctx.info.type_name).decode({}, None)
+
+
+def reset(ctx: Context, sub: str) -> tuple[Path, ...]:
+    """Paths that a write through this endpoint cannot set."""
+    return ctx.strategy.reset_fields(sub)
+
+
+def track(
+    ctx: Context, tree: Tree, live: Tree | None, sub: str = "", *, timed: bool = True
+) -> Tree:
+    """The object to write with its managedFields brought up to date."""
+    if not ctx.track_fields:
+        return tree
+    identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
+    fields = updated(
+        live if live is not None else empty(ctx), tree, type_of(ctx), identity,
+        ctx.info.api_version, format_time(ctx.now) if timed else "", creating=live is None,
+        reset=reset(ctx, sub),
+    )  # fmt: skip
+    meta = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}
+    if fields:
+        meta["managedFields"] = fields
+    return {**tree, "metadata": meta}

@@ -1,0 +1,34 @@
+"""What the endpoints of a server are made over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import evolve, frozen
+
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.options import ServerOptions
+from controlplane.apiserver.requests.authorization.access import Access
+from controlplane.apiserver.requests.bodies import Bodies
+from controlplane.apiserver.requests.registries import Registries
+from controlplane.apiserver.requests.registry import Registry
+from controlplane.apiserver.requests.writing import Writer
+
+__all__ = ["Parts", "seen_as"]
+
+
+@frozen
+class Parts:
+    """One server's registries, what reads and writes over them, and who decides on access."""
+
+    options: ServerOptions
+    registries: Registries
+    bodies: Bodies
+    writer: Writer
+    access: Access
+    uid: Callable[[], str]
+
+
+def seen_as(ctx: Context, registry: Registry) -> Context:
+    """The same request, for a write to another resource; what it warns of is not said."""
+    return evolve(ctx, info=registry.info, strategy=registry.strategy, warnings=None)

@@ -1,0 +1,133 @@
+"""GET of one object and of many, and what is deleted as a list."""
+
+from __future__ import annotations
+
+from controlplane.api.request import Request, Response
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.selectable import interest_of
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.bodies import Bodies
+from controlplane.apiserver.requests.caches import Caches
+from controlplane.apiserver.requests.listing import Page, list_objects, parse_version
+from controlplane.apiserver.requests.options import delete_options
+from controlplane.apiserver.requests.registries import Registries
+from controlplane.apiserver.requests.registry import Registry
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.storage.store import Store
+from controlplane.apiserver.storage.transactions import Steps
+from controlplane.apiserver.storage.watch_cache import WatchCache
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """What reads objects, over the registries and caches of one server."""
+
+    def __init__(
+        self, registries: Registries, bodies: Bodies, caches: Caches, store: Store
+    ) -> None:
+        self._registries = registries
+        self._bodies = bodies
+        self._caches = caches
+        self._store = store
+
+    def get(self, ctx: Context) -> Steps[Response]:
+        """GET of one object."""
+        request, info = ctx.request, ctx.info
+        version = request.query.get("resourceVersion", "") if request.query else ""
+        registry = self._registries.of(info)
+        if version:
+            return (yield from self._get_cached(ctx, registry, version))
+        obj = self._bodies.external(
+            info, (yield from registry.get(request.namespace, request.name, info))
+        )
+        return Response(200, obj.tree, obj, warnings=ctx.warnings or [])
+
+    def _get_cached(
+        self, ctx: Context, registry: Registry, version: str
+    ) -> Steps[Response]:
+        request, info = ctx.request, ctx.info
+        try:
+            wanted = parse_version(version)
+        except ValueError as error:
+            raise status.plain_error(
+                f'resourceVersion: Invalid value: "{version}": {error}'
+            ) from None
+        cache = self._caches.of(info)
+        if wanted > cache.revision:
+            if wanted > self._store.revision:
+                raise status.too_large_resource_version(wanted, cache.revision, 1)
+            found = yield from registry.find(request.namespace, request.name)
+        else:
+            found = cache.get(registry.key(request.namespace, request.name))
+        if found is None:
+            raise status.not_found(info, request.name)
+        obj = self._bodies.external(info, found)
+        return Response(200, obj.tree, obj)
+
+    def list(self, ctx: Context) -> Steps[Response]:
+        """GET of many."""
+        request, info = ctx.request, ctx.info
+        interest = interest_of(info, request.namespace, request.name, request.query)
+        page = yield from list_objects(info, self._caches.of(info), request, interest)
+        response = self.list_response(info, page)
+        response.warnings = ctx.warnings or []
+        return response
+
+    def list_response(self, info: ResourceInfo, page: Page) -> Response:
+        """A list answer of a page."""
+        items = page.items
+        if (info.group, info.version) != info.hub:
+            items = [self._bodies.external(info, obj) for obj in items]
+        meta: Tree = {"resourceVersion": str(page.revision)}
+        if page.token:
+            meta["continue"] = page.token
+        elif info.custom is not None:
+            meta["continue"] = ""
+        if page.remaining:
+            meta["remainingItemCount"] = page.remaining
+        tree = {
+            "apiVersion": info.api_version,
+            "kind": f"{info.kind}List" if info.custom is None else info.custom.list_kind,
+            "metadata": meta,
+            "items": [obj.tree for obj in items],
+        }
+        return Response(200, tree, items=items)
+
+    def delete_collection(self, ctx: Context) -> Steps[Response]:
+        """DELETE of everything that a list would show."""
+        request, info = ctx.request, ctx.info
+        options = delete_options(request)
+        ctx.dry_run = options.dry_run
+        interest = interest_of(info, request.namespace, "", request.query)
+        registry = self._registries.of(info)
+        registry.strategy.warn_delete(ctx, options)
+        page = yield from list_objects(info, self._caches.of(info), request, interest)
+        for obj in page.items:
+            try:
+                yield from registry.delete(ctx, obj.namespace, obj.name, options.copy())
+            except status.ApiError as error:
+                if error.reason != "NotFound":
+                    raise
+        response = self.list_response(info, page)
+        response.warnings = ctx.warnings or []
+        return response
+
+    def wanted_revision(self, request: Request) -> tuple[WatchCache, int] | None:
+        """The cache and revision that a read must wait for, or None if it can be answered now.
+
+        A caller that models waiting asks this before `handle` and `watch`, and lets the cache
+        advance; `handle` itself never waits.
+        """
+        info = self._registries.table.get(request.group, request.version, request.resource)
+        if info is None or request.verb not in ("get", "list", "watch"):
+            return None
+        try:
+            wanted = parse_version(request.query.get("resourceVersion", ""))
+        except ValueError:
+            return None
+        cache = self._caches.of(info)
+        if wanted > cache.revision and request.verb != "watch":
+            return cache, wanted
+        return None

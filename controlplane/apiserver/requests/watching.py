@@ -1,0 +1,122 @@
+"""Opening watches, and the bookmarks on them. Upstream: apiserver pkg/storage/cacher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controlplane.api.object import Object
+from controlplane.api.request import Request
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.selectable import interest_of
+from controlplane.apiserver.requests.bodies import Bodies
+from controlplane.apiserver.requests.caches import Caches
+from controlplane.apiserver.requests.listing import parse_version, validate_list_options
+from controlplane.apiserver.requests.options import parse_flag
+from controlplane.apiserver.requests.registries import Registries
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.codec import decode
+from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.storage.store import CompactedError, Store
+from controlplane.apiserver.storage.watch_cache import (
+    ERROR,
+    Interest,
+    WatchCache,
+    Watcher,
+    WatchEvent,
+)
+
+__all__ = ["Watching"]
+
+_INITIAL_END = "k8s.io/initial-events-end"
+
+
+class Watching:
+    """Watches on the caches of one server. Unless `shared`, nobody else writes to its store."""
+
+    def __init__(
+        self, registries: Registries, bodies: Bodies, caches: Caches, store: Store, *, shared: bool
+    ) -> None:
+        self._registries = registries
+        self._bodies = bodies
+        self._caches = caches
+        self._store = store
+        self._shared = shared
+
+    def open(self, request: Request) -> Watcher:
+        """Open a watch. ApiError for a request that cannot be one."""
+        info = self._registries.resource(request.group, request.version, request.resource)
+        if "watch" not in info.verbs:
+            raise status.method_not_supported(info, "watch")
+        query = request.query
+        errors = validate_list_options(query, watch=True)
+        if errors:
+            raise status.invalid_kind("meta.k8s.io", "ListOptions", "", errors)
+        version = query.get("resourceVersion", "")
+        try:
+            wanted = parse_version(version)
+        except ValueError as error:
+            raise status.plain_error(
+                f'resourceVersion: Invalid value: "{version}": {error}'
+            ) from None
+        interest = interest_of(info, request.namespace, request.name, query)
+        cache = self._caches.of(info)
+        initial_flag = query.get("sendInitialEvents")
+        initial = not wanted if initial_flag is None else initial_flag not in ("0", "false")
+        convert = None
+        if (info.group, info.version) != info.hub:
+            convert = lambda obj: self._bodies.external(info, obj)  # noqa: E731
+        if initial:
+            if version == "" and cache.lag() and not self._shared:
+                cache.advance()
+            if wanted > cache.revision:
+                failed = status.too_large_resource_version(wanted, cache.revision, 1)
+                return _failed_watch(cache, interest, failed)
+            watcher = cache.watch(interest, initial=True, convert=convert)
+            if parse_flag(query.get("allowWatchBookmarks", "")):
+                mark = self._bookmark(info, cache.revision, {_INITIAL_END: "true"})
+                cache.bookmark(watcher, mark)
+            return watcher
+        if not version:
+            start = self._store.revision
+        else:
+            start = wanted or cache.revision
+        return self._watch_after(info, cache, interest, start, convert)
+
+    def _watch_after(
+        self,
+        info: ResourceInfo,
+        cache: WatchCache,
+        interest: Interest,
+        start: int,
+        convert: Callable[[Object], Object] | None,
+    ) -> Watcher:
+        try:
+            return cache.watch(interest, after=start, convert=convert)
+        except CompactedError as error:
+            text = f"too old resource version: {start} ({error.compacted})"
+            if info.resource == "events":
+                text = "The resourceVersion for the provided watch is too old."
+            return _failed_watch(cache, interest, status.expired(text))
+
+    def _bookmark(self, info: ResourceInfo, revision: int, annotations: Tree) -> Object:
+        meta: Tree = {"resourceVersion": str(revision)}
+        if annotations:
+            meta["annotations"] = annotations
+        tree = {"apiVersion": info.api_version, "kind": info.kind, "metadata": meta}
+        if info.custom is None:
+            tree = decode(info.type_name, tree)
+        return Object(tree)
+
+    def send_bookmark(self, request: Request, watcher: Watcher) -> None:
+        """Queue a plain bookmark at the cache's revision for a watch that asked for bookmarks."""
+        info = self._registries.resource(request.group, request.version, request.resource)
+        cache = self._caches.of(info)
+        cache.bookmark(watcher, self._bookmark(info, cache.revision, {}))
+
+
+def _failed_watch(cache: WatchCache, interest: Interest, error: status.ApiError) -> Watcher:
+    """A watch that ends with an error at once."""
+    watcher = cache.watch(interest)
+    watcher.push(WatchEvent(ERROR, Object(error.tree), 0))
+    watcher.stop()
+    return watcher

@@ -1,0 +1,117 @@
+"""POST, PUT, PATCH and DELETE of objects and of their subresources."""
+
+from __future__ import annotations
+
+from controlplane.api.object import Object
+from controlplane.api.request import Response
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.deletion import DeleteOptions
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.admission.chain import Admission
+from controlplane.apiserver.requests.bodies import Bodies
+from controlplane.apiserver.requests.managed.applying import Apply
+from controlplane.apiserver.requests.managed.ordinary import track
+from controlplane.apiserver.requests.options import check_write_options, delete_options
+from controlplane.apiserver.requests.patching.apply_patch import patched
+from controlplane.apiserver.requests.registries import Registries
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.storage.transactions import Steps
+
+__all__ = ["Writer"]
+
+APPLY = "application/apply-patch"
+
+
+class Writer:
+    """What writes objects, over the registries of one server."""
+
+    def __init__(self, registries: Registries, bodies: Bodies, admission: Admission) -> None:
+        self.registries = registries
+        self.bodies = bodies
+        self._admission = admission
+        self._apply = Apply(registries, bodies, admission)
+
+    def create(self, ctx: Context) -> Steps[Response]:
+        """POST."""
+        ctx.dry_run = check_write_options(ctx.request)
+        tree = yield from self.bodies.new_object(ctx, ctx.request.body)
+        made = yield from self.registries.of(ctx.info).create(ctx, tree)
+        obj = self.bodies.external(ctx.info, made)
+        return Response(201, obj.tree, obj, warnings=ctx.warnings or [])
+
+    def update(self, ctx: Context) -> Steps[Response]:
+        """PUT."""
+        ctx.dry_run = check_write_options(ctx.request)
+        obj, created = yield from self.update_object(ctx)
+        return Response(201 if created else 200, obj.tree, obj, warnings=ctx.warnings or [])
+
+    def update_object(self, ctx: Context, sub: str = "") -> Steps[tuple[Object, bool]]:
+        """A PUT of an object or of its status; answers the object and whether it is new."""
+        request, info = ctx.request, ctx.info
+        registry = self.registries.of(info)
+        found = yield from registry.read(request.namespace, request.name)
+        old = found.object.tree if found is not None else None
+        body = self.bodies.read(ctx, request.body, old)
+        body = self.bodies.check_identity(ctx, body)
+        uid = body["metadata"].get("uid", "")
+
+        def transform(current: Tree) -> Tree:
+            return self._admission.mutate(ctx, track(ctx, body, current, sub), current)
+
+        create = None
+        if registry.strategy.create_on_update and not sub:
+            create = lambda: self.bodies.new_object(ctx, request.body)  # noqa: E731
+        obj, created = yield from registry.update(
+            ctx, request.namespace, request.name, transform, sub=sub, create=create, uid=uid,
+            found=found,
+        )  # fmt: skip
+        return self.bodies.external(info, obj), created
+
+    def patch(self, ctx: Context) -> Steps[Response]:
+        """PATCH, and server-side apply."""
+        apply = ctx.request.content_type.startswith(APPLY)
+        ctx.dry_run = check_write_options(ctx.request, apply=apply)
+        obj, created = yield from self.patch_object(ctx)
+        return Response(201 if created else 200, obj.tree, obj, warnings=ctx.warnings or [])
+
+    def patch_object(self, ctx: Context, sub: str = "") -> Steps[tuple[Object, bool]]:
+        """A PATCH of an object or of its status; answers the object and whether it is new."""
+        request, info = ctx.request, ctx.info
+        registry = self.registries.of(info)
+        if request.content_type.startswith(APPLY):
+            return (yield from self._apply.apply(ctx, sub))
+        found = yield from registry.read(request.namespace, request.name)
+        if found is None:
+            raise status.not_found(info, request.name)
+
+        def transform(current: Tree) -> Tree:
+            shown = self.bodies.external(info, Object(current)).tree
+            tree = patched(self.bodies, ctx, shown, current)
+            tree = self.bodies.check_identity(ctx, tree)
+            return self._admission.mutate(ctx, track(ctx, tree, current, sub), current)
+
+        obj, created = yield from registry.update(
+            ctx, request.namespace, request.name, transform, sub=sub, found=found
+        )
+        return self.bodies.external(info, obj), created
+
+    def delete(self, ctx: Context) -> Steps[Response]:
+        """DELETE of one object; answers as the kind does."""
+        options = delete_options(ctx.request)
+        ctx.dry_run = options.dry_run
+        return (yield from self.delete_object(ctx, options))
+
+    def delete_object(self, ctx: Context, options: DeleteOptions) -> Steps[Response]:
+        """Delete one object with these options."""
+        request, info = ctx.request, ctx.info
+        registry = self.registries.of(info)
+        registry.strategy.warn_delete(ctx, options)
+        obj, gone = yield from registry.delete(ctx, request.namespace, request.name, options)
+        if gone and not registry.strategy.returns_deleted:
+            details: Tree = {"name": obj.name, "kind": info.resource, "uid": obj.uid}
+            if info.group:
+                details["group"] = info.group
+            return Response(200, status.success(details), warnings=ctx.warnings or [])
+        obj = self.bodies.external(info, obj)
+        code = 202 if not gone and options.orphan is False else 200
+        return Response(code, obj.tree, obj, warnings=ctx.warnings or [])
