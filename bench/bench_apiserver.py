@@ -9,6 +9,7 @@ from actors import Context, EventLog, World
 from bench.harness import Row, rate
 from controlplane.api import identity
 from controlplane.api.request import Request
+from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.informer import Informer
@@ -23,7 +24,7 @@ def _core_creates() -> int:
     server = ApiServer(
         uid=lambda: identity.uid(next(serials)),
         suffix=lambda: identity.suffix(next(serials)),
-        disabled=DISABLED_ADMISSION,
+        options=ServerOptions(disabled=DISABLED_ADMISSION),
     )
     server.bootstrap(EPOCH_NS)
     for number in range(COUNT):

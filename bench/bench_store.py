@@ -11,6 +11,7 @@ from controlplane.chaos.churn import pod
 from bench.harness import Row, rate
 from controlplane.api import identity
 from controlplane.api.request import Request
+from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.durable_store import DurableStore
 from controlplane.apiserver.storage.store import Store
@@ -27,7 +28,7 @@ def _create(store: Store, count: int, every: int) -> int:
         store,
         uid=lambda: identity.uid(next(serials)),
         suffix=lambda: identity.suffix(next(serials)),
-        disabled=DISABLED_ADMISSION,
+        options=ServerOptions(disabled=DISABLED_ADMISSION),
     )
     server.bootstrap(EPOCH_NS)
     for number in range(count):

@@ -12,8 +12,10 @@ from controlplane.api import identity
 from controlplane.api.times import SECOND
 from controlplane.apiserver.loops import server as apiserver
 from controlplane.apiserver.loops import supervisor as supervisor_actor
-from controlplane.apiserver.loops.etcd import ETCD, CompactionRecord
+from controlplane.apiserver.loops.activity import Activity
+from controlplane.apiserver.loops.etcd import ETCD
 from controlplane.apiserver.loops.supervisor import SUPERVISOR
+from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.store import Store
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from actors import Context, Strategy
     from controlplane.api.object import Object
     from controlplane.apiserver.loops.replica import ReplicaOptions
+    from controlplane.apiserver.requests.caches import CacheMade
     from controlplane.client.features import ClientFeatures
     from controlplane.kubelet.loops.kubelet import Machine
     from controlplane.scheduler.plugins.registry import Registry
@@ -149,11 +152,9 @@ class Cluster:
             self.store = config.store
             # Serials start again with every world; each life of a store has a range of its own.
             self._first_serial = (self.store.incarnation - 1) << SERIAL_BITS
-            ApiServer(self.store, uid=_bootstrap_uid(self._first_serial), suffix=str).bootstrap(
-                config.epoch_ns
-            )
+            self.bootstrapping_server().bootstrap(config.epoch_ns)
         self.scheduler = scheduler.Probe()
-        self.activity = apiserver.Activity()
+        self.activity = Activity()
         self.machines: dict[str, Machine] = {}
         self.apiservers = _numbered(APISERVER, config.apiservers)
         self.accounts: list[Account] = []
@@ -197,7 +198,6 @@ class Cluster:
         options = config.replica or replica_actor.ReplicaOptions(
             consistent_list_from_cache=minor_of(config.release) >= (1, 31)
         )
-        record = CompactionRecord()
         self.world.actor(ETCD, etcd_actor.run, self.store, config.epoch_ns)
         for name in self.apiservers:
             self.world.actor(
@@ -207,7 +207,6 @@ class Cluster:
                 config.epoch_ns,
                 self.activity,
                 options,
-                record,
             )
 
     def _add_replicas(
@@ -259,32 +258,51 @@ class Cluster:
                 server=self.address(tree["metadata"]["name"]),
             )
 
-    def _core(self, ctx: Context) -> ApiServer:
+    def _core(
+        self, ctx: Context, heard: Store | None = None, cache_made: CacheMade | None = None
+    ) -> ApiServer:
+        """A server's memory, over the cluster's store or over what it has heard of it."""
         first = self._first_serial
-        core = ApiServer(
-            self.store,
+        options = self.server_options()
+        account = None
+        if self.config.apiserver_memory is not None:
+            account = Account(self.config.apiserver_memory, whole=not options.streams_lists)
+            self.accounts.append(account)
+        return ApiServer(
+            self.store if heard is None else heard,
             uid=lambda: identity.uid(first + ctx.serial()),
             suffix=lambda: identity.suffix(first + ctx.serial()),
+            options=options,
+            shared=heard is not None,
+            account=account,
+            cache_made=cache_made,
+        )
+
+    def server_options(self) -> ServerOptions:
+        """How the cluster's API servers are set."""
+        return ServerOptions(
             disabled=(
                 *DISABLED_ADMISSION,
                 *(() if self.config.controllers else (TAINT_NODES,)),
                 *self.config.disabled_admission,
             ),
+            exact_windows=self.config.gates.fixed("49992"),
+            streams_lists=self.config.gates.fixed("129334"),
         )
-        core.exact_windows = self.config.gates.fixed("49992")
-        core.streams_lists = self.config.gates.fixed("129334")
-        if self.config.apiserver_memory is not None:
-            core.memory = Account(self.config.apiserver_memory, whole=not core.streams_lists)
-            self.accounts.append(core.memory)
-        return core
 
     def user(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Add an actor that uses the cluster from outside: `main(ctx, *args)`."""
         self.world.actor(name, main, *args)
 
+    def bootstrapping_server(self, options: ServerOptions | None = None) -> ApiServer:
+        """A server over the cluster's store for what is there before the first step."""
+        uid = _bootstrap_uid(self._first_serial)
+        return ApiServer(self.store, uid=uid, suffix=str, options=options)
+
     def scratch_server(self) -> ApiServer:
         """An API server over an empty store of its own: for looking things up and trying things out."""
-        return ApiServer(uid=_bootstrap_uid(), suffix=str, disabled=DISABLED_ADMISSION)
+        options = ServerOptions(disabled=DISABLED_ADMISSION)
+        return ApiServer(uid=_bootstrap_uid(), suffix=str, options=options)
 
     def dump(self) -> str:
         """All stored objects as YAML documents, by storage prefix and key."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
-    from controlplane.apiserver.loops.server import Activity
+    from controlplane.apiserver.loops.activity import Activity
     from controlplane.scenarios.execution import Execution
 
 ZERO = Quantity.parse("0")

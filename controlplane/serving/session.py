@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from actors import collector
 from actors.jsonl import seconds
 from controlplane.api.request import Response
 from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.kubeconfig import Address
-from controlplane.apiserver.loops.http_connection import Limits
+from controlplane.apiserver.loops.http_host import Limits
 from controlplane.apiserver.loops.http_listener import Listener
-from controlplane.apiserver.requests.authorization import policy
+from controlplane.apiserver.options import ServerOptions
+from controlplane.apiserver.requests.lookup import StoreLookup
 from controlplane.apiserver.requests.options import parse_flag
 from controlplane.apiserver.requests.pod_logs import check_has_log
 from controlplane.apiserver.requests.tokens import signing_key
@@ -24,13 +25,11 @@ from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from actors import Context
     from actors.pace import Pacer
     from controlplane.api.object import Object
-    from controlplane.apiserver.kinds.strategy import Context as CallContext
-    from controlplane.apiserver.requests.server import ApiServer
+    from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.execution import Execution
 
 
@@ -50,14 +49,19 @@ class ServedCluster(Cluster):
 
     served_at = "127.0.0.1:6443"
 
-    def _core(self, ctx: Context) -> ApiServer:
-        core = super()._core(ctx)
-        core.authorize = True
-        policy.install(core, self.config.epoch_ns + ctx.now)
-        core.track_fields = True
-        core.address = self.served_at
-        core.container_log = _container_log  # type: ignore[method-assign]
-        return core
+    def __init__(self, config: ClusterConfig, **options: Any) -> None:
+        super().__init__(config, **options)
+        self.bootstrapping_server(self.server_options()).install_roles(config.epoch_ns)
+
+    def server_options(self) -> ServerOptions:
+        """Users are held to their roles, and fields have owners."""
+        return evolve(
+            super().server_options(),
+            authorize=True,
+            track_fields=True,
+            address=self.served_at,
+            container_log=_container_log,
+        )
 
 
 def serve(
@@ -95,7 +99,7 @@ async def serve_async(
         made = certificates.make(rim.host)
         tls, authority = made.context, made.authority
     store, epoch = cluster.store, cluster.config.epoch_ns
-    access = Access.of_token(rim.token, lambda: signing_key(store), lambda: epoch + pace.now())
+    access = Access.of_token(rim.token, lambda: signing_key(StoreLookup(store)), lambda: epoch + pace.now())
     write = os.write if os.name == "posix" else None  # other systems' sockets are no files
     listener = Listener(
         inlet, APISERVER, access, pace=pace, tls=tls, limits=rim.limits, write=write
@@ -135,9 +139,9 @@ def last_words(run: Execution) -> str:
     )
 
 
-def _container_log(ctx: CallContext, pod: Object, container: str) -> Response:
+def _container_log(pod: Object, container: str, query: Mapping[str, str]) -> Response:
     """What an emulated container has said: nothing, once it has started."""
-    previous = parse_flag(ctx.request.query.get("previous", ""))
+    previous = parse_flag(query.get("previous", ""))
     check_has_log(pod.tree, container, previous=previous)
     return Response(200, {}, content=b"", content_type="text/plain")
 

@@ -245,8 +245,7 @@ def test_tokens_are_refused_for_missing_accounts_and_for_moments():
 
 
 def test_component_statuses_tell_of_the_other_parts_and_are_deprecated():
-    world = World()
-    world.server.components["scheduler"] = "connection refused"
+    world = World(components={"scheduler": "connection refused", "etcd-0": ""})
     found = ask(world, "GET", "/api/v1/componentstatuses")
     assert "ComponentStatus is deprecated" in found.headers["Warning"][0]
     told = {item["metadata"]["name"]: item["conditions"][0] for item in found.tree["items"]}

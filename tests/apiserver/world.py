@@ -3,6 +3,7 @@
 from itertools import count
 
 from controlplane.api.request import Request
+from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 
 SECOND = 10**9
@@ -21,7 +22,7 @@ class World:
         self.server = ApiServer(
             uid=lambda: f"uid-{next(self.numbers)}",
             suffix=lambda: f"x{next(self.numbers):04}",
-            **settings,
+            options=ServerOptions(**settings),
         )
         self.server.bootstrap(self.now)
 

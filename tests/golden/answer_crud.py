@@ -16,7 +16,7 @@ from controlplane.api.request import User
 from controlplane.api.times import format_micro_time, format_time
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
 from controlplane.apiserver.front.answering import answer as serve
-from controlplane.apiserver.front.discovery import BUILD
+from controlplane.apiserver.options import BUILD, ServerOptions
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.store import Store
@@ -74,9 +74,8 @@ class Replay:
         self.sent = ""
         store = Store(FIRST_REVISION)
         store.compacted = FIRST_REVISION
-        self.server = ApiServer(store, uid=self._uid, suffix=self._suffix, track_fields=True)
-        self.server.address = "<server>"
-        self.server.build = RECORDED_BUILD
+        options = ServerOptions(track_fields=True, address="<server>", build=RECORDED_BUILD)
+        self.server = ApiServer(store, uid=self._uid, suffix=self._suffix, options=options)
         self.server.bootstrap(self.now)
         if setup is not None:
             setup(self.server, self.now)

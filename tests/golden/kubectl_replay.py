@@ -14,8 +14,8 @@ from typing import Any
 
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.front.answering import answer as serve
-from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.loops.http_server import json_request
+from controlplane.apiserver.requests.routing import HttpRequest
 from tests.golden.answer_crud import ADMIN, START
 from tests.golden.kubectl_world import Session
 

@@ -19,17 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from attrs import evolve
 
 from actors import World
 from actors.pace import Pacer
 from controlplane.api.request import User
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.front.answering import answer as serve
-from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.message import StreamStart
 from controlplane.apiserver.loops import server as apiserver
+from controlplane.apiserver.loops.activity import Activity
 from controlplane.apiserver.loops.http_listener import Listener
+from controlplane.apiserver.options import ServerOptions
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.store import Store
 from tests.golden.answer_crud import ADMIN, ALPHABET, FIRST_REVISION, RECORDED_BUILD
@@ -166,13 +169,14 @@ class Session:
         self._made: dict[tuple[Any, Any], str] = {}
         store = Store(FIRST_REVISION)
         store.compacted = FIRST_REVISION
-        self.core = ApiServer(store, uid=self._uid, suffix=self._suffix, track_fields=True)
-        self.core.build = RECORDED_BUILD
+        components = {"scheduler": "", "controller-manager": "", "etcd-0": ""}
         for name, port in (("controller-manager", 10257), ("scheduler", 10259)):
             place = f"127.0.0.1:{port}"
-            self.core.components[name] = (
+            components[name] = (
                 f'Get "https://{place}/healthz": dial tcp {place}: connect: connection refused'
             )
+        self.options = ServerOptions(track_fields=True, build=RECORDED_BUILD, components=components)
+        self.core = ApiServer(store, uid=self._uid, suffix=self._suffix, options=self.options)
         self.core.bootstrap(start)
         self.listener: RecordingListener | None = None
         self.port = 0
@@ -220,16 +224,13 @@ class Session:
     async def served(self) -> AsyncIterator[None]:
         """Serve on a free port, in real time."""
         world = World(step_limit=1 << 62)
-        world.actor(
-            "apiserver", apiserver.run, lambda _: self.core, self.start, apiserver.Activity()
-        )
+        world.actor("apiserver", apiserver.run, self._served, self.start, Activity())
         inlet = world.inlet()
         inlet.keep = False
         pace = Pacer(1.0)
         self.listener = RecordingListener(inlet, "apiserver", Everybody(), pace=pace)
         self.listener.asked = []
         self.port = await self.listener.open("127.0.0.1", 0)
-        self.core.address = f"127.0.0.1:{self.port}"
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.listener.serve)
             done = trio.Event()
@@ -244,6 +245,12 @@ class Session:
             await done.wait()
             await self.listener.close(0.1)
             nursery.cancel_scope.cancel()
+
+    def _served(self, *_: object) -> ApiServer:
+        """The server that is served: it knows its address, and what users may do."""
+        options = evolve(self.options, authorize=True, address=f"127.0.0.1:{self.port}")
+        self.core = ApiServer(self.core.store, uid=self._uid, suffix=self._suffix, options=options)
+        return self.core
 
     def kubeconfig(self, namespace: str) -> Json:
         """How kubectl reaches it."""

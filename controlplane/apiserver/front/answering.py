@@ -23,7 +23,7 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.transactions import Steps, run
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
-__all__ = ["HttpAnswer", "Listing", "WatchAnswer", "answer", "answering", "untyped"]
+__all__ = ["HttpAnswer", "Listing", "WatchAnswer", "answer", "answering", "served_by", "untyped"]
 
 Tree = dict[str, Any]
 _TYPE = ("apiVersion", "kind")
@@ -136,9 +136,13 @@ def answering(
         return _plain(failure(error))
 
 
+def served_by(server: ApiServer) -> Served:
+    """What discovery and OpenAPI tell of a server."""
+    return Served(server.table, server.options.build, server.options.address)
+
+
 def _nonresource(server: ApiServer, http: HttpRequest) -> HttpAnswer:
-    served = Served(server.table, server.options.build, server.options.address)
-    code, headers, tree, text = nonresource.answer(served, http)
+    code, headers, tree, text = nonresource.answer(served_by(server), http)
     return HttpAnswer(code, headers, tree, text)
 
 

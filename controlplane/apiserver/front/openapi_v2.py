@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from controlplane.apiserver.front import openapi
 from controlplane.apiserver.front.negotiation import parse_accept

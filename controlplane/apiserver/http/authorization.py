@@ -15,8 +15,8 @@ from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT, 
 from controlplane.apiserver.schema import status
 
 if TYPE_CHECKING:
+    from controlplane.apiserver.requests.authorization.access import Access
     from controlplane.apiserver.requests.routing import HttpRequest
-    from controlplane.apiserver.requests.server import ApiServer
 
 __all__ = ["EXTRA", "impersonated"]
 
@@ -28,7 +28,7 @@ ANONYMOUS: Final = "system:anonymous"
 _GROUP: Final = "authentication.k8s.io"
 
 
-def impersonated(server: ApiServer, http: HttpRequest) -> User:
+def impersonated(access: Access, http: HttpRequest) -> User:
     """The user a request acts as. ApiError 403 when the asker may not act as that one; 500 for half a wish."""
     headers, asker = http.headers, http.user
     name = headers.get("impersonate-user", "")
@@ -43,9 +43,7 @@ def impersonated(server: ApiServer, http: HttpRequest) -> User:
         return asker
 
     def check(resource: str, who: str, group: str = "", sub: str = "", namespace: str = "") -> None:
-        if server.authorize:
-            asked = Attributes("impersonate", group, resource, sub, namespace, who)
-            server.check_allowed(asker, asked)
+        access.check(asker, Attributes("impersonate", group, resource, sub, namespace, who))
 
     account = _account(name)
     if account is not None:

@@ -18,7 +18,7 @@ from controlplane.apiserver.requests.routing import HttpRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["END", "StreamStart", "gone", "packed", "to_request"]
+__all__ = ["END", "StreamStart", "defect", "gone", "packed", "to_request"]
 
 KEPT_HEADERS: Final = (
     "accept", "content-type", "if-none-match", "impersonate-group", "impersonate-uid",
@@ -72,6 +72,11 @@ def packed(
 def gone(number: int) -> dict[str, Any]:
     """The news that the client of a stream hung up."""
     return {"gone": number}
+
+
+def defect(told: dict[str, Any]) -> dict[str, Any]:
+    """The news that a connection ended with an exception of ours."""
+    return {"defect": told}
 
 
 def to_request(value: dict[str, Any]) -> HttpRequest:

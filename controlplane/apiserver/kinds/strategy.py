@@ -12,7 +12,6 @@ from typing import Protocol
 from attrs import define
 
 from controlplane.api.object import Object
-
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names

@@ -1,67 +1,48 @@
-"""How the store lives when several API servers share it: one task runs transactions and tells of them.
+"""How the store lives when several API servers share it: one task answers operations and tells of writes.
 
-It is a process of its own, so the way to each server can be slow, cut or broken. What is stored
-survives its crash, as on a disk. Where there is one API server and nothing between it and the store,
-the store is an object inside that server's steps and this actor does not exist.
+It is a process of its own, so the way to each server can be slow, cut or broken; what travels are
+values (`storage.transactions`, `storage.mirror`). What is stored survives its crash, as on a disk.
+Where there is one API server and nothing between it and the store, the store is part of that
+server's memory and this actor does not exist.
 
-Points: `recv` (a transaction, or a server that wants to follow), `etcd.lessor` (leases end).
+Points: `recv` (an operation, or a server that wants to follow), `etcd.lessor` (leases end).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from controlplane.apiserver.loops.server import EXPIRY_ROUND_NS
+from controlplane.apiserver.storage.mirror import news_since, snapshot
+from controlplane.apiserver.storage.transactions import Operation, perform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors import Context, Mailbox, Message
     from controlplane.apiserver.storage.store import Store
 
 ETCD = "etcd"
+EXPIRY_ROUND_NS = 300_000_000_000
+"""How often expired events are looked for: virtual five minutes."""
 
 
-class Transaction(NamedTuple):
-    """Something to be done with the store in one step; the answer is what `run` answers.
+class Call(NamedTuple):
+    """Something to be done with the store in one step; the answer is an `Outcome`.
 
     It is not begun at or after `deadline` (virtual ns): its caller has given up by then, and gRPC
     tells the server so.
     """
 
-    run: Callable[[], Any]
+    operation: Operation
     deadline: int
     label: str
 
 
-class Follow:
-    """Wants to hear of every write: the stream carries `Progress`."""
-
-    label = "follow"
-
-
-class Publish:
-    """Something was written past the transactions: tell the followers."""
-
-    label = "publish"
-
-
-class Progress(NamedTuple):
-    """Everything up to this revision has been sent."""
+class Follow(NamedTuple):
+    """Wants to hear of every write after `revision`: the stream carries a `Snapshot` first, if that is
+    0 or compacted away, and then `News`.
+    """
 
     revision: int
-
-    @property
-    def label(self) -> str:
-        """What the event log calls it."""
-        return f"revision {self.revision}"
-
-
-class CompactionRecord:
-    """The key `compact_rev_key`: API servers agree by it which of them compacts. Lives as long as the store."""
-
-    def __init__(self) -> None:
-        self.version = 0
+    label: str = "follow"
 
 
 async def run(ctx: Context, store: Store, epoch_ns: int) -> None:
@@ -80,21 +61,32 @@ class _Etcd:
         self._followers: dict[Mailbox, None] = {}
 
     def serve(self, message: Message) -> None:
-        """Run one transaction, or take on a follower."""
+        """Perform one operation, or take on a follower."""
         payload = message.payload
-        if isinstance(payload, Transaction):
+        if isinstance(payload, Call):
             if self._ctx.now < payload.deadline:
-                message.reply(payload.run())
+                message.reply(perform(self._store, payload.operation))
         elif message.stream is not None:
-            self._followers[message.stream] = None
-            self._ctx.send(message.stream, Progress(self._store.revision))
+            assert isinstance(payload, Follow)
+            self._begin(message.stream, payload.revision)
         self._publish()
 
+    def _begin(self, stream: Mailbox, revision: int) -> None:
+        """Bring a follower to where all followers are told of what comes next."""
+        store = self._store
+        self._publish()
+        if revision == 0 or revision < store.compacted:
+            self._ctx.send(stream, snapshot(store))
+        else:
+            self._ctx.send(stream, news_since(store, revision))
+        self._followers[stream] = None
+
     def _publish(self) -> None:
-        revision = self._store.revision
-        if revision == self._told:
+        store = self._store
+        if store.revision == self._told:
             return
-        self._told = revision
+        news = news_since(store, max(self._told, store.compacted))
+        self._told = store.revision
         for stream in list(self._followers):
             if (
                 stream.broken
@@ -103,7 +95,7 @@ class _Etcd:
             ):
                 del self._followers[stream]
             else:
-                self._ctx.send(stream, Progress(revision))
+                self._ctx.send(stream, news)
 
     async def expire(self, ctx: Context, epoch_ns: int) -> None:
         """Let leases run out (events live for an hour), in rounds."""

@@ -7,7 +7,6 @@ Upstream: the limits and texts are those of Go's net/http server and of apiserve
 
 from __future__ import annotations
 
-from collections import deque
 from email.utils import formatdate
 from http import HTTPStatus
 from itertools import chain
@@ -20,114 +19,28 @@ from attrs import frozen
 
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import bodies
-from controlplane.apiserver.http.message import END, StreamStart
+from controlplane.apiserver.http.message import StreamStart
 from controlplane.apiserver.loops import time_control as control
+from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
-from controlplane.apiserver.requests.routing import BODY_LIMIT, parse_path
+from controlplane.apiserver.requests.routing import parse_path
 from controlplane.apiserver.schema.status import ApiError, internal_error, timeout, too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from controlplane.api.request import User
     from controlplane.apiserver.http.bodies import Chunk
-    from controlplane.apiserver.loops.http_listener import Listener
-    from controlplane.apiserver.storage.watch_cache import WatchEvent
+    from controlplane.apiserver.loops.http_host import Host
 
-    Line = bytes | WatchEvent
-
-__all__ = ["Connection", "Limits"]
+__all__ = ["Connection"]
 
 JSON = "application/json"
 READ_SIZE: Final = 65_536
-COPIED: Final = 16_384
-"""What is shorter is joined to the frame around it and leaves in one write."""
 _NO_BODY = (204, 304)
 _READING = ("GET", "HEAD", "OPTIONS")
 _LONG = ("attach", "exec", "log", "portforward", "proxy")
 _CLOSED = (trio.BrokenResourceError, trio.ClosedResourceError)
-
-
-@frozen
-class Limits:
-    """What a client may use: bytes and real seconds."""
-
-    connections: int = 4096
-    header_bytes: int = 1 << 20
-    body_bytes: int = BODY_LIMIT
-    reads: int = 400
-    """Requests under way that only read, of users that may not do everything."""
-    writes: int = 200
-    stream_events: int = 10_000
-    """A watch whose client is so many events behind is ended."""
-    idle_s: float = 300.0
-    read_s: float = 30.0
-    write_s: float = 60.0
-    answer_s: float = 60.0
-    handshake_s: float = 10.0
-    linger_s: float = 0.5
-
-
-class Sink:
-    """Where the answers to one request arrive from the world.
-
-    The events of a stream wait here as references to what the server holds anyway, and are encoded
-    when the client takes them: a slow client costs little, and a long beginning is no burden.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._pieces: deque[Any] = deque()
-        self._batches = 0
-        self._behind = 0
-        self._came = trio.Event()
-        self._waiting = False
-        self.overflowed = False
-        self.at_once: Callable[[Iterable[Line]], bytes | None] | None = None
-        """Sends lines without waiting: answers what of them is still to be sent, None for nothing done."""
-        self.rest = b""
-        """What `at_once` could not send; it goes before everything else."""
-
-    def push(self, piece: Any) -> None:
-        """A piece came. Beyond the limit (what the first batch holds apart) the stream will be ended."""
-        if isinstance(piece, tuple):
-            if self._waiting and self.at_once is not None and not self._pieces and not self.rest:
-                rest = self.at_once(piece)
-                if rest is not None:
-                    self.rest = rest
-                    if rest:
-                        self._came.set()
-                    return
-            self._behind += len(piece) if self._batches else 0
-            self._batches += 1
-            if self._behind > self._limit:
-                self.overflowed = True
-                piece = END
-        self._pieces.append(piece)
-        self._came.set()
-
-    async def first(self) -> Any:
-        """The first piece: a finished answer, the start of a stream, or None."""
-        await self._came.wait()
-        return self._pieces.popleft()
-
-    async def lines(self) -> list[Line] | None:
-        """All events that are here, at least some; None when the stream has ended.
-
-        With a `rest` to be sent there may be none.
-        """
-        while not self._pieces:
-            if self.rest:
-                return []
-            self._came = trio.Event()
-            self._waiting = True
-            await self._came.wait()
-            self._waiting = False
-        found: list[Line] = []
-        while self._pieces and isinstance(self._pieces[0], tuple):
-            found += self._pieces.popleft()
-        self._batches = self._behind = 0
-        return found or None
 
 
 @frozen
@@ -156,15 +69,13 @@ class Refused(Exception):
 
 
 class Connection:
-    """Serves one stream until it ends. `listener` gives it the world, the limits and who may ask."""
+    """Serves one stream until it ends. `host` gives it the world, the limits and who may ask."""
 
-    def __init__(self, stream: trio.abc.Stream, listener: Listener) -> None:
+    def __init__(self, stream: trio.abc.Stream, host: Host) -> None:
         self._stream = stream
-        self._listener = listener
-        self._limits = listener.limits
-        self._http = h11.Connection(
-            h11.SERVER, max_incomplete_event_size=listener.limits.header_bytes
-        )
+        self._host = host
+        self._limits = host.limits
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=host.limits.header_bytes)
 
     async def serve(self) -> None:
         """Request after request."""
@@ -179,7 +90,7 @@ class Connection:
 
     async def _exchange(self) -> bool:
         """One request and its answer; False when the connection ends with it."""
-        with self._listener.idle():
+        with self._host.idle():
             if not await self._wait_for_bytes():
                 return False
         asked: Asked | None = None
@@ -279,32 +190,32 @@ class Connection:
     # ------------------------------------------------------------------ answering
 
     async def _respond(self, asked: Asked, body: bytes) -> None:
-        listener = self._listener
+        host = self._host
         try:
-            user = listener.access.user(asked.header("authorization"))
-            if asked.path == control.PATH and listener.pace is not None:
+            user = host.access.user(asked.header("authorization"))
+            if asked.path == control.PATH and host.pace is not None:
                 if MASTERS not in user.groups:
                     raise ApiError(403, "Forbidden", "time is for whoever has the token")
-                tree = await control.control(listener.pace, asked.method, body)
+                tree = await control.control(host.pace, asked.method, body)
                 await self._answer(asked, HttpAnswer(200, {"Content-Type": JSON}, tree))
                 return
         except ApiError as error:
             await self._answer(asked, _failure(error))
             return
         lane = _lane(asked, user)
-        if not listener.enter(lane):
+        if not host.enter(lane):
             await self._answer(asked, _too_many())
             return
         try:
             await self._serve(asked, body, user)
         finally:
-            listener.leave(lane)
+            host.leave(lane)
 
     async def _serve(self, asked: Asked, body: bytes, user: User) -> None:
         """Let the world answer."""
-        listener = self._listener
+        host = self._host
         sink = Sink(self._limits.stream_events)
-        number = listener.ask(
+        number = host.ask(
             asked.method, asked.path, asked.query, asked.headers, body, user, sink.push
         )
         answered: Any = _failure(timeout("request did not complete within the allotted timeout", 0))
@@ -321,7 +232,7 @@ class Connection:
         audit = asked.header("audit-id")
         plain = audit.isascii() and audit.isprintable()
         return [
-            ("Audit-Id", audit if audit and plain else self._listener.audit_id()),
+            ("Audit-Id", audit if audit and plain else self._host.audit_id()),
             ("Cache-Control", "no-cache, private"),
             ("Date", formatdate(usegmt=True)),
         ]
@@ -389,9 +300,10 @@ class Connection:
         ended = False
         try:
             await self._send(self._http.send(_response(200, headers)))
-            write = self._listener.write
+            write = self._host.write
             if asked.streamed and write is not None and isinstance(self._stream, trio.SocketStream):
-                sink.at_once = _at_once(write, self._stream.socket.fileno())
+                descriptor = self._stream.socket.fileno()
+                sink.at_once = at_once(write, descriptor, lambda data: b"".join(self._framed(data)))
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._until_hang_up, nursery.cancel_scope)
                 ended = await self._pump(sink, chunked=asked.streamed)
@@ -399,7 +311,7 @@ class Connection:
         finally:
             sink.at_once = None
             if not ended:
-                self._listener.hung_up(number)
+                self._host.hung_up(number)
         if not ended:
             raise trio.ClosedResourceError
 
@@ -413,7 +325,7 @@ class Connection:
                     await self._send(rest)
                 if found is None:
                     break
-                for chunk in bodies.regrouped(_encoded(found)):
+                for chunk in bodies.regrouped(encoded(found)):
                     await self._send_chunk(chunk, chunked=chunked)
             if not sink.overflowed:
                 await self._send(self._http.send(h11.EndOfMessage()))
@@ -422,15 +334,14 @@ class Connection:
         return not sink.overflowed
 
     async def _send_chunk(self, chunk: Chunk, *, chunked: bool) -> None:
-        """One piece of a stream, at once, and framed here: h11 keeps no count of chunks."""
-        if not chunked:
-            await self._send(chunk)
-        elif len(chunk) < COPIED:
-            await self._send(b"%x\r\n%b\r\n" % (len(chunk), bytes(chunk)))
-        else:
-            await self._send(b"%x\r\n" % len(chunk))
-            await self._send(chunk)
-            await self._send(b"\r\n")
+        """One piece of a stream, at once; h11 frames it if it is a chunk."""
+        for part in self._joined(chunk) if chunked else [chunk]:
+            await self._send(part)
+
+    def _joined(self, chunk: Chunk) -> list[Chunk]:
+        """A piece as a chunk: short ones in one part, so that they leave in one write."""
+        parts: list[Chunk] = [*self._framed(chunk)]
+        return [b"".join(parts)] if len(chunk) < COPIED else parts
 
     async def _until_hang_up(self, scope: trio.CancelScope) -> None:
         """Read on while a stream goes out: the end of input is the client's goodbye, as in net/http."""
@@ -528,39 +439,6 @@ def _header_value(text: str) -> str:
 
 def _bytes(data: bytes | None) -> bytes:
     return data or b""
-
-
-def _at_once(
-    system_write: Callable[[int, bytes], int], descriptor: int
-) -> Callable[[Iterable[Line]], bytes | None]:
-    """Sends lines on a socket as one chunk, as far as it takes them now: nobody needs to be woken for it."""
-
-    def write(lines: Iterable[Line]) -> bytes | None:
-        data = b""
-        for line in lines:
-            data += line if isinstance(line, bytes) else bodies.short_line(line)
-            if not COPIED > len(data) > 0:
-                return None
-        if not data:
-            return data
-        frame = b"%x\r\n%b\r\n" % (len(data), data)
-        try:
-            return frame[system_write(descriptor, frame) :]
-        except OSError:  # the one who waits will see for himself, or the client is slow
-            return None
-
-    return write
-
-
-def _encoded(lines: list[Line]) -> Iterator[Chunk]:
-    """The lines as bytes, each let go of when it is taken."""
-    lines.reverse()
-    while lines:
-        line = lines.pop()
-        if isinstance(line, bytes):
-            yield line
-        else:
-            yield from bodies.event_parts(line)
 
 
 def _peeked(chunks: Iterator[Chunk]) -> tuple[int, Iterable[Chunk]]:

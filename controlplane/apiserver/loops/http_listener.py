@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from controlplane.api import identity
-from controlplane.apiserver.http.message import gone, packed
-from controlplane.apiserver.loops.http_connection import Connection, Limits
+from controlplane.apiserver.http.message import defect, gone, packed
+from controlplane.apiserver.loops.defects import panic
+from controlplane.apiserver.loops.http_connection import Connection
+from controlplane.apiserver.loops.http_host import Limits
 
 if TYPE_CHECKING:
     import ssl
@@ -59,7 +61,7 @@ class Listener:
         self._accepting = trio.CancelScope()
         self._sockets: list[trio.SocketListener] = []
         self.defects = 0
-        """Connections that ended with an exception of ours: a defect."""
+        """Connections that ended with an exception of ours; the world's log has each with its traceback."""
 
     async def open(self, host: str, port: int) -> int:
         """Bind; the port that was got. OSError when it cannot be had."""
@@ -90,8 +92,9 @@ class Listener:
         self.connections += 1
         try:
             await self._serve_one(stream)
-        except Exception:
+        except Exception as error:
             self.defects += 1
+            self._inlet.put(self._actor, defect(panic("a connection", error)), _unanswered)
         finally:
             self.connections -= 1
 
@@ -173,3 +176,7 @@ class Listener:
         """A fresh id for an answer's Audit-Id header."""
         self._answers += 1
         return identity.uid((1 << 63) + self._answers)
+
+
+def _unanswered(_answer: object) -> None:
+    """Nobody waits for an answer."""

@@ -1,6 +1,6 @@
 """The half of the rim that lives in the world: it answers recorded HTTP requests inside the API server's actor.
 
-A request is one step, like any other; a watch is a stream of lines until its virtual time limit,
+A request is handled like any other; a watch is a stream of lines until its virtual time limit,
 its end, or until the client hangs up, which is recorded input too.
 
 Point: `apiserver.watch` (a bookmark or the time limit of a watch is due).
@@ -9,29 +9,27 @@ Point: `apiserver.watch` (a bookmark or the time limit of a watch is due).
 from __future__ import annotations
 
 import json
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
-from controlplane.apiserver.front.answering import HttpAnswer, answer
+from controlplane.apiserver.front.answering import HttpAnswer, answering
 from controlplane.apiserver.http import protobuf
 from controlplane.apiserver.http.authorization import impersonated
 from controlplane.apiserver.http.bodies import watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
 from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT
-from controlplane.apiserver.requests.routing import HttpRequest, parse_path
+from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path
 from controlplane.apiserver.requests.tokens import account_exists
 from controlplane.apiserver.schema import status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors import Context, Task
     from actors.inlet import ExternalMessage
     from controlplane.api.request import User
     from controlplane.apiserver.front.answering import WatchAnswer
     from controlplane.apiserver.requests.server import ApiServer
+    from controlplane.apiserver.storage.transactions import Steps
     from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
 BOOKMARK_NS = 60 * SECOND
@@ -46,51 +44,58 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 class HttpFront:
-    """Answers what enters from outside, in the name of whoever the rim has found it to be.
+    """Answers what enters from outside, in the name of whoever the rim has found it to be."""
 
-    `wrote` is called after every request that may have written.
-    """
-
-    def __init__(
-        self, ctx: Context, core: ApiServer, epoch_ns: int, wrote: Callable[[], None]
-    ) -> None:
+    def __init__(self, ctx: Context, core: ApiServer, epoch_ns: int) -> None:
         self._ctx = ctx
         self._core = core
-        core.authorize = True  # whoever comes from outside is held to the stored roles
         self._epoch = epoch_ns
-        self._wrote = wrote
         self._open: dict[int, HttpWatch] = {}
+        self._asked: dict[int, tuple[HttpRequest, Target | None]] = {}
 
-    def serve(self, message: ExternalMessage) -> HttpWatch | None:
-        """Answer a request; the stream, if it opened one."""
+    def begin(self, message: ExternalMessage) -> Steps[HttpAnswer | WatchAnswer] | None:
+        """The handling of a request, to be followed by `finish`; None for news of a connection."""
         value: dict[str, Any] = message.value
+        if "defect" in value:
+            self._ctx.log("apiserver.panic", level=ERROR, data=value["defect"])
+            return None
         if "gone" in value:
             watch = self._open.pop(value["gone"], None)
             if watch is not None:
                 watch.close()
             return None
         http = to_request(value)
+        target = parse_path(http.path)
+        self._asked[value["n"]] = http, target
+        return self._answering(http, target)
+
+    def _answering(
+        self, http: HttpRequest, target: Target | None
+    ) -> Steps[HttpAnswer | WatchAnswer]:
         now = self._epoch + self._ctx.now
-        answered: HttpAnswer | WatchAnswer
         try:
             self._check_account(http.user)
-            http.user = impersonated(self._core, http)
-            answered = answer(self._core, json_request(http), now)
+            http.user = impersonated(self._core.access, http)
+            return (yield from answering(self._core, json_request(http), target, now))
         except status.ApiError as error:
-            answered = HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)
-        except Exception as error:
-            answered = self._panic(http, error)
+            return HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)
+
+    def finish(
+        self, message: ExternalMessage, answered: HttpAnswer | WatchAnswer, revision: int | None
+    ) -> HttpWatch | None:
+        """Let the answer leave; the stream, if it opened one. `revision` is what the request wrote last."""
+        number = message.value["n"]
+        http, target = self._asked.pop(number)
         if isinstance(answered, HttpAnswer):
-            if http.method in _VERBS:
-                self._log(http, answered)
-                self._wrote()
+            if http.method in _VERBS and target is not None:
+                self._log(http, target, answered, revision)
             message.reply(answered)
             return None
-        return self._stream(value["n"], answered, message)
+        return self._stream(number, answered, message)
 
     def _check_account(self, user: User) -> None:
         """ApiError 401 for a service account that is gone since it got its token."""
-        if user.name.startswith(SERVICE_ACCOUNT) and not account_exists(self._core, user):
+        if user.name.startswith(SERVICE_ACCOUNT) and not account_exists(self._core.lookup, user):
             raise status.ApiError(401, "Unauthorized", "Unauthorized")
 
     def sweep(self) -> None:
@@ -105,22 +110,9 @@ class HttpFront:
             watch.message.reply(END)
         self._open.clear()
 
-    def _panic(self, http: HttpRequest, error: Exception) -> HttpAnswer:
-        """A defect of ours must not take the server down. Upstream: endpoints/filters, WithPanicRecovery."""
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        data = {
-            "request": f"{http.method} {http.path}",
-            "error": type(error).__name__,
-            "function": where.name,
-        }
-        self._ctx.log("apiserver.panic", level=ERROR, data=data)
-        failure = status.internal_error("the request could not be answered because of a defect")
-        return HttpAnswer(failure.code, {"Content-Type": "application/json"}, failure.tree)
-
-    def _log(self, http: HttpRequest, answered: HttpAnswer) -> None:
-        target = parse_path(http.path)
-        if target is None:
-            return
+    def _log(
+        self, http: HttpRequest, target: Target, answered: HttpAnswer, revision: int | None
+    ) -> None:
         tree = answered.tree if isinstance(answered.tree, dict) else {}
         meta = tree.get("metadata") if answered.code < 300 else None
         sub = f"/{target.subresource}" if target.subresource else ""
@@ -143,7 +135,7 @@ class HttpFront:
             level=INFO,
             obj=place,
             uid=uid,
-            rv=self._core.store.revision,
+            rv=revision,
             data=data,
         )
 

@@ -1,10 +1,10 @@
 """How one of several API servers over a shared store lives.
 
-What differs from the server that has the store to itself (`actor`): every transaction and every
+What differs from the server that has the store to itself (`server`): every transaction and every
 quorum read is a message to the store's actor and back, so servers interleave; news of writes comes
-by the same way, and each watch cache takes it in at its own pace. So a cached read may be stale, by
-as much as the schedule, the link or a fault wills: the server may be cut from the store, or one of
-its caches held (`Hold`), and still answer `resourceVersion=0`.
+by the same way into the server's own `Mirror`, and each watch cache takes it in from there at its own
+pace. So a cached read may be stale, by as much as the schedule, the link or a fault wills: the server
+may be cut from the store, or one of its caches held (`Hold`), and still answer `resourceVersion=0`.
 
 Reads go as upstream (section 2.2 and 3.1 of the facts): no version needs the store's revision first
 and is answered by the cache once that is as far, else, after three seconds, by the store; version 0
@@ -19,9 +19,9 @@ answered), `apiserver.fresh` (a cache may have caught up), `apiserver.feed` (new
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import evolve, frozen
 
@@ -30,18 +30,28 @@ from actors.inlet import ExternalMessage
 from actors.log import DEBUG
 from controlplane.api.request import Response
 from controlplane.api.times import SECOND
-from controlplane.apiserver.loops.etcd import ETCD, CompactionRecord, Follow, Publish, Transaction
-from controlplane.apiserver.loops.server import READ_VERBS, Activity, _Server
-from controlplane.apiserver.requests.server import ApiServer, failure
+from controlplane.apiserver.front.answering import HttpAnswer
+from controlplane.apiserver.loops.contention import READ_VERBS
+from controlplane.apiserver.loops.etcd import ETCD, Call, Follow
+from controlplane.apiserver.loops.server import Job, MakeCore, _Server
+from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.storage.mirror import Mirror, News, Snapshot
+from controlplane.apiserver.storage.transactions import (
+    Compact,
+    Done,
+    Items,
+    Operation,
+    Outcome,
+    Range,
+)
 from controlplane.client.loops.connection import Ping
 from controlplane.client.loops.informer import WatchBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors import Condition, Context, Mailbox, Message, Task
     from controlplane.api.request import Request
+    from controlplane.apiserver.loops.activity import Activity
     from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
 
@@ -58,6 +68,8 @@ TIMES_KEPT = 4096
 EVENTS_PREFIX = "/registry/events/"
 """Events have no watch cache: reads go to the store, and what serves their watches does not lag."""
 CRDS = "customresourcedefinitions"
+NO_PREFIX = "/registry/health/"
+"""Where nothing is stored: a read of it tells the revision."""
 
 
 @frozen
@@ -115,24 +127,38 @@ class _Feed(NamedTuple):
 
 async def run(
     ctx: Context,
-    make_core: Callable[[Context], ApiServer],
+    make_core: MakeCore,
     epoch_ns: int,
     activity: Activity,
     options: ReplicaOptions,
-    record: CompactionRecord,
 ) -> None:
-    """Main task; see `actor.run`. `record` is the key by which the servers agree on compaction."""
-    core = make_core(ctx)
-    server = _Replica(ctx, core, epoch_ns, activity, options)
-    ctx.spawn(server.hear, name="feed")
+    """Main task; see `server.run`. A server answers once it has heard of all that is stored."""
+    mirror = Mirror()
+    stream = await _begun(ctx, mirror)
+    server = _Replica(ctx, mirror, make_core, epoch_ns, activity, options)
+    ctx.spawn(server.hear, stream, name="feed")
     ctx.spawn(server.send_bookmarks, name="bookmarks")
     if options.compaction_ns:
-        ctx.spawn(server.compact, record, name="compactor")
+        ctx.spawn(server.compact, name="compactor")
     try:
         while True:
             server.serve(await ctx.recv(idle=True))
     finally:
         server.hang_up()
+
+
+async def _begun(ctx: Context, mirror: Mirror) -> Mailbox:
+    """Hear of all that is stored; the stream on which more comes."""
+    while True:
+        try:
+            stream = ctx.open(ETCD, Follow(0), name="apiserver.feed")
+            heard = (await stream.recv(idle=True)).payload
+        except LinkBroken:
+            await ctx.sleep(RECONNECT_NS, idle=True, point="apiserver.feed")
+            continue
+        assert isinstance(heard, Snapshot)
+        mirror.begin(heard)
+        return stream
 
 
 class _Replica(_Server):
@@ -141,27 +167,24 @@ class _Replica(_Server):
     def __init__(
         self,
         ctx: Context,
-        core: ApiServer,
+        mirror: Mirror,
+        make_core: MakeCore,
         epoch_ns: int,
         activity: Activity,
         options: ReplicaOptions,
     ) -> None:
-        super().__init__(ctx, core, epoch_ns, activity)
+        self._held: dict[str, None] = {}
+        self._fed: dict[str, _Feed] = {}
+        self._mirror = mirror
+        super().__init__(ctx, make_core(ctx, mirror, self._feed), epoch_ns, activity)
         self._options = options
-        self._heard = core.store.revision
-        core.heard = lambda: self._heard
         lags = not options.lagging or ctx.actor in options.lagging
         self._lag_ns = options.lag_ns if lags else 0
         self._heard_revisions: list[int] = []
         self._heard_times: list[int] = []
-        self._jobs: deque[Message] = deque()
-        self._work = ctx.condition()
-        self._idle_workers = 0
         self._moved = ctx.condition()
-        self._held: dict[str, None] = {}
-        self._fed: dict[str, _Feed] = {}
         self._marked: dict[Watcher, Request] = {}
-        self._feed(core.registry_of("apiextensions.k8s.io", CRDS).info)
+        self._core.cache_of("apiextensions.k8s.io", CRDS)
 
     # ------------------------------------------------------------------ requests
 
@@ -183,22 +206,23 @@ class _Replica(_Server):
             self._know(payload)
             if message.stream is None and self._is_local(payload):
                 self._respond(message, self._core.handle(payload, self._now()))
+            elif message.stream is None and payload.verb not in READ_VERBS:
+                self._handle(self._job(message, payload))
             else:
-                self._hand_over(message)
+                self._hand_over(partial(self._read_or_watch, message=message, request=payload))
 
-    def _now(self) -> int:
-        return self._epoch + self._ctx.now
+    def _handle(self, job: Job) -> None:
+        """The store is elsewhere: every request is handled in parts."""
+        self._hand_over(partial(self._do, job=job))
 
     def _wrote(self) -> None:
-        """A request from outside the world, which runs in one step here, may have written."""
-        with suppress(LinkBroken):
-            self._ctx.send(ETCD, Publish())
+        """Nothing to do: the store itself tells of what was written."""
 
     def _know(self, request: Request) -> None:
         """Let a resource that is asked for the first time have its cache, and its feed."""
         info = self._core.table.get(request.group, request.version, request.resource)
         if info is not None and (info.resource != "events" or request.verb == "watch"):
-            self._feed(info)
+            self._core.caches.of(info)
 
     def _is_local(self, request: Request) -> bool:
         """Whether the cache answers as it is."""
@@ -208,60 +232,38 @@ class _Replica(_Server):
             and request.resource != "events"
         )
 
-    def _hand_over(self, message: Message) -> None:
-        self._jobs.append(message)
-        if self._idle_workers:
-            self._work.notify()
+    async def _read_or_watch(self, ctx: Context, *, message: Message, request: Request) -> None:
+        """Answer a read, or open a watch."""
+        if message.stream is not None:
+            await self._open_watch(ctx, request, message.stream)
         else:
-            self._ctx.spawn(self._worker, name="request")
+            self._respond(message, await self._read(ctx, request))
 
-    async def _worker(self, ctx: Context) -> None:
-        """Answer requests, one after the other; there are as many workers as were ever needed at once."""
-        while True:
-            while not self._jobs:
-                self._idle_workers += 1
-                await self._work.wait(idle=True, point="apiserver.request")
-                self._idle_workers -= 1
-            message = self._jobs.popleft()
-            request: Request = message.payload
-            if message.stream is not None:
-                await self._open_watch(ctx, request, message.stream)
-            elif request.verb in READ_VERBS:
-                self._respond(message, await self._read(ctx, request))
-            else:
-                self._respond(message, await self._write(ctx, request))
-
-    async def _transaction(self, ctx: Context, run: Callable[[], Any], label: str) -> Any:
-        """Let the store do something in one step. LinkBroken, Timeout: it may have done it or not."""
+    async def _perform(self, ctx: Context, operation: Operation) -> Outcome:
+        """One operation on the store. LinkBroken, Timeout: it may have been performed or not."""
         deadline = ctx.now + REQUEST_NS
-        return await ctx.ask(
-            ETCD, Transaction(run, deadline, label), REQUEST_NS, point="apiserver.etcd"
-        )
+        call = Call(operation, deadline, type(operation).__name__.lower())
+        outcome: Outcome = await ctx.ask(ETCD, call, REQUEST_NS, point="apiserver.etcd")
+        return outcome
 
-    async def _in_store(self, ctx: Context, request: Request) -> tuple[Response, int | None]:
-        """Handle a request where the store is; the answer, and the revision if something was written."""
-        core = self._core
-        store = core.store
-
-        def handle() -> tuple[Response, int | None]:
-            before = store.revision
-            response = core.handle(request, self._now())
-            return response, store.revision if store.revision != before else None
-
-        try:
-            done: tuple[Response, int | None] = await self._transaction(ctx, handle, request.label)
-        except LinkBroken:
+    def _defect(self, job: Job, error: Exception) -> Response | HttpAnswer:
+        """What a request is answered that the store did not answer, or that met a defect."""
+        if isinstance(error, LinkBroken):
             text = "rpc error: code = Unavailable desc = error reading from server: EOF"
-            return failure(status.plain_error(text)), None
-        except Timeout:
+            response = failure(status.plain_error(text))
+        elif isinstance(error, Timeout):
             text = "request did not complete within the allotted timeout"
-            return failure(status.timeout(text, 0)), None
-        return done
+            response = failure(status.timeout(text, 0))
+        else:
+            return super()._defect(job, error)
+        if isinstance(job.request, ExternalMessage):
+            return HttpAnswer(response.code, {"Content-Type": "application/json"}, response.tree)
+        return response
 
-    async def _write(self, ctx: Context, request: Request) -> Response:
-        response, revision = await self._in_store(ctx, request)
-        self._log(request, response, revision)
-        self._activity.note(request, response, self._now())
+    async def _in_store(self, ctx: Context, request: Request) -> Response:
+        """Handle a read by what the store has."""
+        steps = self._core.steps(request, self._now())
+        response: Response = (await self._parts(ctx, Job(request, steps, False, _ignored)))[0]
         return response
 
     # ------------------------------------------------------------------ reading
@@ -272,7 +274,7 @@ class _Replica(_Server):
         if version == "0":
             # Events have no watch cache: any version is the newest one.
             query = {name: value for name, value in query.items() if name != "resourceVersion"}
-            return (await self._in_store(ctx, evolve(request, query=query)))[0]
+            return await self._in_store(ctx, evolve(request, query=query))
         if version:
             return await self._read_at(ctx, request)
         if (
@@ -290,7 +292,7 @@ class _Replica(_Server):
                     "resourceVersionMatch": "NotOlderThan",
                 }
                 return self._core.handle(evolve(request, query=fresh), self._now())
-        return (await self._in_store(ctx, request))[0]
+        return await self._in_store(ctx, request)
 
     async def _read_at(self, ctx: Context, request: Request) -> Response:
         """A read at or after some version: exact ones are the store's, others wait for the cache."""
@@ -299,7 +301,7 @@ class _Replica(_Server):
         limited = query.get("limit", "0") not in ("", "0")
         exact = match == "Exact" or (request.verb == "list" and limited and not match)
         if exact or request.resource == "events":
-            return (await self._in_store(ctx, request))[0]
+            return await self._in_store(ctx, request)
         wanted = self._core.wanted_revision(request)
         if wanted is not None and not await self._fresh(ctx, request, wanted[1]):
             cache, revision = wanted
@@ -308,19 +310,20 @@ class _Replica(_Server):
 
     async def _current(self, ctx: Context) -> int | None:
         """The store's revision, read where the store is; None if it cannot be reached."""
-        store = self._core.store
         try:
-            revision: int = await self._transaction(ctx, lambda: store.revision, "revision")
+            # Upstream: a read of a key that nobody writes; the answer's header has the revision.
+            listed = await self._perform(ctx, Range(NO_PREFIX))
         except (LinkBroken, Timeout):
             return None
-        return revision
+        assert isinstance(listed, Items)
+        return listed.revision
 
     async def _fresh(self, ctx: Context, request: Request, revision: int) -> bool:
         """Wait until the cache has reached a revision; whether it has in time."""
         info = self._core.table.get(request.group, request.version, request.resource)
         if info is None:
             return True
-        cache = self._core.cache(info)
+        cache = self._core.caches.of(info)
         limit = ctx.now + FRESH_NS
         while cache.revision < revision:
             if ctx.now >= limit:
@@ -344,7 +347,7 @@ class _Replica(_Server):
             if initial is not None and not streams_state:
                 request = evolve(request, query={**query, "resourceVersion": str(current)})
             elif not await self._fresh(ctx, request, current):
-                late = status.too_large_resource_version(current, self._heard, 1)
+                late = status.too_large_resource_version(current, self._mirror.revision, 1)
                 self._ctx.send(stream, WatchBatch((), end=True, error=late.tree))
                 return
         elif streams_state and version.isdigit():
@@ -360,25 +363,33 @@ class _Replica(_Server):
 
     # ------------------------------------------------------------------ news of the store
 
-    async def hear(self, ctx: Context) -> None:
+    async def hear(self, ctx: Context, stream: Mailbox) -> None:
         """Keep a watch on the store. A reset connection is made again, and nothing is lost by it."""
         while True:
             try:
-                stream = ctx.open(ETCD, Follow(), name="apiserver.feed")
-            except LinkBroken:
-                await ctx.sleep(RECONNECT_NS, idle=True, point="apiserver.feed")
-                continue
-            try:
                 while True:
-                    revision = (await stream.recv(idle=True)).payload.revision
-                    if revision > self._heard:
-                        self._feed_what_is_written()
-                        self._note_time(revision)
-                        self._heard = revision
-                        self._take_note()
+                    self._take_in((await stream.recv(idle=True)).payload)
             except LinkBroken:
                 ctx.close(stream)
+            while True:
                 await ctx.sleep(RECONNECT_NS, idle=True, point="apiserver.feed")
+                try:
+                    stream = ctx.open(ETCD, Follow(self._mirror.revision), name="apiserver.feed")
+                except LinkBroken:
+                    continue
+                break
+
+    def _take_in(self, heard: Snapshot | News) -> None:
+        """Let the mirror follow the store, and the caches know of it."""
+        if isinstance(heard, Snapshot):
+            self._mirror.begin(heard)
+        else:
+            if heard.revision <= self._mirror.revision:
+                return
+            self._feed_what_is_written(heard)
+            self._mirror.take(heard)
+        self._note_time(heard.revision)
+        self._take_note()
 
     def _note_time(self, revision: int) -> None:
         """Remember when news came, for caches that take it in late; of the last few thousand writes."""
@@ -401,35 +412,27 @@ class _Replica(_Server):
             if self._has_news(feed.cache):
                 feed.news.notify_all()
             elif self._options.progress_notify:
-                feed.cache.revision = max(feed.cache.revision, self._heard)
+                feed.cache.revision = max(feed.cache.revision, self._mirror.revision)
         self._moved.notify_all()
 
-    def _feed_what_is_written(self) -> None:
+    def _feed_what_is_written(self, news: News) -> None:
         """Every resource has its cache before anybody asks, at latest when it is first written to."""
-        store = self._core.store
-        for prefix in store.prefixes():
+        for prefix in dict.fromkeys(prefix for prefix, _ in news.events):
             if prefix in self._fed or prefix == EVENTS_PREFIX:
                 continue
-            if store.keyspace(prefix).latest > self._heard:
-                info = next(
-                    (each for each in self._core.table if each.storage_prefix == prefix), None
-                )
-                if info is not None:
-                    self._feed(info)
+            info = next((each for each in self._core.table if each.storage_prefix == prefix), None)
+            if info is not None:
+                self._core.caches.of(info)
 
-    def _feed(self, info: ResourceInfo) -> None:
-        """Make sure that a resource's cache is there and fed."""
-        prefix = info.storage_prefix
-        cache = self._core.cache(info)
-        known = self._fed.get(prefix)
-        if known is not None and known.cache is cache:
-            return
+    def _feed(self, info: ResourceInfo, cache: WatchCache) -> None:
+        """A cache was made: it takes in news from now on."""
+        known = self._fed.get(info.storage_prefix)
         if known is not None:  # its definition went and came again
             self._ctx.cancel(known.task)
         news = self._ctx.condition()
         name = f"cache {info.resource}"
         task = self._ctx.spawn(self._follow_store, info.resource, cache, news, name=name)
-        self._fed[prefix] = _Feed(info.resource, cache, news, task)
+        self._fed[info.storage_prefix] = _Feed(info.resource, cache, news, task)
 
     async def _follow_store(
         self, ctx: Context, resource: str, cache: WatchCache, news: Condition
@@ -439,7 +442,7 @@ class _Replica(_Server):
         while True:
             while resource in self._held or not self._has_news(cache):
                 await news.wait(idle=True, point="apiserver.cache")
-            target = self._heard
+            target = self._mirror.revision
             relists = cache.revision < cache.keyspace.store.compacted
             if self._lag_ns and not relists and resource != "events":
                 target = cache.pending()[0].revision
@@ -464,11 +467,11 @@ class _Replica(_Server):
     def _has_news(self, cache: WatchCache) -> bool:
         """Whether something was heard that the cache has not taken in."""
         keyspace = cache.keyspace
-        if keyspace.latest <= cache.revision or self._heard <= cache.revision:
+        if keyspace.latest <= cache.revision or self._mirror.revision <= cache.revision:
             return False
         if keyspace.store.compacted > cache.revision:
             return True
-        return cache.pending()[0].revision <= self._heard
+        return cache.pending()[0].revision <= self._mirror.revision
 
     def _when_heard(self, revision: int) -> int:
         """When the news of a write came."""
@@ -482,9 +485,11 @@ class _Replica(_Server):
 
     async def _settle(self, ctx: Context) -> None:
         """Serve the custom resources that another server has defined."""
-        core = self._core
-        with suppress(LinkBroken, Timeout):
-            await self._transaction(ctx, lambda: core.settle(self._now()), "settle")
+        steps = self._core.settling(self._now())
+        with suppress(LinkBroken, Timeout, StopIteration):
+            operation = next(steps)
+            while True:
+                operation = steps.send(await self._perform(ctx, operation))
 
     # ------------------------------------------------------------------ clocks
 
@@ -499,24 +504,20 @@ class _Replica(_Server):
                     self._core.send_bookmark(request, watcher)
             self._flush()
 
-    async def compact(self, ctx: Context, record: CompactionRecord) -> None:
+    async def compact(self, ctx: Context) -> None:
         """In turns with the other servers, let the store forget what is older than one round."""
-        store = self._core.store
         turn = noted = 0
-
-        def attempt() -> tuple[int, int]:
-            if record.version != turn:
-                return record.version, store.revision
-            record.version += 1
-            revision = store.advance_revision()
-            if noted:
-                store.compact(noted)
-            return record.version, revision
-
         while True:
             await ctx.sleep(self._options.compaction_ns, idle=True, point="apiserver.compactor")
             try:
-                turn, noted = await self._transaction(ctx, attempt, "compact")
+                done = await self._perform(ctx, Compact(turn, noted))
             except (LinkBroken, Timeout):
                 continue
-            ctx.log("apiserver.compacted", level=DEBUG, data={"revision": store.compacted})
+            assert isinstance(done, Done)
+            if done.made:
+                ctx.log("apiserver.compacted", level=DEBUG, data={"revision": noted})
+            turn, noted = done.turn, done.revision
+
+
+def _ignored(_result: object, _revision: int | None) -> None:
+    """A read has nothing to finish: its answer is returned."""

@@ -1,77 +1,93 @@
-"""How an API server lives: one task answers requests, one moves the watch cache on.
+"""How an API server lives that has the store to itself.
 
-The store (etcd) is not part of the process: it survives when the actor is crashed and started
-again. Every request is one step and runs to completion against the store. The watch cache hears of
-a write in a later step, so what watchers and cached lists show may lag behind; how far is the
-schedule's choice.
+The store is not lost with the process: it survives when the actor is crashed and started again. A
+request is handled in parts, as upstream's is: it reads its object, asks admission, and writes if
+nobody wrote the object meanwhile, else it begins again with the newer one. Between the parts others
+may come in; where no other request could make a difference (`contention`) the parts are one step.
+The watch caches hear of a write in later steps, so what watchers and cached lists show may lag
+behind; how far is the schedule's choice.
 
-What arrives from outside the world is an HTTP request, see `http.actor`.
+What arrives from outside the world is an HTTP request, see `http_server`.
 
-Points: `recv` (a request arrives), `apiserver.cache` (the watch cache moves on and watchers are
-told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is due),
-`apiserver.answer` (where memory is limited: a client has taken a list).
+Points: `recv` (a request arrives), `apiserver.request` (a worker takes a request that others
+meet), `apiserver.read` (its object is read), `apiserver.admit` (admission looks at others),
+`apiserver.commit` (it is written, unless somebody else did), `apiserver.cache` (the watch caches move
+on and watchers are told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is
+due), `apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Coroutine
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from actors import Mailbox
+from attrs import frozen
+
+from actors import Context, Mailbox
 from actors.inlet import ExternalMessage
-from actors.log import INFO, WARNING
-from controlplane.api.request import Response
+from actors.log import ERROR, INFO, WARNING
+from controlplane.api.request import Request, Response
 from controlplane.api.times import SECOND
+from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
+from controlplane.apiserver.loops.contention import READ_VERBS, meets_any
+from controlplane.apiserver.loops.defects import panic
+from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
-from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.requests.caches import CacheMade
+from controlplane.apiserver.requests.server import ApiServer, failure
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.storage.store import Store
+from controlplane.apiserver.storage.transactions import (
+    Compact,
+    Done,
+    Found,
+    Get,
+    Operation,
+    Outcome,
+    Range,
+    Steps,
+    Transaction,
+    perform,
+)
 from controlplane.client.loops.informer import WatchBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors import Context, Message
-    from controlplane.api.request import Request
+    from actors import Message
+    from controlplane.apiserver.loops.activity import Activity
     from controlplane.apiserver.loops.http_server import HttpFront
     from controlplane.apiserver.requests.memory import Account
     from controlplane.apiserver.storage.watch_cache import Watcher
 
-EXPIRY_ROUND_NS = 300_000_000_000
-"""How often expired events are looked for: virtual five minutes."""
-READ_VERBS = ("get", "list", "watch")
+Work = Callable[[Context], Coroutine[Any, Any, None]]
+"""What a worker does."""
+READ_METHODS = ("GET", "HEAD", "OPTIONS")
+MakeCore = Callable[[Context, Store | None, CacheMade | None], ApiServer]
+"""Makes a server's memory: over a store of its own (None: the cluster's), or over what it hears of one."""
+_POINTS: dict[type, str] = {
+    Get: "apiserver.read",
+    Range: "apiserver.read",
+    Transaction: "apiserver.commit",
+    Compact: "apiserver.commit",
+}
 
 
-class Activity:
-    """What the API server did over all its lives, for reports: successful writes per kind of request, and waits.
+@frozen
+class Job:
+    """A request that is handled in parts: what it is, its steps, and what becomes of their result."""
 
-    `waits_ns` sums, `longest_wait_ns` keeps the most of, the time from a pod's creation to its binding.
-    """
-
-    def __init__(self) -> None:
-        self.writes: dict[str, int] = {}
-        self.refused: dict[str, int] = {}
-        self.waits_ns = 0
-        self.longest_wait_ns = 0
-        self._created: dict[str, int] = {}
-
-    def note(self, request: Request, response: Response, now: int) -> None:
-        """Count one answered write."""
-        label = request.label
-        if not response.ok:
-            self.refused[label] = self.refused.get(label, 0) + 1
-            return
-        self.writes[label] = self.writes.get(label, 0) + 1
-        if label == "create pods" and response.object is not None:
-            self._created[response.object.key] = now
-        elif label == "create pods/binding":
-            created = self._created.pop(f"{request.namespace}/{request.name}", now)
-            self.waits_ns += now - created
-            self.longest_wait_ns = max(self.longest_wait_ns, now - created)
+    request: Request | ExternalMessage
+    steps: Steps[Any]
+    writes: bool
+    finish: Callable[[Any, int | None], None]
+    """Called with the result, and the revision of the last write of its own, if there was one."""
 
 
-async def run(
-    ctx: Context, make_core: Callable[[Context], ApiServer], epoch_ns: int, activity: Activity
-) -> None:
-    """Main task. `make_core` builds the server's memory over the store; `epoch_ns` is the wall time of virtual 0."""
-    core = make_core(ctx)
+async def run(ctx: Context, make_core: MakeCore, epoch_ns: int, activity: Activity) -> None:
+    """Main task. `epoch_ns` is the wall time of virtual 0."""
+    core = make_core(ctx, None, None)
     server = _Server(ctx, core, epoch_ns, activity)
     ctx.spawn(server.advance, name="cache")
     ctx.spawn(server.expire, name="expiry")
@@ -94,25 +110,134 @@ class _Server:
         self._revision = core.store.revision
         self._filled: list[Watcher] = []
         self._front: HttpFront | None = None
+        self._waiting: deque[Work] = deque()
+        self._work = ctx.condition()
+        self._idle_workers = 0
+        self._under_way: dict[int, Request | ExternalMessage] = {}
 
     def serve(self, message: Message) -> None:
         """Answer one request, or open one watch."""
-        if isinstance(message.payload, ExternalMessage):
-            self._serve_outside(message.payload)
+        payload = message.payload
+        if isinstance(payload, ExternalMessage):
+            self._serve_outside(payload)
             return
-        request: Request = message.payload
-        now = self._epoch + self._ctx.now
-        core = self._core
         if message.stream is not None:
-            self._open(request, message.stream, now)
+            self._open(payload, message.stream, self._now())
             return
-        response = core.handle(request, now)
+        self._handle(self._job(message, payload))
+
+    def _now(self) -> int:
+        return self._epoch + self._ctx.now
+
+    def _job(self, message: Message, request: Request) -> Job:
+        steps = self._core.steps(request, self._now())
+        writes = request.verb not in READ_VERBS
+        return Job(request, steps, writes, partial(self._answered, message, request))
+
+    def _answered(
+        self, message: Message, request: Request, response: Response, revision: int | None
+    ) -> None:
+        """A request of a component has its answer."""
         if request.verb not in READ_VERBS:
-            revision = core.store.revision
-            self._log(request, response, revision if revision != self._revision else None)
-            self._activity.note(request, response, now)
+            self._log(request, response, revision)
+            self._activity.note(request, response, self._now())
         self._wrote()
         self._respond(message, response)
+
+    # ------------------------------------------------------------------ in parts
+
+    def _handle(self, job: Job) -> None:
+        """Begin a request; unless another one meets it, it is over when this returns."""
+        if self._is_met(job.request):
+            self._under_way[id(job)] = job.request
+            self._hand_over(partial(self._do, job=job))
+            return
+        store = self._core.store
+        revision = None
+        try:
+            operation = next(job.steps)
+            while True:
+                outcome = perform(store, operation)
+                if type(outcome) is Done and outcome.made:
+                    revision = outcome.revision
+                operation = job.steps.send(outcome)
+        except StopIteration as end:
+            job.finish(end.value, revision)
+        except Exception as error:
+            job.finish(self._defect(job, error), revision)
+
+    def _is_met(self, request: Request | ExternalMessage) -> bool:
+        """Whether what waits or is under way could come between the parts of a request."""
+        waiting = self._ctx.inbox.waiting()
+        if not waiting and not self._under_way:
+            return False
+        if isinstance(request, ExternalMessage):
+            return request.value["m"] not in READ_METHODS
+        others = chain((message.payload for message in waiting), self._under_way.values())
+        return meets_any(request, others, self._has_quotas)
+
+    def _has_quotas(self, namespace: str) -> bool:
+        return bool(self._core.lookup.within("", "resourcequotas", namespace))
+
+    def _hand_over(self, work: Work) -> None:
+        """Let a worker do it; there are as many workers as were ever needed at once."""
+        self._waiting.append(work)
+        if self._idle_workers:
+            self._work.notify()
+        else:
+            self._ctx.spawn(self._worker, name="request")
+
+    async def _worker(self, ctx: Context) -> None:
+        while True:
+            while not self._waiting:
+                self._idle_workers += 1
+                await self._work.wait(idle=True, point="apiserver.request")
+                self._idle_workers -= 1
+            await self._waiting.popleft()(ctx)
+
+    async def _do(self, ctx: Context, *, job: Job) -> None:
+        """Do a request part by part."""
+        result, revision = await self._parts(ctx, job)
+        self._under_way.pop(id(job), None)
+        job.finish(result, revision)
+
+    async def _parts(self, ctx: Context, job: Job) -> tuple[Any, int | None]:
+        """Do a request part by part; its result, and the revision of its last write."""
+        revision = None
+        try:
+            operation = next(job.steps)
+            while True:
+                outcome = await self._perform(ctx, operation)
+                if type(outcome) is Done and outcome.made:
+                    revision = outcome.revision
+                elif type(outcome) is Found and job.writes:
+                    await ctx.point("apiserver.admit")
+                operation = job.steps.send(outcome)
+        except StopIteration as end:
+            return end.value, revision
+        except Exception as error:
+            return self._defect(job, error), revision
+
+    async def _perform(self, ctx: Context, operation: Operation) -> Outcome:
+        """One operation on the store."""
+        await ctx.point(_POINTS[type(operation)])
+        outcome = perform(self._core.store, operation)
+        self._wrote()
+        return outcome
+
+    def _defect(self, job: Job, error: Exception) -> Response | HttpAnswer:
+        """A defect of ours must not take the server down. Upstream: endpoints/filters, WithPanicRecovery."""
+        if isinstance(job.request, ExternalMessage):
+            label = f"{job.request.value['m']} {job.request.value['p']}"
+        else:
+            label = job.request.label
+        self._ctx.log("apiserver.panic", level=ERROR, data=panic(label, error))
+        failed = status.internal_error("the request could not be answered because of a defect")
+        if isinstance(job.request, ExternalMessage):
+            return HttpAnswer(failed.code, {"Content-Type": "application/json"}, failed.tree)
+        return failure(failed)
+
+    # ------------------------------------------------------------------ answers
 
     def _respond(self, message: Message, response: Response) -> None:
         """Let an answer leave; where memory is limited, a list holds some until its client has it."""
@@ -155,15 +280,26 @@ class _Server:
         if revision != self._revision:
             self._revision = revision
             # A write of what nobody has a cache of (events, mostly) is no news for the cache task.
-            if self._front is not None or self._core.has_news():
+            if self._front is not None or self._core.caches.has_news():
                 self._changed.notify_all()
 
     def _serve_outside(self, message: ExternalMessage) -> None:
         if self._front is None:
             from controlplane.apiserver.loops.http_server import HttpFront
 
-            self._front = HttpFront(self._ctx, self._core, self._epoch, self._wrote)
-        watch = self._front.serve(message)
+            self._front = HttpFront(self._ctx, self._core, self._epoch)
+        steps = self._front.begin(message)
+        if steps is not None:
+            writes = message.value["m"] not in READ_METHODS
+            self._handle(Job(message, steps, writes, partial(self._answered_outside, message)))
+
+    def _answered_outside(
+        self, message: ExternalMessage, answered: HttpAnswer | WatchAnswer, revision: int | None
+    ) -> None:
+        """A request from outside has its answer."""
+        assert self._front is not None
+        watch = self._front.finish(message, answered, revision)
+        self._wrote()
         if watch is not None:
             self._follow(watch.watcher)
 

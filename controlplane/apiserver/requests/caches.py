@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.watch_cache import WatchCache
 
-__all__ = ["Caches"]
+__all__ = ["CacheMade", "Caches"]
+
+
+CacheMade = Callable[[ResourceInfo, WatchCache], None]
+"""Told of a resource whose cache has just been made."""
 
 
 class Caches:
     """Caches over what the server has heard of the store; each moves on when it is told to."""
 
-    def __init__(self, store: Store, options: ServerOptions) -> None:
+    def __init__(self, store: Store, options: ServerOptions, made: CacheMade | None = None) -> None:
+        self._made = made
         self._store = store
         self._options = options
         self._started = store.watches_since()
@@ -31,6 +38,8 @@ class Caches:
                 exact_window=self._options.exact_windows,
             )
             self._caches[info.storage_prefix] = found
+            if self._made is not None:
+                self._made(info, found)
         return found
 
     def known(self) -> dict[str, WatchCache]:

@@ -48,12 +48,12 @@ class Definitions:
         stored = dict(listed.items)
         if self._versions(stored) == self._versions(self._served):
             return
-        for key in list(self._served):
-            if key not in stored:
+        for key, served in list(self._served.items()):
+            if key not in stored and served.resource_version <= listed.revision:
                 self._withdraw(self._served.pop(key).tree)
         for key, crd in stored.items():
-            served = self._served.get(key)
-            if served is not None and served.resource_version == crd.resource_version:
+            known = self._served.get(key)
+            if known is not None and known.resource_version == crd.resource_version:
                 continue
             if "deletionTimestamp" in crd.metadata:
                 yield from self._remove(key, crd)
@@ -64,34 +64,23 @@ class Definitions:
         return {key: crd.resource_version for key, crd in crds.items()}
 
     def _serve(self, key: str, crd: Object, now: int) -> Steps[Object]:
-        state = crd.tree.get("status") or {}
-        names = crd.tree["spec"]["names"]
-        conditions = {c["type"]: c["status"] for c in state.get("conditions") or ()}
-        changed = state
-        if state.get("acceptedNames") != names:
-            changed = {**changed, "acceptedNames": names}
-        if conditions.get("NamesAccepted") != "True":
-            new = condition("NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
-            changed = with_condition(changed, new)
-        if conditions.get("Established") != "True":
-            text = "the initial names have been accepted"
-            new = condition("Established", "True", "InitialNamesAccepted", text, now)
-            changed = with_condition(changed, new)
-        if changed is not state:
-            crd = yield from self._write(key, {**crd.tree, "status": changed}, crd)
+        """Accept the names, as far as nobody has yet, and serve the resource."""
+        while True:
+            state = crd.tree.get("status") or {}
+            accepted = _accepted(state, crd.tree["spec"]["names"], now)
+            if accepted is state:
+                break
+            put = Put(self._prefix, key, {**crd.tree, "status": accepted}, crd)
+            done: Done = yield Transaction(((self._prefix, key, crd.resource_version),), (put,))
+            stored = done.objects[0]
+            if stored is None:  # deleted meanwhile
+                return crd
+            crd = stored
         self._withdraw(crd.tree)
         for version in crd.tree["spec"]["versions"]:
             if version["served"]:
                 self._table.add(resource_of(crd.tree, version))
         return crd
-
-    def _write(self, key: str, tree: Tree, crd: Object) -> Steps[Object]:
-        """Write the status unless somebody else wrote the definition, who settles it then."""
-        done: Done = yield Transaction(
-            ((self._prefix, key, crd.resource_version),), (Put(self._prefix, key, tree, crd),)
-        )
-        written = done.objects[0]
-        return crd if written is None or not done.made else written
 
     def _withdraw(self, crd: Tree) -> str:
         """Serve none of the definition's resources; answers their storage prefix."""
@@ -114,3 +103,19 @@ class Definitions:
         )
         self._served.pop(key, None)
         self._forget(prefix)
+
+
+def _accepted(state: Tree, names: Tree, now: int) -> Tree:
+    """The status of a definition whose names are accepted; the same one if they were already."""
+    conditions = {c["type"]: c["status"] for c in state.get("conditions") or ()}
+    changed = state
+    if state.get("acceptedNames") != names:
+        changed = {**changed, "acceptedNames": names}
+    if conditions.get("NamesAccepted") != "True":
+        new = condition("NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
+        changed = with_condition(changed, new)
+    if conditions.get("Established") != "True":
+        text = "the initial names have been accepted"
+        new = condition("Established", "True", "InitialNamesAccepted", text, now)
+        changed = with_condition(changed, new)
+    return changed

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import define
 
 from controlplane.api.object import Object
+from controlplane.apiserver.requests.caches import Caches
 from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import json_type
@@ -184,7 +185,7 @@ def _token_problem(token: str) -> str:
 
 
 def list_objects(
-    info: ResourceInfo, cache: WatchCache, request: Request, interest: Interest
+    info: ResourceInfo, caches: Caches, request: Request, interest: Interest
 ) -> Steps[Page]:
     """The objects that a list request selects. ApiError for versions that cannot be served."""
     query = request.query
@@ -220,9 +221,10 @@ def list_objects(
     elif (match == "Exact" and wanted) or (wanted and limit and not match):
         items, current = yield from _exact(info, wanted, prefix)
     elif version == "0":
+        cache = caches.of(info)
         items, current, limit = cache.items(prefix), cache.revision, 0
     elif wanted:
-        items, current = yield from _not_older(info, cache, wanted, prefix)
+        items, current = yield from _not_older(info, caches.of(info), wanted, prefix)
     else:
         items, current = yield Range(info.storage_prefix, prefix)
     if interest.name:
@@ -257,9 +259,7 @@ def _exact(info: ResourceInfo, wanted: int, prefix: str) -> Steps[_Listed]:
     return listed
 
 
-def _not_older(
-    info: ResourceInfo, cache: WatchCache, wanted: int, prefix: str
-) -> Steps[_Listed]:
+def _not_older(info: ResourceInfo, cache: WatchCache, wanted: int, prefix: str) -> Steps[_Listed]:
     if cache.revision >= wanted:
         return cache.items(prefix), cache.revision
     found: Items = yield Range(info.storage_prefix, prefix)

@@ -16,6 +16,7 @@ __all__ = ["CacheLookup", "StoreLookup", "resource_named"]
 @cache
 def resource_named(group: str, resource: str) -> ResourceInfo:
     """The built-in resource in the version that is stored. KeyError for any other."""
+    info: ResourceInfo
     for info in builtin_resources():
         if info.group == group and info.resource == resource:
             if (info.group, info.version) != info.hub:

@@ -182,9 +182,7 @@ def _decrement(parts: Parts, ctx: Context, budget: Object, name: str) -> Steps[N
     )  # fmt: skip
 
 
-def _with_disruption(
-    ctx: Context, registry: Registry, shown: str, name: str, tree: Tree
-) -> Tree:
+def _with_disruption(ctx: Context, registry: Registry, shown: str, name: str, tree: Tree) -> Tree:
     """The budget less one disruption. ApiError 403, 429."""
     state = tree.get("status") or {}
     if state.get("observedGeneration", 0) < tree["metadata"].get("generation", 0):

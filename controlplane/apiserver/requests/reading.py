@@ -44,9 +44,7 @@ class Reader:
         )
         return Response(200, obj.tree, obj, warnings=ctx.warnings or [])
 
-    def _get_cached(
-        self, ctx: Context, registry: Registry, version: str
-    ) -> Steps[Response]:
+    def _get_cached(self, ctx: Context, registry: Registry, version: str) -> Steps[Response]:
         request, info = ctx.request, ctx.info
         try:
             wanted = parse_version(version)
@@ -70,7 +68,7 @@ class Reader:
         """GET of many."""
         request, info = ctx.request, ctx.info
         interest = interest_of(info, request.namespace, request.name, request.query)
-        page = yield from list_objects(info, self._caches.of(info), request, interest)
+        page = yield from list_objects(info, self._caches, request, interest)
         response = self.list_response(info, page)
         response.warnings = ctx.warnings or []
         return response
@@ -103,7 +101,7 @@ class Reader:
         interest = interest_of(info, request.namespace, "", request.query)
         registry = self._registries.of(info)
         registry.strategy.warn_delete(ctx, options)
-        page = yield from list_objects(info, self._caches.of(info), request, interest)
+        page = yield from list_objects(info, self._caches, request, interest)
         for obj in page.items:
             try:
                 yield from registry.delete(ctx, obj.namespace, obj.name, options.copy())

@@ -623,4 +623,3 @@ class Registry:
         if foreground:
             kept.append(_FOREGROUND)
         return had if kept == had else kept
-

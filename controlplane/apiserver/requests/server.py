@@ -19,7 +19,7 @@ from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.authorization import policy, rbac
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.bodies import Bodies
-from controlplane.apiserver.requests.caches import Caches
+from controlplane.apiserver.requests.caches import CacheMade, Caches
 from controlplane.apiserver.requests.definitions import Definitions
 from controlplane.apiserver.requests.lookup import CacheLookup, StoreLookup, resource_named
 from controlplane.apiserver.requests.memory import Account
@@ -46,6 +46,7 @@ class ApiServer:
     `uid` makes object uids, `suffix` the five characters after a generateName. If the store is
     `shared`, `store` is only what this server has heard of it: the operations of `steps` are for
     somebody else to perform. `account` counts what answers under way hold, where a run limits it.
+    `cache_made` is told of each new watch cache.
     """
 
     def __init__(
@@ -57,11 +58,12 @@ class ApiServer:
         options: ServerOptions | None = None,
         shared: bool = False,
         account: Account | None = None,
+        cache_made: CacheMade | None = None,
     ) -> None:
         self.store = store = store if store is not None else Store()
         self.options = options = options if options is not None else ServerOptions()
         self.memory = account
-        self.caches = Caches(store, options)
+        self.caches = Caches(store, options, cache_made)
         self.lookup: Lookup = CacheLookup(self.caches.of) if shared else StoreLookup(store)
         self.access = Access(self.lookup, enabled=options.authorize)
         admission = Admission(options.disabled, auto_namespaces=options.auto_namespaces)

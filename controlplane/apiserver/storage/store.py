@@ -142,6 +142,33 @@ class Keyspace:
         self._record(Event(revision, key, None, entry.object))
         return revision
 
+    def follow(self, event: Event) -> None:
+        """Take over an event of another store, with its revision."""
+        key = event.key
+        entry = self.entries.get(key)
+        if event.new is None:
+            if entry is not None:
+                del self.entries[key]
+                keys = self._keys()
+                del keys[bisect_left(keys, key)]
+        elif entry is None:
+            self.entries[key] = Entry(event.new, event.revision)
+            self._pending.append(key)
+        else:
+            entry.object = event.new
+            entry.mod_revision = event.revision
+            entry.version += 1
+        self._record(event)
+
+    def restart(self, entries: dict[str, Entry], revision: int) -> None:
+        """Hold these entries and no history, as of `revision`."""
+        self.entries = entries
+        self._sorted = sorted(entries)
+        self._pending = []
+        self._revisions = []
+        self._events = []
+        self.latest = revision
+
     def _record(self, event: Event) -> None:
         self._revisions.append(event.revision)
         self._events.append(event)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from actors.log import WARNING
 from controlplane.api import identity
 from controlplane.api.request import Request
+from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import Client, Resource
@@ -58,7 +59,7 @@ def preflight(
     server = ApiServer(
         uid=lambda: identity.uid(next(serials)),
         suffix=lambda: identity.suffix(next(serials)),
-        disabled=disabled,
+        options=ServerOptions(disabled=tuple(disabled)),
     )
     server.bootstrap(now)
     resources = Resources(server)

@@ -6,9 +6,9 @@ import pytest
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front import openapi, openapi_v2
-from controlplane.apiserver.front.answering import answer
-from controlplane.apiserver.requests.routing import HttpRequest
+from controlplane.apiserver.front.answering import answer, served_by
 from controlplane.apiserver.http.bodies import encoded
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.types import load_data
 from tests.apiserver.world import World
 
@@ -127,7 +127,7 @@ def test_a_definition_brings_its_schema_and_changes_the_hash():
     assert after["apis/apps/v1"] == before["apis/apps/v1"]
     kinds = get(world, "/openapi/v3/apis/example.com/v1").tree["components"]["schemas"]
     assert "spec" in kinds["com.example.v1.Widget"]["properties"]
-    old = openapi_v2.document(world.server)["definitions"]["com.example.v1.Widget"]
+    old = openapi_v2.document(served_by(world.server))["definitions"]["com.example.v1.Widget"]
     assert old["properties"]["spec"]["properties"]["size"] == {}
 
 

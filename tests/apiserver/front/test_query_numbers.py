@@ -4,8 +4,8 @@ import pytest
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer, answer
-from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.listing import parse_version
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.field_errors import go_quote
 from tests.apiserver.world import World
 

@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from actors.pace import MAX, Pacer
-from controlplane.apiserver.loops.http_connection import Limits
+from controlplane.apiserver.loops.http_host import Limits
 from controlplane.scenarios.execution import Execution
 from controlplane.serving.session import Rim, serve_async
 from tests.apiserver.http.session import prepared, request

@@ -12,7 +12,7 @@ import trio
 from actors import EventLog, strategies
 from actors.pace import MAX, Pacer
 from controlplane.apiserver.http.kubeconfig import Address
-from controlplane.apiserver.loops.http_connection import Limits
+from controlplane.apiserver.loops.http_host import Limits
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.plan import plan_of
 from controlplane.serving.scenario import SCENARIO

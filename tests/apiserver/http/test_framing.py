@@ -10,7 +10,7 @@ import pytest
 import trio
 from attrs import evolve
 
-from controlplane.apiserver.loops.http_connection import Limits
+from controlplane.apiserver.loops.http_host import Limits
 from tests.apiserver.http.session import (
     CONFIGMAPS,
     Answer,

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from controlplane.apiserver.loops.http_connection import Limits
+from controlplane.apiserver.loops.http_host import Limits
 from tests.apiserver.http.session import CONFIGMAPS, Lines, config, request, served, watching
 
 QUICK = Limits(linger_s=0.05)

@@ -14,6 +14,7 @@ import sys
 from itertools import count
 
 from controlplane.api.request import Request
+from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.patching.apply_patch import MERGE_PATCH
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.durable_store import DurableStore
@@ -29,7 +30,7 @@ def open_server(store):
         store,
         uid=lambda: f"uid-{next(serials)}",
         suffix=lambda: f"{next(serials)}",
-        disabled=("ServiceAccount",),
+        options=ServerOptions(disabled=("ServiceAccount",)),
     )
     server.bootstrap(NOW)
     return server

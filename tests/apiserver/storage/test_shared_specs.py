@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.request import Request
+from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 
 NAMES = itertools.count()
@@ -20,7 +21,7 @@ def server() -> ApiServer:
     made = ApiServer(
         uid=lambda: f"00000000-0000-4000-8000-{next(numbers):012}",
         suffix=lambda: "bcdfg",
-        disabled=("ServiceAccount",),
+        options=ServerOptions(disabled=("ServiceAccount",)),
     )
     made.bootstrap(EPOCH)
     return made

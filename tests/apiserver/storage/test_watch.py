@@ -46,7 +46,7 @@ def test_events_wait_until_the_cache_advances():
     watcher = world.watch("configmaps", resourceVersion=start)
     world.server.advance()
     cache = world.server.cache_of("", "configmaps")
-    space = world.server.registry_of("", "configmaps").space
+    space = world.server.store.keyspace("/registry/configmaps/")
     meta = {"name": "a", "namespace": "default", "resourceVersion": "99"}
     space.put("default/a", Object({"metadata": meta}))
     assert cache.lag() == 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.apiserver.kinds.defaulting import workloads as defaults
 from controlplane.apiserver.kinds.metadata import validate_annotations
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
+from controlplane.apiserver.kinds.validation import autoscaling, jobs
 from controlplane.apiserver.kinds.validation import workloads as rules
 from controlplane.apiserver.kinds.warnings import template_warnings
 from controlplane.apiserver.schema.field_errors import FieldError
@@ -229,15 +230,15 @@ class JobStrategy(_Workload):
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
-        return rules.validate_job(tree)
+        return jobs.validate_job(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return rules.validate_job_update(new, old)
+        return jobs.validate_job_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""
-        return rules.validate_job_status(new, old)
+        return jobs.validate_job_status(new, old)
 
 
 def generated_selector(tree: Tree) -> Tree:
@@ -269,11 +270,11 @@ class CronJobStrategy(_Workload):
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
-        return rules.validate_cron_job(tree)
+        return jobs.validate_cron_job(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return rules.validate_cron_job(new, update=True)
+        return jobs.validate_cron_job(new, update=True)
 
 
 class AutoscalerStrategy(Strategy):
@@ -291,7 +292,7 @@ class AutoscalerStrategy(Strategy):
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
-        return rules.validate_autoscaler(tree)
+        return autoscaling.validate_autoscaler(tree)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """What a status update of this kind keeps."""

@@ -14,6 +14,7 @@ __all__ = ["empty", "reset", "track", "type_of"]
 
 
 def type_of(ctx: Context) -> StructType:
+    """The type of the request's objects."""
     if ctx.info.custom is not None:
         custom: StructType = ctx.info.custom.struct
         return custom

@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 
 from controlplane.api.request import Request, User
 from controlplane.apiserver.front.answering import HttpAnswer, answer
-from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.authorization.policy import (
     aggregated_rules,
     default_bindings,
@@ -21,6 +20,7 @@ from controlplane.apiserver.requests.authorization.rbac import (
     requested,
     rule_covers,
 )
+from controlplane.apiserver.requests.routing import HttpRequest, parse_path
 from controlplane.apiserver.schema.status import ApiError
 from tests.apiserver.world import World, config_map
 
@@ -85,7 +85,7 @@ def policy(cluster_roles=None, roles=None, cluster_bindings=(), bindings=None):
     ],
 )  # fmt: skip
 def test_what_an_http_request_asks_for(method, path, query, expected):
-    assert attributes_of(HttpRequest(method, path, query)) == expected
+    assert attributes_of(HttpRequest(method, path, query), parse_path(path)) == expected
 
 
 def test_what_a_component_asks_for():
@@ -317,7 +317,7 @@ def test_requests_of_components_are_held_to_the_roles_too():
         found = ask_it(request, world.now)
         assert found.code == 403
         assert f'User "bob" cannot {verb} resource "pods"' in found.message
-    policy_now = policy_of(world.server)
+    policy_now = policy_of(world.server.lookup)
     scheduler = User("system:kube-scheduler")
     asked = Attributes("patch", "", "persistentvolumes", name="v")
     assert decide(policy_now, scheduler, asked).allowed

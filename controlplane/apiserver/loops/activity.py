@@ -1,0 +1,38 @@
+"""What the API servers of a run did, for reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from controlplane.api.request import Request, Response
+
+__all__ = ["Activity"]
+
+
+class Activity:
+    """What the API server did over all its lives, for reports: successful writes per kind of request, and waits.
+
+    `waits_ns` sums, `longest_wait_ns` keeps the most of, the time from a pod's creation to its binding.
+    """
+
+    def __init__(self) -> None:
+        self.writes: dict[str, int] = {}
+        self.refused: dict[str, int] = {}
+        self.waits_ns = 0
+        self.longest_wait_ns = 0
+        self._created: dict[str, int] = {}
+
+    def note(self, request: Request, response: Response, now: int) -> None:
+        """Count one answered write."""
+        label = request.label
+        if not response.ok:
+            self.refused[label] = self.refused.get(label, 0) + 1
+            return
+        self.writes[label] = self.writes.get(label, 0) + 1
+        if label == "create pods" and response.object is not None:
+            self._created[response.object.key] = now
+        elif label == "create pods/binding":
+            created = self._created.pop(f"{request.namespace}/{request.name}", now)
+            self.waits_ns += now - created
+            self.longest_wait_ns = max(self.longest_wait_ns, now - created)

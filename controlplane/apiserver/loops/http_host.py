@@ -1,0 +1,83 @@
+"""What a connection asks of the server that it belongs to, and what its client may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from actors.pace import Pacer
+from controlplane.api.request import User
+from controlplane.apiserver.http.access import Access
+from controlplane.apiserver.requests.routing import BODY_LIMIT
+
+__all__ = ["Host", "Limits"]
+
+
+@frozen
+class Limits:
+    """What a client may use: bytes and real seconds."""
+
+    connections: int = 4096
+    header_bytes: int = 1 << 20
+    body_bytes: int = BODY_LIMIT
+    reads: int = 400
+    """Requests under way that only read, of users that may not do everything."""
+    writes: int = 200
+    stream_events: int = 10_000
+    """A watch whose client is so many events behind is ended."""
+    idle_s: float = 300.0
+    read_s: float = 30.0
+    write_s: float = 60.0
+    answer_s: float = 60.0
+    handshake_s: float = 10.0
+    linger_s: float = 0.5
+
+
+class Host(Protocol):
+    """Where requests enter the world, who may ask, and how many at once."""
+
+    @property
+    def access(self) -> Access:
+        """Who asks."""
+
+    @property
+    def limits(self) -> Limits:
+        """What a client may use."""
+
+    @property
+    def pace(self) -> Pacer | None:
+        """What time control moves; None without it."""
+
+    @property
+    def write(self) -> Callable[[int, bytes], int] | None:
+        """The system's way of writing to a socket without waiting, where it has one."""
+
+    def idle(self) -> AbstractContextManager[None]:
+        """While a connection waits for its next request, it may be closed at any time."""
+
+    def enter(self, lane: str) -> bool:
+        """Whether one more request may be under way; `leave` follows if so."""
+
+    def leave(self, lane: str) -> None:
+        """A request that entered has its answer."""
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, list[str]],
+        headers: list[tuple[str, str]],
+        body: bytes,
+        user: User,
+        answered: Callable[[Any], None],
+    ) -> int:
+        """Let a request enter the world; its number."""
+
+    def hung_up(self, number: int) -> None:
+        """Let the world know that the client of a stream is gone."""
+
+    def audit_id(self) -> str:
+        """A fresh id for an answer's Audit-Id header."""
