@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NOT_YET = ("controlplane.apiserver",)
+NOT_YET: tuple[str, ...] = ()
 """Rooms whose circles are being taken apart; this list may only shrink."""
 
 

@@ -94,7 +94,7 @@ class Listener:
             await self._serve_one(stream)
         except Exception as error:
             self.defects += 1
-            self._inlet.put(self._actor, defect(panic("a connection", error)), _unanswered)
+            self._inlet.put(self._actor, defect(panic("a connection", error)))
         finally:
             self.connections -= 1
 
@@ -176,7 +176,3 @@ class Listener:
         """A fresh id for an answer's Audit-Id header."""
         self._answers += 1
         return identity.uid((1 << 63) + self._answers)
-
-
-def _unanswered(_answer: object) -> None:
-    """Nobody waits for an answer."""
