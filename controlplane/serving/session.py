@@ -99,7 +99,9 @@ async def serve_async(
         made = certificates.make(rim.host)
         tls, authority = made.context, made.authority
     store, epoch = cluster.store, cluster.config.epoch_ns
-    access = Access.of_token(rim.token, lambda: signing_key(StoreLookup(store)), lambda: epoch + pace.now())
+    access = Access.of_token(
+        rim.token, lambda: signing_key(StoreLookup(store)), lambda: epoch + pace.now()
+    )
     write = os.write if os.name == "posix" else None  # other systems' sockets are no files
     listener = Listener(
         inlet, APISERVER, access, pace=pace, tls=tls, limits=rim.limits, write=write
