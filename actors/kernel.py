@@ -758,12 +758,20 @@ class Kernel:
 
     def begin(self) -> None:
         """Start the strategy, then all actors in the order in which they were added."""
-        self.strategy.begin()
+        strategy = self.strategy
+        strategy.begin()
+        if isinstance(strategy, Replay) and strategy.marks is not None:
+            self.log.expect(strategy.marks, self._differs)
         if self.footprint is None:
-            self.footprint = self.strategy.footprint
+            self.footprint = strategy.footprint
         for actor in list(self.actors.values()):
             if not actor.alive:
                 self.start_actor(actor)
+
+    def _differs(self, where: str) -> None:
+        """The trace of a replay is not the recorded one: whatever came of the run, it is another run."""
+        self.verdict = None
+        self.finish("diverged", where)
 
     def sharing_checked(self) -> bool:
         """Whether the debug check for shared mutable objects ended the run."""

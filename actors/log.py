@@ -14,12 +14,14 @@ resource version, `data` a map. A "task" event declares each task.
 from __future__ import annotations
 
 import hashlib
+import io
+import zlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgpack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 TRACE: Final = 5
 """Steps and messages."""
@@ -37,8 +39,22 @@ LEVELS: Final = {
     "error": ERROR,
     "off": OFF,
 }
-FLUSH_EVENTS = 2048
-"""Events packed between two hand-overs of the buffer."""
+FLUSH_EVENTS = 256
+"""Events between two hand-overs of the buffer, and between two marks."""
+MARK_BYTES = 8
+CHECKED_EVENTS = 100_000
+"""Of so many events of a run a recording keeps a check value each, to name the first that differs."""
+
+
+class Marks(NamedTuple):
+    """What tells two traces apart, and where: the hash, a digest after each 256 events, a byte for each event.
+
+    Of a trace that was not kept whole there is no byte for each event.
+    """
+
+    trace_hash: str
+    digests: tuple[bytes, ...]
+    checks: bytes
 
 
 class Event(NamedTuple):
@@ -66,9 +82,13 @@ class EventLog:
     __slots__ = (
         "_chunks",
         "_count",
+        "_differs",
+        "_digests",
+        "_expected",
         "_hash",
         "_kept",
         "_packer",
+        "_room",
         "closed",
         "events",
         "keep_all",
@@ -85,8 +105,17 @@ class EventLog:
         self._chunks: list[bytes] = []
         self._hash = hashlib.blake2b(digest_size=16)
         self._count = 0
+        self._room = FLUSH_EVENTS
+        self._digests: list[bytes] = []
+        self._expected: Marks | None = None
+        self._differs: Callable[[str], None] | None = None
         self.events = 0
         self.closed = False
+
+    def expect(self, marks: Marks, differs: Callable[[str], None]) -> None:
+        """Compare with the trace of an earlier run; `differs` is called at most once, with where they part."""
+        self._expected = marks
+        self._differs = differs
 
     def step(self, step: int, t_ns: int, task: int, point: str, cause: int) -> None:
         """Record that a task ran one step from `point` on. The hot path: one pack and one counter."""
@@ -94,7 +123,7 @@ class EventLog:
             return
         self.pack((step, t_ns, task, point, cause))
         self._count += 1
-        if self._count >= FLUSH_EVENTS:
+        if self._count >= self._room:
             self._flush()
 
     def emit(
@@ -125,28 +154,79 @@ class EventLog:
         if level >= self.level and not self.keep_all:
             self._kept.pack(record)
         self._count += 1
-        if self._count >= FLUSH_EVENTS:
+        if self._count >= self._room:
             self._flush()
 
-    def _flush(self) -> None:
-        chunk = self._packer.bytes()
+    def _flush(self) -> bytes:
+        """Hand the buffer over; what it held."""
+        packed: bytes = self._packer.bytes()
+        chunk = packed
         self._packer.reset()
         self._hash.update(chunk)
+        first = self.events
         self.events += self._count
         self._count = 0
+        whole = self.events % FLUSH_EVENTS == 0
+        self._room = FLUSH_EVENTS - self.events % FLUSH_EVENTS
+        if whole and chunk:
+            self._digests.append(self._hash.digest()[:MARK_BYTES])
+            self._compare(chunk, first)
         if not self.keep_all:
             if self.level >= OFF:
-                return
+                return packed
             chunk = self._kept.bytes()
             self._kept.reset()
         if chunk:
             self._chunks.append(chunk)
+        return packed
+
+    def _compare(self, chunk: bytes, first: int) -> None:
+        """Compare the last mark; of a chunk that differs find the event that does."""
+        expected = self._expected
+        if expected is None or self._differs is None:
+            return
+        at = len(self._digests) - 1
+        if at < len(expected.digests) and expected.digests[at] == self._digests[at]:
+            return
+        self._report(chunk, first)
+
+    def _report(self, chunk: bytes, first: int) -> None:
+        expected, differs = self._expected, self._differs
+        assert expected is not None
+        assert differs is not None
+        self._expected = self._differs = None
+        found = checks_of([chunk])
+        then = expected.checks[first : first + len(found)]
+        index = next(
+            (at for at, (one, other) in enumerate(zip(found, then, strict=False)) if one != other),
+            min(len(found), len(then)) if len(found) != len(then) else 0,
+        )
+        events = list(msgpack.Unpacker(_stream(chunk), use_list=False))
+        if not events:
+            differs("the trace ends before the recorded one")
+            return
+        if not then or index >= len(events):
+            between = f"between steps {events[0][0]} and {events[-1][0]}"
+            differs(f"the trace differs from the recording {between}")
+            return
+        step, event = events[index][0], events[index][3]
+        differs(f"step {step}: the trace differs from the recording, first in {event!r}")
+
+    def marks(self) -> Marks:
+        """What tells this trace from others; the log must be closed."""
+        assert self.closed
+        checks = checks_of(self._chunks) if self.keep_all else b""
+        return Marks(self._hash.hexdigest(), tuple(self._digests), checks)
 
     def close(self) -> str:
         """Take no more events; the trace hash, 32 hex digits."""
         if not self.closed:
-            self._flush()
+            first = self.events
+            last = self._flush()
             self.closed = True
+            expected = self._expected
+            if expected is not None and expected.trace_hash != self._hash.hexdigest():
+                self._report(last, first)
         return self._hash.hexdigest()
 
     def chunks(self) -> list[bytes]:
@@ -157,6 +237,27 @@ class EventLog:
 
     def __iter__(self) -> Iterator[Event]:
         return read(self.chunks())
+
+
+def _stream(chunk: bytes) -> io.BytesIO:
+    return io.BytesIO(chunk)
+
+
+def checks_of(chunks: Iterable[bytes]) -> bytes:
+    """A byte for each of the first events of a whole stream."""
+    found = bytearray()
+    for chunk in chunks:
+        if len(found) >= CHECKED_EVENTS:
+            break
+        unpacker = msgpack.Unpacker(max_buffer_size=0)
+        unpacker.feed(chunk)
+        start = 0
+        while start < len(chunk):
+            unpacker.skip()
+            end = unpacker.tell()
+            found.append(zlib.crc32(chunk[start:end]) & 0xFF)
+            start = end
+    return bytes(found[:CHECKED_EVENTS])
 
 
 TASK_DECLARED = "task"

@@ -1,15 +1,18 @@
 """The recording `run.rec`: everything a run needs to happen again, bit for bit.
 
-MessagePack: one map, keys in a fixed order, holding `format` (this file's format version),
-`package` (version of the package that wrote it), `header` (what the caller gave: seed, release,
-gates, scenario, ...), `labels` and `choices` (see `actors.choices`; the choices are one flat array
-kind-and-label number, n, value, ...), `inputs` from outside, and what came of it: `verdict`,
-`reason`, `steps`, `t_ns`, `trace_hash`. Nothing of the host goes in, so the bytes are the same on
-every machine.
+Four bytes that say what it is, a checksum, then MessagePack: one map, keys in a fixed order, holding
+`format` (this file's format version), `package` (version of the package that wrote it), `header`
+(what the caller gave: seed, release, gates, scenario, ...), `labels` and `choices` (see
+`actors.choices`; the choices are one flat array kind-and-label number, n, value, ...), `inputs` from
+outside, and what came of it: `verdict`, `reason`, `steps`, `t_ns`, `trace_hash`, and the marks that
+tell where a replay parts from it. Nothing of the host goes in, so the bytes are the same on every
+machine.
 """
 
 from __future__ import annotations
 
+import zlib
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +22,11 @@ from attrs import field, frozen
 from actors.choices import N_BITS, N_MAX, ChoiceList
 from actors.errors import RecordingError
 from actors.inlet import Input
+from actors.log import MARK_BYTES, Marks
 
 FORMAT = 2
+MAGIC = b"\x93run"
+CHECKSUM_BYTES = 16
 
 
 @frozen
@@ -35,7 +41,12 @@ class Recording:
     reason: str
     steps: int
     t_ns: int
-    trace_hash: str
+    marks: Marks
+
+    @property
+    def trace_hash(self) -> str:
+        """What identifies everything that happened."""
+        return self.marks.trace_hash
 
     def to_bytes(self) -> bytes:
         """The file's content."""
@@ -55,15 +66,21 @@ class Recording:
                 "steps": self.steps,
                 "t_ns": self.t_ns,
                 "trace_hash": self.trace_hash,
+                "digests": b"".join(self.marks.digests),
+                "checks": zlib.compress(self.marks.checks, 9),
             }
         )
-        return packed
+        return MAGIC + _checksum(packed) + packed
 
     def save(self, path: Path) -> None:
         """Write it whole or not at all."""
         draft = path.with_name(path.name + ".part")
         draft.write_bytes(self.to_bytes())
         draft.replace(path)
+
+
+def _checksum(packed: bytes) -> bytes:
+    return blake2b(packed, digest_size=CHECKSUM_BYTES).digest()
 
 
 def _sorted(value: Any) -> Any:
@@ -88,8 +105,14 @@ def load(path: Path, *, package: str | None = None) -> Recording:
 
 def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recording:
     """Decode a recording; `name` is used in error messages."""
+    if not raw.startswith(MAGIC):
+        raise RecordingError(f"{name}: not a recording of this version (it begins otherwise)")
+    start = len(MAGIC) + CHECKSUM_BYTES
+    packed = raw[start:]
+    if _checksum(packed) != raw[len(MAGIC) : start]:
+        raise RecordingError(f"{name}: damaged recording: its checksum is wrong")
     try:
-        data = msgpack.unpackb(raw, strict_map_key=False)
+        data = msgpack.unpackb(packed, strict_map_key=False)
     except (ValueError, msgpack.UnpackException) as error:
         raise RecordingError(f"{name}: not a recording (not MessagePack, or cut short)") from error
     if not isinstance(data, dict) or "format" not in data:
@@ -111,12 +134,21 @@ def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recordin
             str(data["reason"]),
             int(data["steps"]),
             int(data["t_ns"]),
-            str(data["trace_hash"]),
+            Marks(
+                str(data["trace_hash"]),
+                _split(data["digests"]),
+                zlib.decompress(data["checks"]),
+            ),
         )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
         raise RecordingError(
             f"{name}: damaged recording: {type(error).__name__}: {error}"
         ) from error
+
+
+def _split(digests: bytes) -> tuple[bytes, ...]:
+    starts = range(0, len(digests), MARK_BYTES)
+    return tuple(digests[start : start + MARK_BYTES] for start in starts)
 
 
 def _choices(labels: list[list[str]], flat: list[int]) -> ChoiceList:

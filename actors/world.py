@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from actors.choices import ChoiceList
     from actors.footprint import Footprint
+    from actors.log import Marks
     from actors.pace import Pacer
     from actors.strategies.base import Strategy
 
@@ -53,6 +54,7 @@ class RunResult:
     choices: ChoiceList = field(repr=False)
     inputs: tuple[Input, ...] = field(repr=False)
     error: BaseException | None = field(repr=False)
+    marks: Marks = field(repr=False)
 
     @property
     def ok(self) -> bool:
@@ -229,16 +231,18 @@ class World:
         kernel = self._kernel
         kernel.strategy.end()
         inlet = kernel.inlet
+        trace_hash = self.log.close()
         return RunResult(
             kernel.verdict or "stopped",
             kernel.reason,
             kernel.step,
             kernel.now,
-            self.log.close(),
+            trace_hash,
             kernel.footprint.class_id if kernel.footprint is not None else "",
             kernel.choices,
             tuple(inlet.admitted) if inlet else (),
             kernel.error,
+            self.log.marks(),
         )
 
 
@@ -256,5 +260,5 @@ def record(
         result.reason,
         result.steps,
         result.t_ns,
-        result.trace_hash,
+        result.marks,
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from actors.choices import ChoiceList
     from actors.footprint import Footprint
+    from actors.log import Marks
     from actors.strategies.base import Option, Strategy
 
 SHOWN = 6
@@ -29,16 +30,22 @@ def _context(options: Sequence[Option]) -> str:
 
 
 class Replay:
-    """Answers from `choices`. Strict unless `clamp` is set; after the end of the list it answers 0 when clamping."""
+    """Answers from `choices`. Strict unless `clamp` is set; after the end of the list it answers 0 when clamping.
+
+    With `marks`, those of the recorded run, the run's trace is compared with that one's all along.
+    """
 
     name = "replay"
     footprint: Footprint | None = None
     exhausted = False
     seed: int | None = None
 
-    def __init__(self, choices: ChoiceList, *, clamp: bool = False) -> None:
+    def __init__(
+        self, choices: ChoiceList, *, clamp: bool = False, marks: Marks | None = None
+    ) -> None:
         self.choices = choices
         self.clamp = clamp
+        self.marks = marks
         self.clamped = 0
         self.index = 0
 

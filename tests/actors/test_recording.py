@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +12,16 @@ from actors import (
     Choice,
     ChoiceList,
     Context,
+    EventLog,
     PrefixThenContinue,
     RandomWalk,
     RecordingError,
     Replay,
+    Strategy,
     World,
     record,
 )
-from actors.recording import from_bytes, load
+from actors.recording import CHECKSUM_BYTES, MAGIC, from_bytes, load
 from tests.actors.worlds import lost_update
 
 
@@ -49,13 +53,21 @@ def test_a_recording_of_another_version_is_refused(tmp_path):
         load(tmp_path / "run.rec", package="2.0")
 
 
+def sealed(packed: bytes) -> bytes:
+    """As a file begins whose content is this."""
+    return MAGIC + blake2b(packed, digest_size=CHECKSUM_BYTES).digest() + packed
+
+
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
         (b"", "not a recording"),
         (b"hello", "not a recording"),
-        (b"\x81\xa6format\x63", "format 99"),
-        (b"\x81\xa6format\x02", "damaged"),
+        (b"\x81\xa6format\x01", "not a recording of this version"),
+        (sealed(b"\x81\xa6format\x63"), "format 99"),
+        (sealed(b"\x81\xa6format\x02"), "damaged"),
+        (sealed(b"hello"), "not a recording"),
+        (sealed(b"\x81\xa6format\x02")[:-1] + b"\x03", "checksum is wrong"),
     ],
 )
 def test_what_is_no_recording_is_refused_in_one_line(raw, message):
@@ -70,6 +82,54 @@ def test_any_cut_of_a_recording_is_refused():
     for length in range(0, len(raw), 7):
         with pytest.raises(RecordingError):
             from_bytes(raw[:length], "cut")
+
+
+def test_a_flipped_bit_is_named_as_damage():
+    raw = bytearray(recorded().to_bytes())
+    for at in range(len(raw) // 2, len(raw), 97):
+        raw[at] ^= 4
+        with pytest.raises(RecordingError, match="checksum is wrong"):
+            from_bytes(bytes(raw), "bent")
+        raw[at] ^= 4
+
+
+def drifting(strategy: Strategy, offset: int, *, points: int = 400, keep: bool = True) -> World:
+    """A world that logs a number that no choice decides, as one does that uses id()."""
+    world = World(strategy=strategy, log=EventLog(keep=keep))
+
+    async def main(ctx: Context) -> None:
+        for number in range(points):
+            await ctx.point("work")
+            if number == points - 100:
+                ctx.log("number", data={"value": offset})
+
+    world.actor("main", main)
+    return world
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("points", [50 + 100, 400, 1000])
+def test_a_replay_with_another_trace_is_refused_at_the_step_that_differs(points, keep):
+    first = drifting(RandomWalk(1), 1, points=points, keep=keep).run("bare")
+    again = drifting(Replay(first.choices, marks=first.marks), 1, points=points).run("bare")
+    assert again.verdict == "quiescent"
+    other = drifting(Replay(first.choices, marks=first.marks), 2, points=points).run("bare")
+    assert other.verdict == "diverged"
+    if keep:
+        assert f"step {points - 98}: the trace differs" in other.reason
+        assert "'number'" in other.reason
+    else:
+        assert "the trace differs from the recording between steps" in other.reason
+
+
+def test_reading_the_log_half_way_moves_no_mark():
+    def run(look: bool):
+        world = drifting(RandomWalk(1), 1, points=1000)
+        if look:
+            world.observe(100, lambda: [*world.log][:1] and None)
+        return world.run("bare")
+
+    assert run(look=True).marks == run(look=False).marks
 
 
 def test_a_missing_file_is_one_line(tmp_path):
