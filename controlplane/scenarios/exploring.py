@@ -69,7 +69,9 @@ class Campaign:
 
     def again(self, finding: Finding, driver: Driver = "bare") -> Execution:
         """The schedule that was found, executed with its whole log."""
-        run = Execution(self.plan, Replay(finding.result.choices, marks=finding.result.marks), log=EventLog())
+        run = Execution(
+            self.plan, Replay(finding.result.choices, marks=finding.result.marks), log=EventLog()
+        )
         run.execute(driver)
         return run
 

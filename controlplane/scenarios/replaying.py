@@ -52,4 +52,6 @@ def plan_of_recording(
 
 def replayed(plan: Plan, recording: Recording, log: EventLog | None = None) -> Execution:
     """A run that will repeat a recording strictly, once it is executed; with its whole log unless one is given."""
-    return Execution(plan, Replay(recording.choices, marks=recording.marks), log=log, inputs=recording.inputs)
+    return Execution(
+        plan, Replay(recording.choices, marks=recording.marks), log=log, inputs=recording.inputs
+    )

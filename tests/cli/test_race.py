@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-import msgpack
+from attrs import evolve
 
+from actors.recording import load
 from tests.cli.test_run import controlplane
 
 
@@ -37,9 +38,7 @@ def test_search_finds_it_records_it_and_the_replay_is_exact(tmp_path):
     assert "the same as recorded" in text
     assert "Pod/default/web-" in text
 
-    data = msgpack.unpackb(file.read_bytes(), strict_map_key=False)
-    data["package"] = "0.0.1"
-    file.write_bytes(msgpack.packb(data))
+    file.write_bytes(evolve(load(file), package="0.0.1").to_bytes())
     refused = controlplane("race", "replay", file)
     assert refused.returncode == 2
     assert "recorded by version '0.0.1'" in refused.stderr
