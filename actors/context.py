@@ -103,6 +103,7 @@ class Context:
         if self.task.dead:
             return
         kernel = self._kernel
+        kernel.inside(self.task)
         key = None if ordered else kernel.unordered_key()
         kernel.send(self.task.actor, self._mailbox_of(to), payload, key=key)
 
@@ -135,6 +136,7 @@ class Context:
     def open(self, to: str | Mailbox, payload: Any, name: str = "stream") -> Mailbox:
         """Send a request for a stream; what the peer sends to `message.stream` arrives in the mailbox returned."""
         kernel = self._kernel
+        kernel.inside(self.task)
         target = self._mailbox_of(to)
         stream = kernel.new_mailbox(self.task.actor, name)
         stream.peer = target.owner
@@ -158,6 +160,7 @@ class Context:
         **kwargs: Any,
     ) -> Task:
         """Start another task of this actor: `body(ctx, *args, **kwargs)`. It takes its first step when picked."""
+        self._kernel.inside(self.task)
         return self._kernel.spawn(self.task.actor, name or body.__name__, body, *args, **kwargs)
 
     async def join(self, task: Task, *, idle: bool = False) -> Any:
@@ -191,6 +194,7 @@ class Context:
 
     def choose(self, kind: str, n: int, label: str = "") -> int:
         """A choice among 0 to n - 1; 0 is the dull one. The only source of chance."""
+        self._kernel.inside(self.task)
         return self._kernel.pick(kind, n, label or kind)
 
     def serial(self) -> int:

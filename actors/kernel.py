@@ -19,6 +19,7 @@ from __future__ import annotations
 import heapq
 import traceback
 import types
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.choices import ChoiceList, name_of
@@ -121,6 +122,7 @@ class Kernel:
         self.observer: Callable[[], None] | None = None
         self.observe_every = 4096
         self.footprint: Footprint | None = None
+        self.thread = get_ident()
         self.sharing: Callable[[], str | None] | None = None
         """The debug check for what actors share: a line when it finds something."""
 
@@ -187,6 +189,16 @@ class Kernel:
             raise Killed
         return task
 
+    def inside(self, task: Task) -> None:
+        """Refuse what a step of another actor, another thread, or nobody's step does in this task's name."""
+        current = self.current
+        if current is not None and current.actor is task.actor and get_ident() == self.thread:
+            return
+        if get_ident() != self.thread:
+            raise UsageError(f"{task.label}: its context is used from another thread")
+        whose = f"a step of {current.label}" if current is not None else "outside of any step"
+        raise UsageError(f"{task.label}: its context is used from {whose}")
+
     def task_no(self) -> int:
         """Number of the running task, 0 for the world itself."""
         return self.current.no if self.current is not None else 0
@@ -217,6 +229,8 @@ class Kernel:
         """End wait `wait_no` of a task. False when that wait is over already (a stale wake-up)."""
         if task.wait_no != wait_no or task.state != PARKED:
             return False
+        if get_ident() != self.thread:
+            raise UsageError(f"{task.label} is woken from another thread")
         task.wait_no += 1
         if task.armed:
             task.armed = False
@@ -758,6 +772,7 @@ class Kernel:
 
     def begin(self) -> None:
         """Start the strategy, then all actors in the order in which they were added."""
+        self.thread = get_ident()
         strategy = self.strategy
         strategy.begin()
         if isinstance(strategy, Replay) and strategy.marks is not None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from actors.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from actors.kernel import Kernel
     from actors.process import Task
+
+
+NOT_OURS = "it awaits something that is not its context's, so nobody could say when it goes on"
 
 
 def run(kernel: Kernel) -> None:
@@ -43,4 +48,11 @@ def _loop(kernel: Kernel, task: Task | None) -> None:
             kernel.task_failed(task, error)
             task = kernel.select()
         else:
-            task = kernel.baton
+            if (
+                kernel.baton is task
+            ):  # whoever parks hands the baton on; this one awaited something else
+                kernel.task_failed(task, UsageError(NOT_OURS))
+                coro.close()
+                task = kernel.select()
+            else:
+                task = kernel.baton

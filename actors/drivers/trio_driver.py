@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 import trio
 from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
 
+from actors.drivers.bare import NOT_OURS
+from actors.errors import UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Coroutine, Generator
 
     from actors.kernel import Kernel
     from actors.pace import Pacer
@@ -33,6 +36,7 @@ class TrioDriver:
         self._nudge = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._main: trio.lowlevel.Task | None = None
+        self._switching = False
 
     async def run(self) -> None:
         """Step the kernel from its first choice to the end of its teardown."""
@@ -108,14 +112,31 @@ class TrioDriver:
     @types.coroutine
     def _switch(self, _task: Task, chosen: Task | None) -> Generator[Any, Any, Any]:
         self._wake(chosen)
+        self._switching = True
         yield from wait_task_rescheduled(_cannot_abort).__await__()
+
+    @types.coroutine
+    def _guarded(self, coro: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Run an actor's coroutine, and refuse whatever it awaits that does not park it in the kernel."""
+        send = coro.send
+        value = None
+        while True:
+            try:
+                trap = send(value)
+            except StopIteration as stop:
+                return stop.value
+            if not self._switching:
+                coro.close()
+                raise UsageError(NOT_OURS)
+            self._switching = False
+            value = yield trap
 
     async def _body(self, task: Task) -> None:
         kernel = self._kernel
         task.handle = current_task()
         try:
             task.coro = task.body()
-            result = await task.coro
+            result = await self._guarded(task.coro)
         except BaseException as error:
             kernel.task_failed(task, error)
         else:

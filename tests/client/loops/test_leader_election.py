@@ -252,6 +252,8 @@ class Paused:
     """
 
     name = "paused"
+    footprint = None
+    exhausted = False
     seed: int | None = None
 
     def __init__(self, victim: Any, begin_ns: int, end_ns: int) -> None:
