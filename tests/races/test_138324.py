@@ -11,7 +11,7 @@ from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.plan import plan_of
 
 RACE = catalogue.find("138324")
-SCHEDULES = 150
+SCHEDULES = 60
 
 
 def campaign(**asked) -> Campaign:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from controlplane.api.object import Object
+    from controlplane.client.loops.connection import RestConfig
     from controlplane.scenarios.run import Run
     from controlplane.scenarios.user import User
 
@@ -17,42 +21,50 @@ _CACHE = "follower's cache"
 
 async def follow(user: User) -> None:
     """A component that does nothing but keep a cache of config maps, and heed what it is told of them."""
+    follow_at(user, user.cluster.address(FOLLOWER))
+
+
+def follow_at(user: User, server: RestConfig) -> None:
+    """Start the follower's informer of what `server` serves."""
     from controlplane.client.indexer import Indexer
     from controlplane.client.loops.clientset import Resource
     from controlplane.client.loops.informer import Informer
 
-    store = Indexer()
+    store: Indexer[Any] = Indexer()
     heard: dict[str, int] = {}
     user.notes[_CACHE] = (store, heard)
 
-    def hear(told: object) -> None:
-        new = getattr(told, "new", None)
-        if new is not None:
-            heard[new.key] = new.resource_version
+    def hear(told: Any) -> None:
+        if told.new is not None:
+            heard[told.new.key] = told.new.resource_version
 
-    config_maps = Resource("", "v1", "configmaps")
-    server = user.cluster.address(FOLLOWER)
-    informer = Informer(user.ctx, config_maps, store, server=server)
+    informer: Informer[Any] = Informer(
+        user.ctx, Resource("", "v1", "configmaps"), store, server=server
+    )
     informer.add_handler(hear)
     informer.start()
 
 
-def _cache_is_right(run: Run) -> str | None:
-    there = {obj.key: obj for obj in run.objects(CONFIG_MAPS)}
-    store, heard = run.notes.get(_CACHE, ((), {}))
-    cached = {obj.key: obj.uid for obj in store}
-    ghosts = [key for key in cached if key not in there]
-    missing = [key for key in there if cached.get(key) != there[key].uid]
-    untold = [obj.key for obj in store if heard.get(obj.key) != obj.resource_version]
-    for what, keys in (
-        ("the cache still has", ghosts),
-        ("the cache lacks", missing),
-        ("no handler was told of the last change of", untold),
-    ):
-        if keys:
-            return f"{what} {', '.join(keys)}"
-    return None
+def cache_is(held: Callable[[Run], Mapping[str, Object]]) -> Invariant:
+    """Once nothing moves: the follower's cache has what `held` gives, by key, and its handlers heard of it."""
+
+    def check(run: Run) -> str | None:
+        there = held(run)
+        store, heard = run.notes.get(_CACHE, ((), {}))
+        cached = {obj.key: obj.uid for obj in store}
+        for what, keys in (
+            ("the cache still has", [key for key in cached if key not in there]),
+            ("the cache lacks", [key for key in there if cached.get(key) != there[key].uid]),
+            (
+                "no handler was told of the last change of",
+                [obj.key for obj in store if heard.get(obj.key) != obj.resource_version],
+            ),
+        ):
+            if keys:
+                return f"{what} {', '.join(keys)}"
+        return None
+
+    return Invariant("the cache is what the API server holds", check)
 
 
-CACHE_IS_RIGHT = Invariant("the cache is what the API server holds", _cache_is_right)
-"""Once nothing moves any more: the follower's cache has what the server has, and its handlers heard of it."""
+CACHE_IS_RIGHT = cache_is(lambda run: {obj.key: obj for obj in run.objects(CONFIG_MAPS)})

@@ -1,0 +1,57 @@
+"""Kubernetes issue 72124, pull request 72259: a nomination is unknown until the API server has told of it.
+
+A pod preempts others, and the room it will get is nominated for it. The nomination was only written to the pod's
+status: until the watch brought it back, the scheduler did not know of it, and gave the room to a less important
+pod.
+
+The fix notes the nomination in memory at once, before it is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.races.race import Race
+from controlplane.scenarios import Invariant, Scenario
+from controlplane.scenarios.invariants.scheduling import events
+from controlplane.scenarios.workloads import pod
+from controlplane.scenarios.worlds import scheduler_alone
+
+if TYPE_CHECKING:
+    from controlplane.scenarios import Run, User
+
+
+async def thief(user: User) -> None:
+    """A pod preempts another; a third one, less important, comes just then."""
+    await user.sleep(1)
+    await user.create(pod("low", "2", priority=0))
+    await user.sleep(1)
+    await user.create(pod("high", "2", priority=10))
+    await user.create(pod("thief", "2", priority=0))
+    await user.sleep(20)
+
+
+def nobody_takes_the_room(run: Run) -> str | None:
+    """The third one is never placed."""
+    placed = [event.obj for event in events(run, "scheduler.assumed")]
+    return "the thief took the room" if "Pod/default/thief" in placed else None
+
+
+SCENARIO = Scenario(
+    "race 72259",
+    workload=thief,
+    build=scheduler_alone(),
+    invariants=(Invariant("nobody takes the room made for another", nobody_takes_the_room),),
+    reads_log=True,
+    defaults={"nodes": 1, "node_cpu": "2"},
+)
+RACE = Race(
+    number="72259",
+    title="a nomination is unknown until the API server has told of it",
+    issue="72124",
+    releases="bug: before 1.11; fix: 1.11",
+    component="scheduler",
+    story=(__doc__ or "").split("\n\n", 1)[1].strip(),
+    invariant=("room that was made for a pod is reserved for it from the moment of the decision"),
+    scenario=SCENARIO,
+)

@@ -1,0 +1,26 @@
+"""Kubernetes pull request 86015: handlers are not told what a relist found changed.
+
+The watch drops, an object changes, and the reflector lists anew. What the list says was queued as Sync, as for a
+resync, and such a notification reaches only those handlers for which a resync is due: nobody else is told of the
+change until the next one.
+
+The fix: what a list says has a type of its own (Replaced), and is told to all when the resource versions differ.
+"""
+
+from __future__ import annotations
+
+from controlplane.races.race import Race
+from controlplane.scenarios.forgetful_server import scenario
+
+SCENARIO = scenario("race 86015")
+RACE = Race(
+    number="86015",
+    title="handlers are not told what a relist found changed",
+    issue="86015",
+    releases="bug: before 1.18; fix: 1.18",
+    component="client",
+    story=(__doc__ or "").split("\n\n", 1)[1].strip(),
+    invariant="whoever listens to an informer was told of the last change of everything that it holds",
+    scenario=SCENARIO,
+    schedules=600,
+)

@@ -1,0 +1,48 @@
+"""Kubernetes issue 104521, pull request 93044: two informers of pods, and a pod that fails early is dropped.
+
+The scheduling queue was fed by one informer of pods, the failure handler read from another. A pod arrives
+through the first, is tried and fails before the second has heard of it. The handler finds no such pod, takes it
+for deleted, and drops it: it is in no queue, and nobody will try it again.
+
+The fix: one informer, shared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.races.race import Race
+from controlplane.scenarios import Scenario
+from controlplane.scenarios.invariants.scheduling import NO_POD_IS_TAKEN_FOR_DELETED
+from controlplane.scenarios.workloads import pod
+from controlplane.scenarios.worlds import scheduler_alone
+
+if TYPE_CHECKING:
+    from controlplane.scenarios import User
+
+
+async def early_failures(user: User) -> None:
+    """Pods that fit nowhere, created as soon as there is a node."""
+    await user.sleep(1)
+    for number in range(4):
+        await user.create(pod(f"big-{number}", "64"))
+
+
+SCENARIO = Scenario(
+    "race 93044",
+    workload=early_failures,
+    build=scheduler_alone(),
+    invariants=(NO_POD_IS_TAKEN_FOR_DELETED,),
+    reads_log=True,
+    defaults={"nodes": 1, "node_cpu": "2"},
+)
+RACE = Race(
+    number="93044",
+    title="two informers of pods: a pod that fails early is dropped, not queued",
+    issue="104521",
+    releases="bug: first releases of 1.19; fix: its patch releases",
+    component="scheduler",
+    story=(__doc__ or "").split("\n\n", 1)[1].strip(),
+    invariant=("no attempt ends with a pod taken for deleted, since nobody deletes any"),
+    scenario=SCENARIO,
+)

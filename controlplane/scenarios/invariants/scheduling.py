@@ -1,0 +1,133 @@
+"""What must hold of pods that wait for a node or have got one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.scenarios.scenario import Invariant
+
+if TYPE_CHECKING:
+    from controlplane.scenarios.run import Run
+
+SCHEDULER = "scheduler"
+
+
+def pods(run: Run) -> dict[str, Any]:
+    """The pods that exist, by name."""
+    return {obj.name: obj.view for obj in run.objects("/registry/pods/")}
+
+
+def events(run: Run, name: str) -> list[Any]:
+    """The events of that name in the log; the scenario says `reads_log`."""
+    return [event for event in run.world.log if event.event == name]
+
+
+def _every_pod_is_bound(run: Run) -> str | None:
+    waiting = [name for name, pod in pods(run).items() if not pod.spec.node_name]
+    return f"{', '.join(waiting)} will never be bound" if waiting else None
+
+
+def _no_bound_pod_is_queued(run: Run) -> str | None:
+    core = run.cluster.scheduler.core
+    if core is None:
+        return None
+    there = pods(run)
+    for info in (*core.queue.backoff_q.error_heap, *core.queue.unschedulable):
+        pod = there.get(info.pod.name)
+        if pod is not None and pod.uid == info.uid and pod.spec.node_name:
+            return f"{info.key} is bound, and tried for the {info.attempts + 1}th time"
+    return None
+
+
+def _queued_objects_are_the_latest(run: Run) -> str | None:
+    core = run.cluster.scheduler.core
+    if core is None:
+        return None
+    versions = {pod.uid: pod.resource_version for pod in pods(run).values()}
+    for info in core.queue.unschedulable:
+        if versions.get(info.uid) not in (None, info.pod.resource_version):
+            return f"{info.key} is queued as it no longer is"
+    return None
+
+
+def _every_waiting_pod_is_queued(run: Run) -> str | None:
+    core = run.cluster.scheduler.core
+    if core is None:
+        return None
+    queue = core.queue
+    heaps = (queue.active_q.heap, queue.backoff_q.heap, queue.backoff_q.error_heap)
+    there = {info.uid for heap in (*heaps, queue.unschedulable) for info in heap}
+    for name, pod in pods(run).items():
+        if not pod.spec.node_name and pod.uid not in there and not core.cache.is_assumed_pod(pod):
+            return f"{name} waits for a node but is in no queue"
+    return None
+
+
+def _no_pod_is_taken_for_deleted(run: Run) -> str | None:
+    for event in events(run, "scheduler.failed"):
+        if event.data["outcome"] == "deleted":
+            return f"{event.obj} was dropped: {event.data['note']}"
+    return None
+
+
+def _no_requeue_met_a_copy(run: Run) -> str | None:
+    for event in events(run, "scheduler.failed"):
+        note: str = event.data.get("note", "")
+        if "already present" in note:
+            return note
+    return None
+
+
+def _nobody_sleeps_beside_a_poppable_pod(run: Run) -> str | None:
+    core = run.cluster.scheduler.core
+    if core is None:
+        return None
+    served = core.queue.metrics.queue_incoming_pods.get(("active", "BackoffComplete"), 0)
+    return f"a pod served its backoff {served} times with nothing else to do" if served else None
+
+
+def _the_scheduler_lives(run: Run) -> str | None:
+    for event in events(run, "fault"):
+        if event.data.get("fault") == "crash" and event.data.get("actor") == SCHEDULER:
+            return f"the scheduler ended itself at step {event.step}"
+    return None
+
+
+def _nothing_is_promised_twice(run: Run) -> str | None:
+    from controlplane.api.quantity import parse
+
+    promised: dict[str, int] = {}
+    for pod in pods(run).values():
+        if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
+            asked = sum(
+                container.resources.requests["cpu"].milli_value()
+                for container in pod.spec.containers
+                if "cpu" in container.resources.requests
+            )
+            promised[pod.spec.node_name] = promised.get(pod.spec.node_name, 0) + asked
+    for node in run.objects("/registry/minions/"):
+        allocatable = (node.tree.get("status") or {}).get("allocatable") or {}
+        room = parse(str(allocatable.get("cpu", "0"))).milli_value()
+        if promised.get(node.name, 0) > room:
+            return f"{promised[node.name]}m of CPU are promised on {node.name}, which has {room}m"
+    return None
+
+
+EVERY_POD_IS_BOUND = Invariant("every pod gets a node", _every_pod_is_bound)
+NO_BOUND_POD_IS_QUEUED = Invariant("no bound pod is queued", _no_bound_pod_is_queued)
+QUEUED_OBJECTS_ARE_THE_LATEST = Invariant(
+    "what is queued is as the API server has it", _queued_objects_are_the_latest
+)
+EVERY_WAITING_POD_IS_QUEUED = Invariant(
+    "a pod that waits is in a queue", _every_waiting_pod_is_queued
+)
+NO_POD_IS_TAKEN_FOR_DELETED = Invariant(
+    "a pod that exists is not taken for deleted", _no_pod_is_taken_for_deleted
+)
+"""Of workloads that delete nothing."""
+NO_REQUEUE_MET_A_COPY = Invariant("a pod is requeued once", _no_requeue_met_a_copy)
+NOBODY_SLEEPS_BESIDE_A_POPPABLE_POD = Invariant(
+    "Pop does not sleep while a pod may be popped", _nobody_sleeps_beside_a_poppable_pod
+)
+THE_SCHEDULER_LIVES = Invariant("the scheduler does not end itself", _the_scheduler_lives)
+NOTHING_IS_PROMISED_TWICE = Invariant("no node is overcommitted", _nothing_is_promised_twice)

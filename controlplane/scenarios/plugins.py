@@ -1,0 +1,64 @@
+"""Scheduler plugins that scenarios use: they hold pods, or refuse them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api.times import SECOND
+from controlplane.scheduler.framework.interface import (
+    Code,
+    PermitPlugin,
+    PreBindPlugin,
+    Status,
+    StatusError,
+)
+
+
+class Hold(PermitPlugin):
+    """Lets a pod labelled hold=yes wait five seconds in Permit; one labelled hold=key lets all go."""
+
+    name = "Hold"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self.handle = handle
+
+    def permit(self, state: Any, pod: Any, node_name: str) -> tuple[Status | None, int]:
+        """Wait, or go."""
+        if pod.labels.get("hold") == "key":
+            for waiting in list(self.handle.waiting_pods.values()):
+                waiting.allow(self.name)
+        if pod.labels.get("hold") == "yes":
+            return Status(Code.WAIT), 5 * SECOND
+        return None, 0
+
+
+class Refuse(PreBindPlugin):
+    """Fails every pod in PreBind."""
+
+    name = "Refuse"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def pre_bind_pre_flight(self, state: Any, pod: Any, node_name: str) -> Any:
+        """It has work to do."""
+        return
+
+    def pre_bind(self, state: Any, pod: Any, node_name: str) -> tuple[()]:
+        """An error."""
+        raise StatusError(Status(Code.ERROR, ("no",), self.name))
+
+
+class RefuseOnce(Refuse):
+    """Fails every pod's first attempt in PreBind."""
+
+    name = "RefuseOnce"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self.refused: dict[str, Any] = {}
+
+    def pre_bind(self, state: Any, pod: Any, node_name: str) -> tuple[()]:
+        """An error the first time; then nothing is left to be written."""
+        if self.refused.setdefault(pod.name, state) is state:
+            raise StatusError(Status(Code.ERROR, ("not yet",), self.name))
+        return ()

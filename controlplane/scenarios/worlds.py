@@ -1,0 +1,73 @@
+"""Worlds, ready for use: functions of a setting that give a cluster's configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.setting import Setting
+
+    Build = Callable[[Setting], ClusterConfig]
+
+
+def scheduler_alone(**more: Any) -> Build:
+    """API server, scheduler and nodes without kubelets; pods may name priorities without a class. `more`: fields."""
+
+    def build(setting: Setting) -> ClusterConfig:
+        from controlplane.cluster import ClusterConfig
+
+        fields = {"disabled_admission": ("Priority",), "scheduler_watches": (), **more}
+        return ClusterConfig(nodes=setting.nodes(), kubelets=False, controllers=False, **fields)
+
+    return build
+
+
+def scheduler_with(plugin: Callable[[], type]) -> Build:
+    """`scheduler_alone`, with one more plugin at all its extension points; `plugin` gives its class when asked."""
+
+    def build(setting: Setting) -> ClusterConfig:
+        return scheduler_alone(**with_plugin(plugin()))(setting)
+
+    return build
+
+
+def with_plugin(cls: Any) -> Mapping[str, Any]:
+    """The fields of a cluster whose scheduler has one more plugin."""
+    from controlplane.scheduler.config import load as config_load
+    from controlplane.scheduler.plugins.registry import Entry, in_tree_registry
+
+    registry = {**in_tree_registry(), cls.name: Entry(cls, cls)}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": cls.name}]}}}],
+    }
+    return {"scheduler": config_load.load(document, registry), "scheduler_plugins": registry}
+
+
+def lagging_servers(**more: Any) -> Build:
+    """Two API servers over one store, of which the second's caches lag by up to a minute. `more`: fields.
+
+    The option "watch-list" says how clients begin: with a stream of a state that is not older than
+    their request, or with a list at version 0, as every one did before 1.35.
+    """
+
+    def build(setting: Setting) -> ClusterConfig:
+        from controlplane.apiserver.loops.replica import ReplicaOptions
+        from controlplane.client.features import ClientFeatures
+        from controlplane.cluster import ClusterConfig
+
+        lag = ReplicaOptions(lag_ns=60_000_000_000, lagging=("apiserver-2",))
+        stream = bool(setting.options.get("watch_list", False))
+        return ClusterConfig(
+            nodes=setting.nodes(),
+            apiservers=2,
+            replica=lag,
+            client=ClientFeatures(watch_list_client=stream),
+            **more,
+        )
+
+    return build
