@@ -171,6 +171,7 @@ class Actor:
     __slots__ = (
         "alive",
         "disk",
+        "experimenter",
         "incarnation",
         "mailbox",
         "main",
@@ -188,6 +189,7 @@ class Actor:
         self.name = name
         self.main = main
         self.disk = disk
+        self.experimenter = False
         self.incarnation = 0
         self.alive = False
         self.tasks: dict[int, Task] = {}

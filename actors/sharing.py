@@ -6,9 +6,9 @@ from two actors.
 
 Three kinds of objects are no report. *Values*: what cannot change (frozen attrs classes, tuples,
 functions, enums), and classes that the world was told are values although they keep something they
-computed. *Trees*: dicts and lists of plain JSON; they are immutable by agreement, so what a tree
+computed. *Trees*: dicts and lists of plain JSON or of values; they are immutable by agreement, so what a tree
 held when it was first seen shared is remembered, and reported if it ever changes. *The runtime's
-own*: contexts, mailboxes, links.
+own*: contexts, mailboxes, links. Experimenters, who may look into everything, are not walked.
 
 The walk costs milliseconds per thousand objects; it is for tests, and never moves a step.
 """
@@ -40,8 +40,22 @@ if TYPE_CHECKING:
 
     from actors.kernel import Kernel
 
-CHECK_SHARING: Final = ContextVar("CHECK_SHARING", default=False)
-"""Whether worlds are checked that do not say; tests turn it on."""
+
+class Budget:
+    """So many worlds are checked, for searches build thousands; `values` joins what they name themselves."""
+
+    def __init__(self, worlds: int, values: Iterable[type] = ()) -> None:
+        self._left = worlds
+        self.values = tuple(values)
+
+    def spend(self) -> bool:
+        """Whether one more is checked."""
+        self._left -= 1
+        return self._left >= 0
+
+
+CHECK_SHARING: Final[ContextVar[Budget | None]] = ContextVar("CHECK_SHARING", default=None)
+"""Which worlds are checked that do not say themselves; tests set it."""
 _ATOMS: Final = (
     str,
     bytes,
@@ -98,11 +112,13 @@ class Sharing:
             yield changed
         owners: dict[int, tuple[str, str]] = {}
         for actor in self._kernel.actors.values():
+            if actor.experimenter:
+                continue
             for found, path in self._reached(actor):
                 name, first = owners.setdefault(id(found), (actor.name, path))
                 if name == actor.name:
                     continue
-                tree = _fingerprint(found)
+                tree = _fingerprint(found, self._values)
                 if tree is None:
                     yield (
                         f"{type(found).__qualname__} is reached by {name} ({first})"
@@ -114,9 +130,19 @@ class Sharing:
 
     def _changed(self) -> str | None:
         for tree, then, where in self._trees.values():
-            if _fingerprint(tree) != then:
+            if _fingerprint(tree, self._values) != then:
                 return f"a shared tree has changed, {where}"
         return None
+
+    def _opaque(self, item: Any) -> bool:
+        """Whether it is the runtime's own, or a value: then what it holds is no concern."""
+        kernel = self._kernel
+        return (
+            item is kernel
+            or item is kernel.TIMED_OUT
+            or isinstance(item, (*_RUNTIME, *self._values))
+            or type(item).__module__.startswith(("trio.", "actors.drivers."))
+        )
 
     def _reached(self, actor: Actor) -> Iterator[tuple[Any, str]]:
         """What can change and is reached by an actor, each with the way there."""
@@ -140,7 +166,7 @@ class Sharing:
                 )
             if isinstance(item, Message):
                 queue.append((item.payload, f"{path} > message"))
-            elif item is self._kernel or isinstance(item, (*_RUNTIME, *self._values)):
+            elif self._opaque(item):
                 continue
             elif not isinstance(item, _TRANSPARENT) and not _is_frozen(type(item)):
                 yield item, path
@@ -169,12 +195,24 @@ def _is_frozen(cls: type) -> bool:
     return getattr(cls.__setattr__, "__name__", "") == "_frozen_setattrs"
 
 
-def _fingerprint(item: Any) -> bytes | None:
-    """A digest of a tree of plain JSON; None for anything else."""
+def _fingerprint(item: Any, values: tuple[type, ...]) -> bytes | None:
+    """A digest of a tree: dicts and lists of what cannot change. None for anything else."""
     if not isinstance(item, dict | list):
         return None
+
+    def plain(part: Any) -> Any:
+        if isinstance(part, dict):
+            return [[plain(key), plain(value)] for key, value in part.items()]
+        if isinstance(part, list | tuple):
+            return [plain(each) for each in part]
+        if part is None or isinstance(part, str | bytes | int | float):
+            return part
+        if isinstance(part, (*_ATOMS, *values)) or _is_frozen(type(part)):
+            return f"object {id(part)}"
+        raise TypeError
+
     try:
-        packed = msgpack.packb(item, strict_types=True)
+        packed = msgpack.packb(plain(item))
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
     return hashlib.blake2b(packed, digest_size=16).digest()

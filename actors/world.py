@@ -99,7 +99,11 @@ class World:
             eager_time=eager_time,
         )
         self._kernel.context = Context
-        if CHECK_SHARING.get() if check_sharing is None else check_sharing:
+        if check_sharing is None:
+            budget = CHECK_SHARING.get()
+            check_sharing = budget is not None and budget.spend()
+            values = (*values, *budget.values) if budget is not None else values
+        if check_sharing:
             self._kernel.sharing = Sharing(self._kernel, values).violation
         self._kernel.footprint = self.footprint = footprint
         recorded = tuple(inputs or ())
@@ -126,6 +130,13 @@ class World:
             return main(ctx, *args, **kwargs)
 
         self._kernel.add_actor(name, body)
+
+    def experimenter(
+        self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any, **kwargs: Any
+    ) -> None:
+        """Declare an actor that belongs to the experiment and not to what is tried: it may look into everything."""
+        self.actor(name, main, *args, **kwargs)
+        self._kernel.actors[name].experimenter = True
 
     def start(
         self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any, **kwargs: Any

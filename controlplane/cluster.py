@@ -9,7 +9,11 @@ from attrs import evolve, field, frozen
 
 from actors import EventLog, World
 from controlplane.api import identity
+from controlplane.api.object import Object
+from controlplane.api.quantity import Quantity
 from controlplane.api.times import SECOND
+from controlplane.api.view import View
+from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.loops import server as apiserver
 from controlplane.apiserver.loops import supervisor as supervisor_actor
 from controlplane.apiserver.loops.activity import Activity
@@ -19,6 +23,7 @@ from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.store import Store
+from controlplane.apiserver.storage.watch_cache import WatchEvent
 from controlplane.client.features import PLAIN, plain
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
@@ -31,8 +36,8 @@ from controlplane.scheduler.loops import scheduler
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
-    from actors import Context, Strategy
-    from controlplane.api.object import Object
+    from actors import Context
+    from actors import Strategy as Answering
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.apiserver.requests.caches import CacheMade
     from controlplane.client.features import ClientFeatures
@@ -126,6 +131,8 @@ def node_tree(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 11
 
 DISABLED_ADMISSION = ("ServiceAccount",)
 """Nothing makes service accounts yet, so pods are not asked for theirs."""
+VALUES = (Object, View, Quantity, WatchEvent, Strategy, SchedulerConfig, FixGates)
+"""Classes that do not change once they are made, though some keep what they computed: actors may share them."""
 SERIAL_BITS = 40
 """How many serials one life of a store may use, as a power of two."""
 TAINT_NODES = "TaintNodesByCondition"
@@ -139,13 +146,13 @@ class Cluster:
         self,
         config: ClusterConfig,
         *,
-        strategy: Strategy | None = None,
+        strategy: Answering | None = None,
         log: EventLog | None = None,
         **world_options: Any,
     ) -> None:
         self.config = config
         self._first_serial = 0
-        self.world = World(strategy=strategy, log=log, **world_options)
+        self.world = World(strategy=strategy, log=log, values=VALUES, **world_options)
         if config.store is None:
             self.store = _bootstrapped(config.epoch_ns).fork()
         else:
@@ -153,12 +160,11 @@ class Cluster:
             # Serials start again with every world; each life of a store has a range of its own.
             self._first_serial = (self.store.incarnation - 1) << SERIAL_BITS
             self.bootstrapping_server().bootstrap(config.epoch_ns)
-        self.scheduler = scheduler.Probe()
-        self.activity = Activity()
+        self.probes: list[scheduler.Probe] = []
+        self.activities: list[Activity] = []
         self.machines: dict[str, Machine] = {}
         self.apiservers = _numbered(APISERVER, config.apiservers)
-        self.accounts: list[Account] = []
-        """The memory accounts of all lives of API servers, where their memory is limited."""
+        self._accounts: list[list[Account]] = []
         self._add_apiservers(config)
         if config.apiserver_memory is not None:
             self.world.actor(SUPERVISOR, supervisor_actor.run)
@@ -167,6 +173,7 @@ class Cluster:
                 CONTROLLER_MANAGER,
                 config.controller_managers,
                 controllers.run,
+                tuple,
                 monitor_nodes=config.heartbeats,
                 joined_informers=config.joined_informers,
             )
@@ -174,9 +181,7 @@ class Cluster:
             SCHEDULER,
             config.schedulers,
             scheduler.run,
-            config.scheduler or SchedulerConfig(),
-            config.gates,
-            self.scheduler,
+            lambda: (config.scheduler or SchedulerConfig(), config.gates, self._probe()),
             features=_features(config),
             registry=config.scheduler_plugins,
             watched=config.scheduler_watches,
@@ -188,9 +193,29 @@ class Cluster:
         else:
             self.world.actor("registrar", _register, config.nodes, self.address("registrar"))
 
+    def _probe(self) -> scheduler.Probe:
+        self.probes.append(scheduler.Probe())
+        return self.probes[-1]
+
+    @property
+    def scheduler(self) -> scheduler.Probe:
+        """Where the scheduler that began last shows itself: of several the one that leads."""
+        return max(self.probes, key=lambda probe: probe.started)
+
+    @property
+    def activity(self) -> Activity:
+        """What all API servers did together."""
+        return Activity.sum(self.activities)
+
+    @property
+    def accounts(self) -> list[Account]:
+        """The memory accounts of all lives of API servers, where their memory is limited."""
+        return [account for lives in self._accounts for account in lives]
+
     def _add_apiservers(self, config: ClusterConfig) -> None:
         if config.apiservers == 1 and config.replica is None:
-            self.world.actor(APISERVER, apiserver.run, self._core, config.epoch_ns, self.activity)
+            maker, activity = self._server(self.store)
+            self.world.actor(APISERVER, apiserver.run, maker, config.epoch_ns, activity)
             return
         from controlplane.apiserver.loops import etcd as etcd_actor
         from controlplane.apiserver.loops import replica as replica_actor
@@ -200,36 +225,38 @@ class Cluster:
         )
         self.world.actor(ETCD, etcd_actor.run, self.store, config.epoch_ns)
         for name in self.apiservers:
-            self.world.actor(
-                name,
-                replica_actor.run,
-                self._core,
-                config.epoch_ns,
-                self.activity,
-                options,
-            )
+            maker, activity = self._server(None)
+            self.world.actor(name, replica_actor.run, maker, config.epoch_ns, activity, options)
+
+    def _server(self, store: Store | None) -> tuple[ServerMaker, Activity]:
+        """What one API server's process is started with: nothing of it is another's."""
+        memory = self.config.apiserver_memory
+        lives: list[Account] = []
+        self._accounts.append(lives)
+        self.activities.append(Activity())
+        maker = ServerMaker(self._first_serial, self.server_options(), store, memory, lives)
+        return maker, self.activities[-1]
 
     def _add_replicas(
         self,
         name: str,
         count: int,
         main: Callable[..., Coroutine[Any, Any, Any]],
-        *args: Any,
+        args: Callable[[], tuple[Any, ...]],
         **kwargs: Any,
     ) -> None:
-        """One process of a component, or several of which one leads."""
+        """One process of a component, or several of which one leads; `args` are made for each."""
         epoch = self.config.epoch_ns
         if count == 1:
-            self.world.actor(name, main, epoch, *args, server=self.address(name), **kwargs)
+            self.world.actor(name, main, epoch, *args(), server=self.address(name), **kwargs)
             return
         from controlplane.client.election import ElectionConfig
         from controlplane.client.loops.leader_election import run_elected
 
         election = ElectionConfig(f"kube-{name}")
         for replica in _numbered(name, count):
-            self.world.actor(
-                replica, run_elected, epoch, election, self.address(replica), main, *args, **kwargs
-            )
+            server = self.address(replica)
+            self.world.actor(replica, run_elected, epoch, election, server, main, *args(), **kwargs)
 
     def address(self, process: str) -> RestConfig:
         """How a process reaches the API servers."""
@@ -258,26 +285,6 @@ class Cluster:
                 server=self.address(tree["metadata"]["name"]),
             )
 
-    def _core(
-        self, ctx: Context, heard: Store | None = None, cache_made: CacheMade | None = None
-    ) -> ApiServer:
-        """A server's memory, over the cluster's store or over what it has heard of it."""
-        first = self._first_serial
-        options = self.server_options()
-        account = None
-        if self.config.apiserver_memory is not None:
-            account = Account(self.config.apiserver_memory, whole=not options.streams_lists)
-            self.accounts.append(account)
-        return ApiServer(
-            self.store if heard is None else heard,
-            uid=lambda: identity.uid(first + ctx.serial()),
-            suffix=lambda: identity.suffix(first + ctx.serial()),
-            options=options,
-            shared=heard is not None,
-            account=account,
-            cache_made=cache_made,
-        )
-
     def server_options(self) -> ServerOptions:
         """How the cluster's API servers are set."""
         return ServerOptions(
@@ -292,7 +299,7 @@ class Cluster:
 
     def user(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Add an actor that uses the cluster from outside: `main(ctx, *args)`."""
-        self.world.actor(name, main, *args)
+        self.world.experimenter(name, main, *args)
 
     def bootstrapping_server(self, options: ServerOptions | None = None) -> ApiServer:
         """A server over the cluster's store for what is there before the first step."""
@@ -323,6 +330,36 @@ class Cluster:
         """All stored objects of one resource, "/registry/pods/" say, read past every cache."""
         keyspace = self.store.keyspace(prefix)
         return [entry.object for entry in keyspace.entries.values()]
+
+
+@frozen
+class ServerMaker:
+    """Makes an API server's memory at each start of its process: over its store, or what it has heard of one."""
+
+    first_serial: int
+    options: ServerOptions
+    store: Store | None
+    memory: Memory | None
+    lives: list[Account]
+
+    def __call__(
+        self, ctx: Context, heard: Store | None = None, cache_made: CacheMade | None = None
+    ) -> ApiServer:
+        """The memory of this life."""
+        first = self.first_serial
+        account = None
+        if self.memory is not None:
+            account = Account(self.memory, whole=not self.options.streams_lists)
+            self.lives.append(account)
+        return ApiServer(
+            self.store if heard is None else heard,
+            uid=lambda: identity.uid(first + ctx.serial()),
+            suffix=lambda: identity.suffix(first + ctx.serial()),
+            options=self.options,
+            shared=heard is not None,
+            account=account,
+            cache_made=cache_made,
+        )
 
 
 @lru_cache(maxsize=4)

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+
+from actors.sharing import CHECK_SHARING, Budget
+from controlplane.cluster import VALUES
 
 # The same examples every time: a test that fails on one run in ten is no test. To look for new ones:
 # pytest --hypothesis-profile=random
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("random", deadline=None)
 settings.load_profile("fixed")
+
+
+@pytest.fixture(autouse=True)
+def actors_share_nothing() -> Iterator[None]:
+    """Every test's first worlds are searched for mutable objects that two actors reach."""
+    token = CHECK_SHARING.set(Budget(worlds=3, values=VALUES))
+    yield
+    CHECK_SHARING.reset(token)

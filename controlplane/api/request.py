@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from controlplane.api.object import Object
 
@@ -27,7 +27,7 @@ class User:
 ADMIN = User("system:admin", "", ("system:masters", "system:authenticated"))
 
 
-@define(eq=False)
+@frozen(eq=False)
 class Request:
     """One API request.
 
@@ -68,7 +68,7 @@ class Request:
         return named or self.user_agent.partition("/")[0]
 
 
-@define(eq=False)
+@frozen(eq=False)
 class Response:
     """One answer.
 

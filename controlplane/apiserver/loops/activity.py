@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from controlplane.api.request import Request, Response
 
 __all__ = ["Activity"]
@@ -22,6 +24,18 @@ class Activity:
         self.waits_ns = 0
         self.longest_wait_ns = 0
         self._created: dict[str, int] = {}
+
+    @classmethod
+    def sum(cls, parts: Iterable[Activity]) -> Activity:
+        """What several servers did together."""
+        whole = cls()
+        for part in parts:
+            for mine, theirs in ((whole.writes, part.writes), (whole.refused, part.refused)):
+                for label, count in theirs.items():
+                    mine[label] = mine.get(label, 0) + count
+            whole.waits_ns += part.waits_ns
+            whole.longest_wait_ns = max(whole.longest_wait_ns, part.longest_wait_ns)
+        return whole
 
     def note(self, request: Request, response: Response, now: int) -> None:
         """Count one answered write."""

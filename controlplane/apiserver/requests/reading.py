@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from controlplane.api.request import Request, Response
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.selectable import interest_of
@@ -69,11 +71,11 @@ class Reader:
         request, info = ctx.request, ctx.info
         interest = interest_of(info, request.namespace, request.name, request.query)
         page = yield from list_objects(info, self._caches, request, interest)
-        response = self.list_response(info, page)
-        response.warnings = ctx.warnings or []
-        return response
+        return self.list_response(info, page, ctx.warnings)
 
-    def list_response(self, info: ResourceInfo, page: Page) -> Response:
+    def list_response(
+        self, info: ResourceInfo, page: Page, warnings: Sequence[str] | None = None
+    ) -> Response:
         """A list answer of a page."""
         items = page.items
         if (info.group, info.version) != info.hub:
@@ -91,7 +93,7 @@ class Reader:
             "metadata": meta,
             "items": [obj.tree for obj in items],
         }
-        return Response(200, tree, items=items)
+        return Response(200, tree, items=items, warnings=list(warnings or ()))
 
     def delete_collection(self, ctx: Context) -> Steps[Response]:
         """DELETE of everything that a list would show."""
@@ -108,9 +110,7 @@ class Reader:
             except status.ApiError as error:
                 if error.reason != "NotFound":
                     raise
-        response = self.list_response(info, page)
-        response.warnings = ctx.warnings or []
-        return response
+        return self.list_response(info, page, ctx.warnings)
 
     def wanted_revision(self, request: Request) -> tuple[WatchCache, int] | None:
         """The cache and revision that a read must wait for, or None if it can be answered now.

@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from controlplane.api.request import ADMIN, Request, User
 from controlplane.apiserver.schema import go_json, status
@@ -124,15 +124,17 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
         if len(http.body) > BODY_LIMIT:
             raise status.too_large(BODY_LIMIT)
     if verb == "patch":
-        request.raw = http.body
+        request = evolve(request, raw=http.body)
         kind = request.content_type.partition(";")[0].strip()
         if kind not in PATCH_TYPES:
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     elif verb in ("create", "update") and target.subresource not in _CONNECT:
         sub = info.subresources.get(target.subresource)
-        read_body(request, http.body, sub.kind if sub is not None else info.kind)
+        kind = sub.kind if sub is not None else info.kind
+        body, issues = read_body(request.content_type, http.body, kind)
+        request = evolve(request, body=body, body_issues=issues)
     elif verb in ("delete", "deletecollection"):
-        _read_delete_options(request, http.body)
+        request = evolve(request, body=_read_delete_options(request.content_type, http.body))
     return request
 
 
@@ -196,22 +198,23 @@ def _unrecognized(kind: str, problem: str, raw: bytes) -> status.ApiError:
     )
 
 
-def read_body(request: Request, raw: bytes, kind: str) -> None:
-    """Parse the body of a create or update into `request.body`. ApiError 400, 415."""
-    media = request.content_type.partition(";")[0].strip()
+def read_body(content_type: str, raw: bytes, kind: str) -> tuple[Tree, tuple[str, ...]]:
+    """The parsed body of a create or update, and what a strict reader minds about it. ApiError 400, 415."""
+    issues: tuple[str, ...] = ()
+    media = content_type.partition(";")[0].strip()
     if media in ("", "application/json"):
         try:
-            request.body = go_json.parse_json(raw)
+            body = go_json.parse_json(raw)
         except go_json.TextError as error:
             raise _unrecognized(
                 kind, f"couldn't get version/kind; json parse error: {error}", raw
             ) from None
     elif media == "application/yaml":
         try:
-            request.body = go_json.parse_yaml(raw)
+            body = go_json.parse_yaml(raw)
         except go_json.YamlDuplicates as error:
-            request.body = error.value
-            request.body_issues = (str(error),)
+            body = error.value
+            issues = (str(error),)
         except go_json.TextError as error:
             raise _unrecognized(kind, str(error), raw) from None
     elif media == "application/vnd.kubernetes.protobuf":
@@ -222,12 +225,12 @@ def read_body(request: Request, raw: bytes, kind: str) -> None:
         )
     else:
         raise status.unsupported_media_type(MEDIA_TYPES)
-    if request.body is None:
-        request.body = {}
-    _check_object(request.body, kind, raw)
+    if body is None:
+        body = {}
+    return _checked(body, kind, raw), issues
 
 
-def _check_object(body: Any, kind: str, raw: bytes) -> None:
+def _checked(body: Any, kind: str, raw: bytes) -> Tree:
     if not isinstance(body, dict):
         found = json_type(body)
         raise _unrecognized(
@@ -242,15 +245,16 @@ def _check_object(body: Any, kind: str, raw: bytes) -> None:
     version = body.get("apiVersion")
     if isinstance(version, str) and version.count("/") > 1:
         raise _unrecognized(kind, f"unexpected GroupVersion string: {version}", raw)
+    return body
 
 
 _DELETE_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 
 
-def _read_delete_options(request: Request, raw: bytes) -> None:
+def _read_delete_options(content_type: str, raw: bytes) -> Tree | None:
     if not raw:
-        return
-    media = request.content_type.partition(";")[0].strip()
+        return None
+    media = content_type.partition(";")[0].strip()
     try:
         if media == "application/yaml":
             body = go_json.parse_yaml(raw)
@@ -276,4 +280,4 @@ def _read_delete_options(request: Request, raw: bytes) -> None:
         raise status.bad_request(
             f'no kind "{kind}" is registered for version "{version}" in scheme "{_DELETE_SCHEME}"'
         )
-    request.body = dict(body)
+    return dict(body)

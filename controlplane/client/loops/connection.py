@@ -10,7 +10,7 @@ lost one). When nothing came over it for a while, a ping finds out whether it is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from attrs import frozen
 
@@ -28,10 +28,11 @@ REQUEST_NS = READ_IDLE_NS + PING_NS
 """After so long without an answer a request's connection has been found dead."""
 
 
+@frozen
 class Ping:
     """Asks a server whether it is there."""
 
-    label = "ping"
+    label: ClassVar[str] = "ping"
 
 
 PING = Ping()

@@ -61,6 +61,8 @@ class Probe:
 
     def __init__(self) -> None:
         self.core: Scheduler | None = None
+        self.started = 0
+        """The step in which it was started."""
         self.observer: Observer | None = None
 
 
@@ -114,6 +116,7 @@ async def run(
         fixes=gates,
     )
     probe.core = core
+    probe.started = ctx.step
     shared = Shared(
         ctx,
         core,

@@ -107,7 +107,7 @@ def play(script: Script, scene: Any, strategy: Any = None) -> tuple[Follower, An
     world = World(strategy=strategy, log=EventLog())
     world.actor("apiserver", script.run)
     world.actor("component", follower.run)
-    world.actor("scene", scene)
+    world.experimenter("scene", scene)
     result = world.run("bare")
     assert result.verdict == "quiescent", result.reason
     assert [each.name for each in follower.store] == list(script.objects) or strategy is not None

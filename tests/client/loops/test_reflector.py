@@ -123,7 +123,7 @@ def play(
     world.actor("apiserver", server.run)
     world.actor("component", component)
     if scene is not None:
-        world.actor("scene", scene)
+        world.experimenter("scene", scene)
     result = world.run("bare", until_ns=None if scene is None else 1200 * SECOND)
     assert result.ok, result.reason
     return store, told, result

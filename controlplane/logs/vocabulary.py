@@ -1,0 +1,187 @@
+"""The events a run leaves in its log: their names, what they say, and what their `data` holds.
+
+One entry per event name; from them the published JSON Schema is made (`schema`). A line whose event is
+none of these is a step: its event is the name of the point from which the task ran on, and it has no
+`data`. A new event needs an entry here: a test compares the logs of real runs with the schema.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from attrs import field, frozen
+
+VERSION: Final = 1
+"""Of the vocabulary; it grows when an event's data changes its meaning, not when events join."""
+
+TEXT: Final = {"type": "string"}
+COUNT: Final = {"type": "integer", "minimum": 0}
+NUMBER: Final = {"type": "integer"}
+TEXTS: Final = {"type": "array", "items": TEXT}
+SCORES: Final = {
+    "type": "object",
+    "additionalProperties": {"type": "object", "additionalProperties": NUMBER},
+}
+REFUSALS: Final = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["plugin", "message", "count", "nodes"],
+        "additionalProperties": False,
+        "properties": {"plugin": TEXT, "message": TEXT, "count": COUNT, "nodes": TEXTS},
+    },
+}
+
+
+@frozen
+class Kind:
+    """One kind of event: what it says, and the schemas of its data by key. Keys with "?" may be absent."""
+
+    says: str
+    data: dict[str, dict[str, Any]] = field(factory=dict)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of `data`."""
+        return {
+            "description": self.says,
+            "type": "object",
+            "required": sorted(key for key in self.data if not key.endswith("?")),
+            "additionalProperties": False,
+            "properties": {key.removesuffix("?"): schema for key, schema in self.data.items()},
+        }
+
+
+MESSAGE: Final = {"message": TEXT}
+
+EVENTS: Final[dict[str, Kind]] = {
+    # the runtime
+    "task": Kind(
+        "A task was born; `no` is its number in the packed log, `inc` its actor's incarnation.",
+        {"no": COUNT, "actor": TEXT, "task": TEXT, "inc": COUNT},
+    ),
+    "message": Kind("A message was taken from a mailbox.", {"from": TEXT, "message": TEXT}),
+    "choice": Kind(
+        "Actor code drew a choice.", {"kind": TEXT, "n": COUNT, "value": COUNT, "label": TEXT}
+    ),
+    "fault": Kind(
+        "A fault struck, or ended: crash, restart, cut, heal, delay, lose, break.",
+        {
+            "fault": TEXT,
+            "actor?": TEXT,
+            "a?": TEXT,
+            "b?": TEXT,
+            "ns?": COUNT,
+            "count?": COUNT,
+            "lost_writes?": COUNT,
+            "incarnation?": COUNT,
+        },
+    ),
+    "verdict": Kind("How the run ended, and why.", {"verdict": TEXT, "reason": TEXT}),
+    # users
+    "user.refused": Kind("A user's request was refused, and the user went on.", MESSAGE),
+    "benchmark.churn": Kind("The benchmark's churn met an error.", MESSAGE),
+    # the API server
+    "apiserver.write": Kind(
+        "A write was answered. `verb` is verb, resource and subresource, `by` the user agent.",
+        {"verb": TEXT, "code": COUNT, "by?": TEXT, "reason?": TEXT},
+    ),
+    "apiserver.panic": Kind(
+        "A defect of the server's own was answered with 500.",
+        {"request": TEXT, "error": TEXT, "function": TEXT, "traceback": TEXTS},
+    ),
+    "apiserver.oom": Kind("The server ran out of memory.", {"held": COUNT, "limit": COUNT}),
+    "apiserver.relisted": Kind(
+        "A watch cache began anew with a list.", {"resource": TEXT, "rv": COUNT}
+    ),
+    "apiserver.compacted": Kind("History was compacted up to a revision.", {"revision": COUNT}),
+    # clients
+    "client.connected": Kind("A process connected to one of several servers.", {"server": TEXT}),
+    "informer.synced": Kind(
+        "The first list reached the cache and all handlers.", {"resource": TEXT}
+    ),
+    "reflector.error": Kind("A list or watch failed and will be tried again.", MESSAGE),
+    "events.dropped": Kind("An Event could not be written.", {"reason": TEXT, "message": TEXT}),
+    "election.leading": Kind("The process leads now.", {"lease": TEXT, "transitions": COUNT}),
+    "election.lost": Kind("The process leads no more.", {"lease": TEXT}),
+    "election.failed": Kind("An attempt to lead failed.", {"message": TEXT, "lease?": TEXT}),
+    "election.released": Kind("The process gave the lease up.", {"lease": TEXT}),
+    # the scheduler
+    "scheduler.assumed": Kind(
+        "An attempt chose a node, and the cache assumes the pod there.",
+        {
+            "node": TEXT,
+            "evaluated": COUNT,
+            "feasible": COUNT,
+            "attempt": COUNT,
+            "scores?": SCORES,
+        },
+    ),
+    "scheduler.failed": Kind(
+        "An attempt failed: which plugin refused which nodes, and what becomes of the pod.",
+        {
+            "reason": TEXT,
+            "message": TEXT,
+            "outcome": TEXT,
+            "attempt": COUNT,
+            "nodes?": COUNT,
+            "refused?": REFUSALS,
+            "note?": TEXT,
+        },
+    ),
+    "scheduler.skip": Kind("An attempt ended before it began.", {"reason": TEXT}),
+    "scheduler.preemption": Kind("Victims are deleted.", {"node": TEXT, "victims": TEXTS}),
+    "scheduler.expired": Kind("An assumed pod was given up.", {"node": TEXT}),
+    "scheduler.explained": Kind(
+        "What every plugin said about a pod.",
+        {
+            "node?": TEXT,
+            "scores?": {"type": "object"},
+            "refused?": {"type": "object"},
+            "prefilter?": {"type": "object"},
+            "finalscores?": {"type": "object"},
+        },
+    ),
+    "scheduler.error": Kind("The scheduler met an error and went on.", MESSAGE),
+    # kubelets
+    "kubelet.admitted": Kind("A pod was admitted; its worker begins."),
+    "kubelet.rejected": Kind("A pod was refused for good.", {"reason": TEXT, "message": TEXT}),
+    "kubelet.synced": Kind("The first list of pods was taken in.", {"pods": COUNT}),
+    "kubelet.error": Kind("A request failed.", MESSAGE),
+    # controllers
+    "controller.retry": Kind(
+        "Reconciling failed and is tried again.", {"controller": TEXT, "key": TEXT, "error": TEXT}
+    ),
+    "controller.dropped": Kind(
+        "Reconciling failed too often and is given up.",
+        {"controller": TEXT, "key": TEXT, "error": TEXT},
+    ),
+    "deployment.scale": Kind(
+        "A replica set is resized.", {"replica_set": TEXT, "from": COUNT, "to": COUNT}
+    ),
+    "node.silent": Kind("A node's conditions were set to Unknown."),
+    "node.disruption": Kind("All nodes fell silent, or some came back.", MESSAGE),
+    "node.error": Kind("The node controller met an error.", MESSAGE),
+    "pod.evicted": Kind("Taint eviction deletes a pod."),
+    "taint-eviction.error": Kind("Taint eviction met an error.", MESSAGE),
+}
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of what depends on the event: the `data` of each one. The envelope's is `actors.jsonl.schema`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"The events of log.jsonl and their data, version {VERSION}",
+        "type": "object",
+        "allOf": [
+            {
+                "if": {"properties": {"event": {"const": name}}},
+                "then": {
+                    "properties": {"data": kind.schema()},
+                    **({"required": ["data"]} if kind.schema()["required"] else {}),
+                },
+            }
+            for name, kind in EVENTS.items()
+        ],
+        "if": {"not": {"properties": {"event": {"enum": list(EVENTS)}}}},
+        "then": {"not": {"required": ["data"]}, "description": "A step."},
+    }
