@@ -246,6 +246,25 @@ class Context:
         if footprint is not None:
             footprint.touched(resources, write=True)
 
+    @property
+    def noting(self) -> bool:
+        """Whether notes are kept; ask before making what a note says."""
+        return self._kernel.log.noting
+
+    def note(
+        self,
+        event: str,
+        *,
+        obj: str | None = None,
+        uid: str | None = None,
+        rv: int | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keep a detail for people: what was read, and in which version. It is no part of the trace."""
+        kernel = self._kernel
+        if kernel.log.noting and not self.task.dead:
+            kernel.log.note(kernel.step, kernel.now, kernel.task_no(), event, obj, uid, rv, data)
+
     # ------------------------------------------------------------------ faults
 
     def crash(self, actor: str) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 TRACE: Final = 5
 """Steps and messages."""
@@ -87,12 +87,14 @@ class EventLog:
         "_expected",
         "_hash",
         "_kept",
+        "_notes",
         "_packer",
         "_room",
         "closed",
         "events",
         "keep_all",
         "level",
+        "noting",
         "pack",
     )
 
@@ -102,6 +104,9 @@ class EventLog:
         self._packer = msgpack.Packer(autoreset=False)
         self.pack = self._packer.pack
         self._kept = msgpack.Packer(autoreset=False)
+        self.noting = self.keep_all
+        """Whether notes are kept: details for people, which are no part of the trace."""
+        self._notes: list[tuple[int, bytes]] = []
         self._chunks: list[bytes] = []
         self._hash = hashlib.blake2b(digest_size=16)
         self._count = 0
@@ -156,6 +161,22 @@ class EventLog:
         self._count += 1
         if self._count >= self._room:
             self._flush()
+
+    def note(
+        self,
+        step: int,
+        t_ns: int,
+        task: int,
+        event: str,
+        obj: str | None,
+        uid: str | None,
+        rv: int | None,
+        data: Mapping[str, Any] | None,
+    ) -> None:
+        """Keep a detail: what a step read, say. It costs nothing where the log is not kept whole, and moves no hash."""
+        if not self.closed:
+            record = (step, t_ns, task, event, step, obj, uid, rv, data)
+            self._notes.append((step, msgpack.packb(record)))
 
     def _flush(self) -> bytes:
         """Hand the buffer over; what it held."""
@@ -230,13 +251,13 @@ class EventLog:
         return self._hash.hexdigest()
 
     def chunks(self) -> list[bytes]:
-        """The kept stream, to be written to a file as it is."""
+        """The kept stream without notes, as it is."""
         if not self.closed:
             self._flush()
         return self._chunks
 
     def __iter__(self) -> Iterator[Event]:
-        return read(self.chunks())
+        return read(self.chunks(), self._notes)
 
 
 def _stream(chunk: bytes) -> io.BytesIO:
@@ -263,16 +284,26 @@ def checks_of(chunks: Iterable[bytes]) -> bytes:
 TASK_DECLARED = "task"
 
 
-def read(chunks: list[bytes]) -> Iterator[Event]:
-    """The events of a kept stream, with task numbers resolved to names."""
+def read(chunks: list[bytes], notes: Sequence[tuple[int, bytes]] = ()) -> Iterator[Event]:
+    """The events of a kept stream, with task numbers resolved to names. Notes come at the end of their step."""
     names: dict[int, tuple[str, str]] = {0: ("world", "world")}
     unpacker = msgpack.Unpacker(max_buffer_size=0, use_list=False)
+    at = 0
     for chunk in chunks:
         unpacker.feed(chunk)
         for record in unpacker:
-            step, t_ns, task, event, cause, *rest = record
-            obj, uid, rv, data = (*rest, None, None, None, None)[:4]
-            if event == TASK_DECLARED and data is not None:
-                names[data["no"]] = (data["actor"], data["task"])
-            actor, name = names.get(task, ("?", str(task)))
-            yield Event(step, t_ns, actor, name, event, cause, obj, uid, rv, data)
+            while at < len(notes) and notes[at][0] < record[0]:
+                yield _event(msgpack.unpackb(notes[at][1], use_list=False), names)
+                at += 1
+            yield _event(record, names)
+    for _, packed in notes[at:]:
+        yield _event(msgpack.unpackb(packed, use_list=False), names)
+
+
+def _event(record: tuple[Any, ...], names: dict[int, tuple[str, str]]) -> Event:
+    step, t_ns, task, event, cause, *rest = record
+    obj, uid, rv, data = (*rest, None, None, None, None)[:4]
+    if event == TASK_DECLARED and data is not None:
+        names[data["no"]] = (data["actor"], data["task"])
+    actor, name = names.get(task, ("?", str(task)))
+    return Event(step, t_ns, actor, name, event, cause, obj, uid, rv, data)

@@ -85,6 +85,11 @@ class Object(Generic[V_co]):
         return f"{namespace}/{self.name}" if namespace else self.name
 
     @property
+    def place(self) -> str:
+        """How the log names it: `Kind/namespace/name`, or `Kind/name`."""
+        return f"{self.kind}/{self.key}"
+
+    @property
     def uid(self) -> str:
         """metadata.uid."""
         return self.metadata.get("uid") or ""

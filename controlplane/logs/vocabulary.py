@@ -96,6 +96,11 @@ EVENTS: Final[dict[str, Kind]] = {
     "apiserver.compacted": Kind("History was compacted up to a revision.", {"revision": COUNT}),
     # clients
     "client.connected": Kind("A process connected to one of several servers.", {"server": TEXT}),
+    "client.read": Kind("A component read an object from the server; `uid` and `rv` say which."),
+    "informer.told": Kind(
+        "A handler is told of an object; `was` is the uid that it had under this name before.",
+        {"listener": TEXT, "kind": TEXT, "was?": TEXT},
+    ),
     "informer.synced": Kind(
         "The first list reached the cache and all handlers.", {"resource": TEXT}
     ),

@@ -91,3 +91,26 @@ def test_causes_lead_back_to_the_step_that_sent():
     sent = next(event for event in events if event.event == "sender.before")
     got = next(event for event in events if event.event == "message")
     assert got.cause == sent.step
+
+
+def test_notes_are_read_with_their_step_and_move_no_hash() -> None:
+    def build(keep: bool, note: bool) -> World:
+        world = World(log=EventLog(keep=keep))
+
+        async def main(ctx: Context) -> None:
+            for number in range(3):
+                if note:
+                    ctx.note("looked", obj="Pod/default/a", uid="u", rv=number)
+                await ctx.point("work")
+
+        world.actor("only", main)
+        return world
+
+    kept = build(keep=True, note=True)
+    noted = kept.run("bare")
+    found = [(event.step, event.rv) for event in kept.log if event.event == "looked"]
+    assert found == [(1, 0), (2, 1), (3, 2)]
+    steps = [event.step for event in kept.log]
+    assert steps == sorted(steps)
+    assert noted.marks == build(keep=True, note=False).run("bare").marks
+    assert noted.trace_hash == build(keep=False, note=True).run("bare").trace_hash

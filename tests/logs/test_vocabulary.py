@@ -11,7 +11,6 @@ import pytest
 from actors import EventLog, RandomWalk, jsonl
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
 from controlplane.logs.vocabulary import EVENTS, schema
-from controlplane.races.catalogue import all_races
 
 
 def lines(log: EventLog) -> list[dict]:
@@ -82,8 +81,3 @@ def test_a_whole_cluster_speaks_the_vocabulary(servers: int) -> None:
     assert complaints(found) == []
     seen = {line["event"] for line in found} & set(EVENTS)
     assert {"fault", "scheduler.assumed", "scheduler.failed", "apiserver.write"} <= seen
-
-
-@pytest.mark.parametrize("race", [race.number for race in all_races()])
-def test_every_race_of_the_catalogue_speaks_it(race: str) -> None:
-    pytest.skip("set when the catalogue can be run by number")

@@ -90,6 +90,9 @@ class Client:
             response = await ctx.ask(self._direct, request, self._timeout, point=request.label)
         else:
             response = await connection(ctx, self._server).ask(ctx, request, self._timeout)
+        if ctx.noting and request.verb == "get" and response.object is not None:
+            read = response.object
+            ctx.note("client.read", obj=read.place, uid=read.uid or None, rv=read.resource_version)
         if response.code >= 400:
             raise ApiError(response.code, response.tree)
         return response

@@ -129,7 +129,10 @@ class Informer(Generic[V]):
             self._process_batch()
         for listener in self._listeners:
             while listener.pending:
-                listener.handler(listener.pending.popleft())
+                notification = listener.pending.popleft()
+                if self._ctx.noting:
+                    note_notification(self._ctx, listener.name, notification)
+                listener.handler(notification)
             listener.synced = True
         self._listeners_synced()
 
@@ -182,6 +185,8 @@ class Informer(Generic[V]):
                     self._listeners_synced()
                 await listener.condition.wait(idle=True, point="informer.notify")
             notification = pending.popleft()
+            if ctx.noting:
+                note_notification(ctx, listener.name, notification)
             handler(notification)
             if pending:
                 await ctx.point("informer.notify")
@@ -192,6 +197,19 @@ class Informer(Generic[V]):
         if self._queue.synced and all(listener.synced for listener in self._listeners):
             self._ctx.log("informer.synced", level=DEBUG, data={"resource": self.resource.name})
             self._synced.set()
+
+
+def note_notification(ctx: Context, listener: str, told: Notification[V]) -> None:
+    """Note what a handler is told, and of which version."""
+    obj = told.new or told.old
+    assert obj is not None
+    kind = "delete" if told.new is None else "add" if told.old is None else "update"
+    data = {"listener": listener, "kind": kind}
+    if told.old is not None and told.new is not None and told.old.uid != told.new.uid:
+        data["was"] = told.old.uid
+    ctx.note(
+        "informer.told", obj=obj.place, uid=obj.uid or None, rv=obj.resource_version, data=data
+    )
 
 
 def handler(
