@@ -10,7 +10,7 @@ Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002 (ddm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from attrs import field, frozen
 
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from actors.strategies.base import Strategy
     from actors.world import RunResult
 
+    T = TypeVar("T", str, Demotion)
     Run = Callable[[Strategy], RunResult]
     Data = Mapping[str, Sequence[int]]
 
+FAULT = "fault"
+"""The kind of choices that faults draw."""
 RUNS = 600
 """Runs that shrinking may take."""
 
@@ -36,13 +39,15 @@ class Shrunk:
     """A finding in its shortest form.
 
     `demotions` tell the schedule, () with a `remark` when it could not be told so; `data` the other
-    choices that are not the dull one; `deviations` is how many decisions are left in all. `runs`
-    were taken. `result` is the run itself; its choices replay.
+    choices, of users and faults; `deviations` is how many decisions about the schedule and about
+    faults are left, `operations` how many of users are not the dull ones. `runs` were taken. `result`
+    is the run itself; its choices replay.
     """
 
     demotions: tuple[Demotion, ...]
     data: dict[str, tuple[int, ...]]
     deviations: int
+    operations: int
     runs: int
     result: RunResult = field(repr=False)
     remark: str = ""
@@ -88,7 +93,7 @@ class _Shrinker:
 
     def demoted(self, demotions: Sequence[Demotion], data: Data) -> bool:
         """Whether these demotions with these other choices still fail."""
-        key = (tuple(sorted(demotions)), tuple((k, tuple(v)) for k, v in sorted(data.items())))
+        key = (tuple(demotions), tuple((k, tuple(v)) for k, v in sorted(data.items())))
         return self.fails(Demote(demotions, data), key)
 
 
@@ -111,7 +116,13 @@ def shrink(
     try:
         start = _as_demotions(shrinker, retold, data)
         if start is None:
-            return _by_index(shrinker, found, result)
+            fewer = _by_index(shrinker, found, result)
+            again = Retell([choice.value for choice in fewer.result.choices])
+            run(again)
+            data = {kind: _trimmed(tuple(numbers)) for kind, numbers in again.data.items()}
+            start = _as_demotions(shrinker, again, data)
+            if start is None:
+                return fewer
         best.take(start, data, shrinker)
         while True:
             before = (best.demotions, best.data)
@@ -121,10 +132,14 @@ def shrink(
                 break
     except _Budget:
         pass
-    deviations = len(best.demotions) + sum(
-        1 for numbers in best.data.values() for number in numbers if number
-    )
-    return Shrunk(best.demotions, best.data, deviations, shrinker.taken, best.result)
+    struck = _nonzero(best.data.get(FAULT, ()))
+    operations = sum(_nonzero(numbers) for numbers in best.data.values()) - struck
+    deviations = len(best.demotions) + struck
+    return Shrunk(best.demotions, best.data, deviations, operations, shrinker.taken, best.result)
+
+
+def _nonzero(numbers: Sequence[int]) -> int:
+    return sum(1 for number in numbers if number)
 
 
 class _Best:
@@ -161,31 +176,36 @@ def _as_demotions(
     shrinker: _Shrinker, retold: Retell, data: dict[str, tuple[int, ...]]
 ) -> tuple[Demotion, ...] | None:
     """Demotions that fail in the same way; None when none were found."""
-    passed = tuple(sorted(retold.passed_over))
     if shrinker.demoted((), data):
         return ()
-    by_blame = sorted(retold.actors, key=lambda name: (-retold.actors[name], name))
-    actors = [Demotion("actor", name) for name in by_blame]
-    for one in actors:
-        if shrinker.demoted((one,), data):
-            return (one,)
-    often = sorted(passed, key=lambda each: (-retold.passed_over[each], each))
-    for chosen in (
-        passed,
-        tuple(each for each in often if retold.passed_over[each] > 1),
-        tuple(often[: len(often) // 2]),
-        tuple(often[: len(often) // 4]),
-    ):
-        if chosen and shrinker.demoted(chosen, data):
+    for chosen in _candidates(retold):
+        if shrinker.demoted(chosen, data):
             return chosen
-    for one in often[:60]:
-        if shrinker.demoted((one,), data):
-            return (one,)
+    return None
+
+
+def _candidates(retold: Retell) -> Iterator[tuple[Demotion, ...]]:
+    """Ways to tell a schedule, the short ones first: who was passed over, and how often, is the hint."""
+    actors = [Demotion("actor", name) for name in _most_first(retold.actors)]
+    tasks = [Demotion("task", name) for name in _most_first(retold.tasks)]
+    often = _most_first(retold.passed_over)
+    yield from ((one,) for one in actors)
+    yield from ((one,) for one in tasks)
+    yield tuple(reversed(actors))
+    yield tuple(reversed(tasks))
+    yield tuple(sorted(retold.passed_over))
+    yield tuple(each for each in often if retold.passed_over[each] > 1)
+    yield tuple(often[: len(often) // 2])
+    yield tuple(often[: len(often) // 4])
+    yield from ((one,) for one in often[:60])
     for at, one in enumerate(actors):
         for other in actors[at + 1 :]:
-            if shrinker.demoted((one, other), data):
-                return (one, other)
-    return None
+            yield (one, other)
+            yield (other, one)
+
+
+def _most_first(counts: Mapping[T, int]) -> list[T]:
+    return sorted(counts, key=lambda each: (-counts[each], each))
 
 
 def _blocks(length: int) -> Iterator[tuple[int, int]]:
@@ -257,7 +277,8 @@ def _by_index(shrinker: _Shrinker, found: ChoiceList, result: RunResult) -> Shru
         if kind not in SCHEDULE:
             data[kind] = (*data.get(kind, ()), value)
     remark = "the schedule could not be told as demotions; single choices are left"
-    return Shrunk((), data, len(kept), shrinker.taken, best, remark)
+    struck = sum(1 for kind, _ in kept if kind in (*SCHEDULE, FAULT))
+    return Shrunk((), data, struck, len(kept) - struck, shrinker.taken, best, remark)
 
 
 def replayed(run: Run, shrunk: Shrunk) -> RunResult:

@@ -28,7 +28,8 @@ class Demotion:
 
     `kind` is "actor", "task" or "message"; `name` the actor, the task ("actor/task") or what the
     message comes by ("from user"). A task waits at `point` the `occurrence`-th time that it competes
-    there, a message the `occurrence`-th time that one comes that way; an actor always.
+    there, a message the `occurrence`-th time that one comes that way; an actor always, and so does a
+    task without a point.
     """
 
     kind: str
@@ -37,7 +38,7 @@ class Demotion:
     occurrence: int = ALWAYS
 
     def __str__(self) -> str:
-        if self.kind == "actor":
+        if self.occurrence == ALWAYS:
             return f"{self.name} waits whenever somebody else can go on"
         if self.kind == "message":
             return f"message {self.occurrence} {self.name} is read last"
@@ -81,7 +82,10 @@ class Arrivals:
 
 
 class Demote:
-    """First in, first out but for `demotions`. `data` are the other choices: kind to values, in order, then 0."""
+    """First in, first out but for `demotions`, of which the later ones wait longer.
+
+    `data` are the other choices: kind to values, in order, then 0.
+    """
 
     name = "demote"
     seed: int | None = None
@@ -93,7 +97,7 @@ class Demote:
         demotions: Iterable[Demotion] = (),
         data: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
-        self.demotions = frozenset(demotions)
+        self.demotions = {each: rank for rank, each in enumerate(demotions, 1)}
         self.data = dict(data or {})
         self.begin()
 
@@ -109,21 +113,20 @@ class Demote:
             self._at[kind] = at + 1
             values = self.data.get(kind, ())
             return min(values[at], len(options) - 1) if at < len(values) else 0
-        chosen = -1
-        for index, option in enumerate(options):
-            if not self._waits(option) and chosen < 0:
-                chosen = index
-        chosen = max(chosen, 0)
+        ranks = [self._rank(option) for option in options]
+        chosen = ranks.index(min(ranks))
         self._arrivals.picked(options[chosen])
         return chosen
 
-    def _waits(self, option: Option) -> bool:
+    def _rank(self, option: Option) -> int:
+        """How long an option waits: 0, it does not."""
+        demotions = self.demotions
         arrival = self._arrivals.of(option)
-        if arrival in self.demotions:
-            return True
+        rank = demotions.get(arrival, 0) if arrival is not None else 0
         if isinstance(option, Task):
-            return Demotion("actor", option.actor.name) in self.demotions
-        return False
+            for whole in (Demotion("actor", option.actor.name), Demotion("task", option.label)):
+                rank = max(rank, demotions.get(whole, 0))
+        return rank
 
     def end(self) -> None:
         """Nothing to close."""
@@ -151,6 +154,7 @@ class Retell:
         self._arrivals = Arrivals()
         self.passed_over: dict[Demotion, int] = {}
         self.actors: dict[str, int] = {}
+        self.tasks: dict[str, int] = {}
         self.data: dict[str, list[int]] = {}
 
     def choose(self, kind: str, options: Sequence[Option], step: int) -> int:
@@ -166,8 +170,11 @@ class Retell:
             if index < value and arrival is not None:
                 self.passed_over[arrival] = self.passed_over.get(arrival, 0) + 1
                 if isinstance(option, Task):
-                    name = option.actor.name
-                    self.actors[name] = self.actors.get(name, 0) + 1
+                    for names, name in (
+                        (self.actors, option.actor.name),
+                        (self.tasks, option.label),
+                    ):
+                        names[name] = names.get(name, 0) + 1
         self._arrivals.picked(options[value])
         return value
 

@@ -1,0 +1,273 @@
+"""What happened in a finding, told in a few lines.
+
+Which decisions it takes; the nearest schedule in which all is well, and where the two part; the two
+steps that met in the wrong order; and what was read, told and written about the objects that the
+violation names, with uid and version.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from actors.jsonl import seconds
+from actors.strategies.demote import SCHEDULE
+from controlplane.scenarios.shrinking import first_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from actors import LogEvent
+    from actors.footprint import Step
+    from controlplane.scenarios.execution import Execution
+    from controlplane.scenarios.shrinking import Short
+
+DRAWN = 3
+"""So many draws of users and faults are named."""
+LINES = 15
+"""A story has no more lines than this."""
+_UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_TELLING = (
+    "apiserver.write", "informer.told", "client.read", "scheduler.popped", "scheduler.read", "scheduler.failed",
+    "scheduler.assumed", "scheduler.skip", "kubelet.admitted", "kubelet.rejected", "pod.evicted",
+)  # fmt: skip
+_LOUD = ("fault",)
+
+
+@frozen
+class Conflict:
+    """Two steps that touch the same thing and stand the other way round in the passing run."""
+
+    first: Step
+    second: Step
+    resource: str
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.first.number} ({self.first.task} at {self.first.point}) came before"
+            f" step {self.second.number} ({self.second.task} at {self.second.point}); both touch {self.resource}"
+        )
+
+
+@frozen
+class Story:
+    """The parts of the story; `lines` puts them together."""
+
+    violation: str
+    decisions: tuple[str, ...]
+    parting: str
+    conflicts: tuple[Conflict, ...]
+    events: tuple[LogEvent, ...] = field(repr=False)
+
+    def lines(self, most: int = LINES) -> list[str]:
+        """The story, in at most so many lines."""
+        told = [self.violation]
+        told += [f"decision: {each}" for each in self.decisions[:4]]
+        if len(self.decisions) > 4:
+            told.append(f"... and {len(self.decisions) - 4} more decisions")
+        if self.parting:
+            told.append(self.parting)
+        told += [f"conflict: {each}" for each in self.conflicts[:1]]
+        room = most - len(told)
+        shown = _chosen(self.events, room)
+        return told + [_line(event) for event in shown]
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "violation": self.violation,
+            "decisions": list(self.decisions),
+            "parting": self.parting,
+            "conflicts": [
+                {
+                    "resource": each.resource,
+                    "first": {
+                        "step": each.first.number,
+                        "task": each.first.task,
+                        "point": each.first.point,
+                    },
+                    "second": {
+                        "step": each.second.number,
+                        "task": each.second.task,
+                        "point": each.second.point,
+                    },
+                }
+                for each in self.conflicts
+            ],
+            "events": [
+                {
+                    "step": event.step,
+                    "t": float(seconds(event.t_ns)),
+                    "actor": event.actor,
+                    "event": event.event,
+                    "obj": event.obj,
+                    "uid": event.uid,
+                    "rv": event.rv,
+                    "data": dict(event.data or {}),
+                }
+                for event in self.events
+            ],
+        }
+
+
+def story_of(short: Short) -> Story:
+    """Tell a finding."""
+    failing, passing = short.failing, short.passing
+    shrunk = short.shrunk
+    decisions = [str(each) for each in shrunk.demotions]
+    if shrunk.remark:
+        decisions.append(f"{shrunk.deviations} single choices ({shrunk.remark})")
+    drawn = [
+        f"{choice.kind} draws {choice.value} of {choice.n} for {choice.label!r}"
+        for choice in shrunk.result.choices
+        if choice.kind not in SCHEDULE and choice.value
+    ]
+    if drawn:
+        decisions.append("; ".join(drawn[:DRAWN]) + (" ..." if len(drawn) > DRAWN else ""))
+    if not decisions:
+        decisions.append("none: it happens in the plain order, first in first out")
+    result = failing.result
+    events = list(failing.world.log)
+    about = named_in(result.reason, events)
+    return Story(
+        f"{result.verdict} at step {result.steps}: {result.reason}",
+        tuple(decisions),
+        "" if passing is None else parting(failing, passing),
+        () if passing is None else tuple(conflicts(_steps(failing), _steps(passing))),
+        tuple(
+            event
+            for event in events
+            if event.event in _LOUD or (event.event in _TELLING and _concerns(event, about))
+        ),
+    )
+
+
+def _steps(run: Execution) -> list[Step]:
+    footprint = run.world.strategy.footprint
+    return [] if footprint is None else footprint.steps
+
+
+def parting(failing: Execution, passing: Execution) -> str:
+    """The first choice in which the two runs differ."""
+    mine, theirs = failing.result.choices, passing.result.choices
+    at = first_difference(mine, theirs)
+    if at >= len(mine) or at >= len(theirs):
+        return "the nearest schedule in which all is well goes on as this one ends"
+    step = _step_of_choice(failing, at)
+    one, other = mine[at], theirs[at]
+    where = f"step {step}" if step else f"choice {at}"
+    return f"{where}: {one.label} goes on here; where all is well, {other.label} does"
+
+
+def _step_of_choice(run: Execution, index: int) -> int:
+    """The step that a schedule choice picked."""
+    count = -1
+    choices = run.result.choices
+    for step in _steps(run):
+        if len(step.enabled) > 1:
+            count += 1
+            while count < len(choices) and choices[count].kind != "task":
+                count += 1
+            if count >= index:
+                return step.number
+        count += len([None for kind, _ in step.choices if kind != "task"]) if step.choices else 0
+    return 0
+
+
+def conflicts(failing: Sequence[Step], passing: Sequence[Step], most: int = 5) -> list[Conflict]:
+    """Accesses of two tasks to one thing, a write among them, that stand the other way round in `passing`."""
+    position = {_name(step, count): at for at, (step, count) in enumerate(_counted(passing))}
+    last_write: dict[str, tuple[Step, tuple[str, str, int]]] = {}
+    readers: dict[str, list[tuple[Step, tuple[str, str, int]]]] = {}
+    found: list[Conflict] = []
+    for step, count in _counted(failing):
+        name = _name(step, count)
+        for resource, writes in step.accesses.items():
+            if resource.startswith("task "):
+                continue
+            earlier = [last_write[resource]] if resource in last_write else []
+            if writes:
+                earlier += readers.get(resource, [])
+            for before, known in earlier:
+                if before.task == step.task or name not in position or known not in position:
+                    continue
+                if position[known] > position[name]:
+                    found.append(Conflict(before, step, resource))
+                    if len(found) == most:
+                        return found
+            if writes:
+                last_write[resource] = (step, name)
+                readers[resource] = []
+            else:
+                readers.setdefault(resource, []).append((step, name))
+    return found
+
+
+def _counted(steps: Iterable[Step]) -> Iterable[tuple[Step, int]]:
+    """Each step with how often its task had run from this point before."""
+    seen: dict[tuple[str, str], int] = {}
+    for step in steps:
+        key = (step.task, step.point)
+        seen[key] = seen.get(key, 0) + 1
+        yield step, seen[key]
+
+
+def _name(step: Step, count: int) -> tuple[str, str, int]:
+    return step.task, step.point, count
+
+
+def named_in(reason: str, events: Iterable[LogEvent]) -> set[str]:
+    """Objects that a violation names, by uid, by key or by name, and all that had those names."""
+    uids = set(_UID.findall(reason))
+    words = set(re.findall(r"[A-Za-z0-9][A-Za-z0-9./_-]*", reason))
+    found: set[str] = set()
+    for event in events:
+        if event.obj is None:
+            continue
+        key = event.obj.partition("/")[2]
+        name = key.rpartition("/")[2]
+        if event.uid in uids or key in words or event.obj in words or name in words:
+            found.add(event.obj)
+    return found
+
+
+def _concerns(event: LogEvent, about: set[str]) -> bool:
+    return event.obj is not None and (not about or event.obj in about)
+
+
+def _chosen(events: Sequence[LogEvent], room: int) -> list[LogEvent]:
+    """The events to show: all, or the first few and the last ones."""
+    if len(events) <= room:
+        return list(events)
+    head = room // 3
+    return [*events[:head], *events[len(events) - (room - head) :]]
+
+
+def _line(event: LogEvent) -> str:
+    data = dict(event.data or {})
+    said = {
+        "apiserver.write": lambda: (
+            f"{data.get('by', 'somebody')}: {data.get('verb')} ({data.get('code')})"
+        ),
+        "informer.told": lambda: (
+            f"{event.actor} is told: {data.get('kind')}"
+            + (f", was {data['was'][:8]}" if "was" in data else "")
+        ),
+        "client.read": lambda: f"{event.actor} reads it from the server",
+        "scheduler.popped": lambda: f"{event.actor} pops it",
+        "scheduler.read": lambda: f"{event.actor} reads it from its cache",
+        "fault": lambda: "fault: " + " ".join(str(value) for value in data.values()),
+    }.get(event.event)
+    what = said() if said is not None else f"{event.actor}: {event.event} {_short(data)}".rstrip()
+    name = f" {event.obj}" if event.obj else ""
+    uid = f" uid {event.uid[:8]}" if event.uid else ""
+    version = f" version {event.rv}" if event.rv else ""
+    return f"step {event.step}, {seconds(event.t_ns)} s{name}{uid}{version}: {what}"
+
+
+def _short(data: dict[str, Any]) -> str:
+    words = [f"{key}={value}" for key, value in data.items() if isinstance(value, str | int)]
+    text = ", ".join(words[:3])
+    return text if len(text) <= 80 else text[:79] + "…"

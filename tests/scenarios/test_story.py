@@ -1,0 +1,44 @@
+"""A finding of the catalogue is shrunk and told: few decisions, and which read went wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.races import catalogue
+from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.shrinking import shorten
+from controlplane.scenarios.story import LINES, story_of
+
+
+def short_of(number: str):
+    race = catalogue.find(number)
+    plan = plan_of(race.scenario, **race.unfixed_options)
+    found = Campaign(plan).explore(race.schedules)
+    assert found.findings
+    return shorten(plan, found.findings[0].result.choices, runs=300)
+
+
+@pytest.mark.parametrize("number", ["138324", "93044"])
+def test_a_race_comes_down_to_three_decisions_and_replays(number: str) -> None:
+    short = short_of(number)
+    assert short.shrunk.deviations <= 3
+    assert short.failing.result.trace_hash == short.shrunk.result.trace_hash
+    assert short.failing.result.verdict == "violated"
+    assert short.passing is not None
+    assert short.passing.result.ok
+
+
+def test_the_story_names_the_decision_the_parting_and_the_objects() -> None:
+    told = story_of(short_of("93044"))
+    lines = told.lines()
+    assert len(lines) <= LINES
+    assert lines[0].startswith("violated at step ")
+    assert any("pods." in line and "waits" in line for line in lines)
+    assert "where all is well" in told.parting
+    assert any("Pod/default/big-" in line and "uid " in line for line in lines)
+
+
+def test_a_story_is_the_same_every_time() -> None:
+    assert story_of(short_of("138324")).lines() == story_of(short_of("138324")).lines()
+    assert story_of(short_of("138324")).to_json() == story_of(short_of("138324")).to_json()
