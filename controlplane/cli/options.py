@@ -54,7 +54,7 @@ def parameter(option: Option, default: Any, told: str = "") -> click.Parameter:
         )
     return click.Option(
         names,
-        type=click.Choice(option.choices) if option.choices else Declared(option),
+        type=click.Choice(option.values) if option.values else Declared(option),
         multiple=option.many,
         metavar=option.metavar or None,
         help=_help(option, shown),

@@ -128,7 +128,7 @@ def show(number: str, output_format: str) -> None:
     for option in own:
         default = race.scenario.default(option)
         told = {True: "on", False: "off"}.get(default, default) if option.type is bool else default
-        choices = f" ({', '.join(option.choices)})" if option.choices else ""
+        choices = f" ({', '.join(option.values)})" if option.values else ""
         output.echo(f"  --{option.name}{choices}  {option.help} [default: {told}]")
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from actors.strategies import NAMES
 from controlplane.gates import LATEST
 from controlplane.scenarios.option import Option
+
+
+def _strategies() -> tuple[str, ...]:
+    from actors.strategies import NAMES
+
+    return NAMES
 
 
 def _quantity(text: str) -> str:
@@ -19,7 +24,7 @@ def _quantity(text: str) -> str:
 
 
 SEED = Option("seed", type=int, default=0, help="Seed of the strategy that answers choices.")
-STRATEGY = Option("strategy", choices=NAMES, default="fifo", help="Who answers the choices.")
+STRATEGY = Option("strategy", choices=_strategies, default="fifo", help="Who answers the choices.")
 UNTIL = Option("until", type=float, low=0, metavar="SECONDS", help="Stop at this virtual time.")
 
 RELEASE = Option("release", default=LATEST, help="Emulate this minor release.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from actors import EventLog, record
@@ -14,7 +15,7 @@ from controlplane.scenarios.run import Run
 from controlplane.scenarios.user import User
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Coroutine, Iterable
     from pathlib import Path
 
     from actors import Context, Recording, RunResult, Strategy
@@ -63,7 +64,7 @@ class Execution(Run):
         world = self.cluster.world
         for invariant in plan.invariants():
             for actor in invariant.after or (None,):
-                world.invariant(invariant.name, _Asked(invariant.check, self), after=actor)
+                world.invariant(invariant.name, partial(invariant.check, self), after=actor)
         self._result: RunResult | None = None
 
     def execute(self, driver: Driver = "trio") -> RunResult:
@@ -112,19 +113,6 @@ class Execution(Run):
             draft.write_text(text, encoding="utf-8")
             draft.replace(folder / name)
         return (*LEFT, *(name for name in texts if name not in LEFT))
-
-
-class _Asked:
-    """An invariant's check, of one run."""
-
-    __slots__ = ("_check", "_run")
-
-    def __init__(self, check: Callable[[Run], str | None], run: Run) -> None:
-        self._check = check
-        self._run = run
-
-    def __call__(self) -> str | None:
-        return self._check(self._run)
 
 
 def _as_user(ctx: Context, main: Main, run: Run) -> Coroutine[Any, Any, Any]:

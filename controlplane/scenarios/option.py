@@ -35,17 +35,18 @@ class Option:
 
     `name` is its name on the command line, without the dashes in front; in Python and in a
     recording's header it is `key`. `default` None means that the scenario decides. `choices` (for
-    str) or `low` and `high` bound the value; `many` makes it repeatable: a tuple. `convert` turns
-    the text into what the run takes, raising ValueError with what was expected. `sets` names the
-    field of `ClusterConfig` that takes the value as it is. The content of what `names_files` names
-    belongs to the run: a recording knows its digest.
+    str; or a function that gives them when they are asked for) or `low` and `high` bound the value;
+    `many` makes it repeatable: a tuple. `convert` turns the text into what the run takes, raising
+    ValueError with what was expected. `sets` names the field of `ClusterConfig` that takes the
+    value as it is. The content of what `names_files` names belongs to the run: a recording knows
+    its digest.
     """
 
     name: str = field(validator=_name_is_plain)
     help: str = field(default="", kw_only=True)
     type: type = field(default=str, kw_only=True, validator=_type_is_known)
     default: Any = field(default=None, kw_only=True)
-    choices: tuple[str, ...] = field(default=(), kw_only=True)
+    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = field(default=(), kw_only=True)
     low: float | None = field(default=None, kw_only=True)
     high: float | None = field(default=None, kw_only=True)
     many: bool = field(default=False, kw_only=True)
@@ -58,6 +59,11 @@ class Option:
     def key(self) -> str:
         """The name as Python writes it."""
         return self.name.replace("-", "_")
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What may be chosen; () when that is not a choice among names."""
+        return self.choices() if callable(self.choices) else self.choices
 
     def check(self, value: Any) -> Any:
         """The value, as a run takes it. Raises UsageError, in one line."""
@@ -81,8 +87,8 @@ class Option:
         wanted = (self.type,) if self.convert is None else (self.type, int)
         if type(value) not in wanted:
             raise self._error(value, WORDS[self.type])
-        if self.choices and value not in self.choices:
-            raise self._error(value, " or ".join(self.choices))
+        if self.choices and value not in self.values:
+            raise self._error(value, " or ".join(self.values))
         if self.low is not None and value < self.low:
             raise self._error(value, f"at least {self.low:g}")
         if self.high is not None and value > self.high:
@@ -101,5 +107,5 @@ class Option:
             "help": self.help,
         }
         if self.choices:
-            told["choices"] = list(self.choices)
+            told["choices"] = list(self.values)
         return told
