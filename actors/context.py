@@ -51,6 +51,18 @@ class Context:
         kernel.make_ready(task, kernel.step)
         await kernel.park()
 
+    async def region(self, name: str) -> None:
+        """A point between two critical regions: others may run first, but in the dull run the task just goes on.
+
+        Where the real system lets go of one lock and takes the next, nothing makes it stop; so this
+        costs next to nothing until a strategy chooses somebody else.
+        """
+        kernel = self._kernel
+        task = self.task
+        task.point = name
+        kernel.offer(task, kernel.step)
+        await kernel.park()
+
     async def sleep(self, ns: int, *, idle: bool = False, point: str = "sleep") -> None:
         """Wait for `ns` virtual nanoseconds. An idle sleep (a heartbeat's) does not keep the run from settling."""
         await self.sleep_until(self._kernel.now + ns, idle=idle, point=point)

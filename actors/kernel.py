@@ -218,6 +218,12 @@ class Kernel:
         task.cause = cause
         self.ready.append(task)
 
+    def offer(self, task: Task, cause: int) -> None:
+        """Put a task that others may overtake before the ready ones: it is the dull choice."""
+        task.state = READY
+        task.cause = cause
+        self.ready.insert(0, task)
+
     def wake(
         self,
         task: Task,

@@ -1,23 +1,34 @@
 """From what the informers deliver to cache and queue.
 
-Upstream: `pkg/scheduler/eventhandlers.go`. Each function is one handler call. Cache errors are
-returned as texts to log (upstream logs them too); CacheCorruptedError goes up.
+Upstream: `pkg/scheduler/eventhandlers.go`. Each function is one handler call, in steps: cache and
+queue have locks of their own, so others may come between the calls on them. Cache errors are logged
+(upstream logs them too); CacheCorruptedError goes up.
+
+Points: `scheduler.informer.cache`, `scheduler.informer.queue`, `scheduler.informer.reject`, each
+before a call on what it names (the first call of a handler follows `informer.notify`), and those of
+the queue's operations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework.steps import InSteps, Steps, in_one_step
 from controlplane.scheduler.queue.event_diff import node_update_events, pod_update_events
 from controlplane.scheduler.state.cache import CacheError
 
 if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
+    from controlplane.api.view import View
     from controlplane.scheduler.scheduler import Scheduler
+
+
+CACHE = "scheduler.informer.cache"
+QUEUE = "scheduler.informer.queue"
 
 
 @contextmanager
@@ -28,21 +39,53 @@ def _logged(scheduler: Scheduler) -> Iterator[None]:
         scheduler.log(str(failed))
 
 
-def add_pod(scheduler: Scheduler, pod: Pod, now: int) -> None:
-    """The informer saw a new pod."""
+def _move(
+    scheduler: Scheduler,
+    event: ev.ClusterEvent,
+    old: View | None,
+    new: View | None,
+    now: int,
+    pre_check: Callable[[Pod], bool] | None = None,
+) -> Steps[None]:
+    """Tell the queue; an event that interests nobody changes nothing there."""
+    if scheduler.queue.is_interesting(event):
+        yield QUEUE
+        yield from scheduler.queue.move_all_steps(event, old, new, now, pre_check)
+
+
+def _move_on_pod_event(
+    scheduler: Scheduler, event: ev.ClusterEvent, old: Pod | None, new: Pod, now: int
+) -> Steps[None]:
+    if scheduler.queue.options.hints_enabled:
+        yield from _move(scheduler, event, old, new, now)
+    else:
+        yield QUEUE
+        yield from scheduler.queue.holding(
+            in_one_step(lambda: scheduler.move_without_hints(event, old, new, now))
+        )
+
+
+def _pod_added(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
     if pod.spec.node_name:
-        _add_assigned(scheduler, pod, now)
+        yield from _add_assigned(scheduler, pod, now)
     elif scheduler.responsible_for(pod):
-        scheduler.queue.add(pod, now)
+        yield from scheduler.queue.add_steps(pod, now)
 
 
-def _add_assigned(scheduler: Scheduler, pod: Pod, now: int) -> None:
+@InSteps
+def add_pod(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
+    """The informer saw a new pod."""
+    return _pod_added(scheduler, pod, now)
+
+
+def _add_assigned(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
     with _logged(scheduler):
         scheduler.cache.add_pod(pod)
-    scheduler.move_on_pod_event(ev.ASSIGNED_POD_ADD, None, pod, now)
+    yield from _move_on_pod_event(scheduler, ev.ASSIGNED_POD_ADD, None, pod, now)
 
 
-def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> None:
+@InSteps
+def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None]:
     """The informer saw a change.
 
     Gate 141255 (proposed). A pod that was deleted and recreated while the watch was down arrives as
@@ -54,19 +97,21 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> None:
     queue a pod that is being scheduled. Fixed, an update that changed nothing is ignored.
     """
     if scheduler.splits_recreated and old.uid != new.uid:
-        delete_pod(scheduler, old, now)
-        add_pod(scheduler, new, now)
+        yield from _pod_deleted(scheduler, old, now, final_state_unknown=False)
+        yield QUEUE
+        yield from _pod_added(scheduler, new, now)
         return
     if old.spec.node_name:
         with _logged(scheduler):
             scheduler.cache.update_pod(old, new)
         for event in pod_update_events(new, old):
-            scheduler.move_on_pod_event(event, old, new, now)
+            yield from _move_on_pod_event(scheduler, event, old, new, now)
         return
     if new.spec.node_name:
-        _add_assigned(scheduler, new, now)
+        yield from _add_assigned(scheduler, new, now)
         if scheduler.responsible_for(old):
-            scheduler.queue.delete(old)
+            yield QUEUE
+            yield from scheduler.queue.delete_steps(old)
         return
     if not scheduler.responsible_for(new):
         return
@@ -79,40 +124,51 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> None:
             and new.metadata.deletion_timestamp is not None
             and scheduler.forgets_deleted
         ):
-            _assumed_pod_deleted(scheduler, new, now)
+            yield from _assumed_pod_deleted(scheduler, new, now)
         return
-    scheduler.queue.update(old, new, now)
+    yield QUEUE
+    yield from scheduler.queue.update_steps(old, new, now)
     was = old.status.nominated_node_name
     if was and was != new.status.nominated_node_name:
-        _nomination_dropped(scheduler, old, now)
+        yield from _nomination_dropped(scheduler, old, now)
 
 
+@InSteps
 def delete_pod(
     scheduler: Scheduler, pod: Pod, now: int, *, final_state_unknown: bool = False
-) -> None:
+) -> Steps[None]:
     """The informer saw a pod go.
 
     Gate 106102. The object of a tombstone may be stale: it was bound, perhaps, while the watch was
     down. Unfixed, what the object says decides whether the cache or the queue is cleaned, so that a
     pod that was assumed stays in the cache. Fixed, a tombstone cleans both.
     """
+    return _pod_deleted(scheduler, pod, now, final_state_unknown=final_state_unknown)
+
+
+def _pod_deleted(
+    scheduler: Scheduler, pod: Pod, now: int, *, final_state_unknown: bool
+) -> Steps[None]:
     final_state_unknown = final_state_unknown and scheduler.cleans_both
     if pod.spec.node_name or final_state_unknown:
         with _logged(scheduler):
             scheduler.cache.remove_pod(pod)
-        scheduler.queue.move_all_to_active_or_backoff_queue(ev.ASSIGNED_POD_DELETE, pod, None, now)
+        yield from _move(scheduler, ev.ASSIGNED_POD_DELETE, pod, None, now)
     if pod.spec.node_name and not final_state_unknown:
         return
     if not scheduler.responsible_for(pod):
         return
-    scheduler.queue.delete(pod)
+    if final_state_unknown:
+        yield QUEUE
+    yield from scheduler.queue.delete_steps(pod)
+    yield CACHE
     if scheduler.cache.is_assumed_pod(pod):
-        _assumed_pod_deleted(scheduler, pod, now)
+        yield from _assumed_pod_deleted(scheduler, pod, now)
     elif pod.status.nominated_node_name:
-        _nomination_dropped(scheduler, pod, now)
+        yield from _nomination_dropped(scheduler, pod, now)
 
 
-def _assumed_pod_deleted(scheduler: Scheduler, pod: Pod, now: int) -> None:
+def _assumed_pod_deleted(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
     """A pod was deleted, or began to terminate, that has a node only in our mind.
 
     Gate 134157 (issue 134217). Unfixed, it keeps its room until its binding fails, which may take
@@ -122,71 +178,82 @@ def _assumed_pod_deleted(scheduler: Scheduler, pod: Pod, now: int) -> None:
     Gate 84578 (issue 84554). Unfixed, a pod that waits in Permit goes on waiting until its time is
     up, and keeps what was reserved for it. Fixed, the wait ends here, and its binding cycle cleans up.
     """
+    yield CACHE
     cached = scheduler.cache.get_pod(pod.uid)
     if cached is None:
         return
     if not scheduler.rejects_waiting and scheduler.is_waiting(pod.uid):
         return
+    yield "scheduler.informer.reject"
     if not scheduler.reject_waiting_pod(pod.uid, "removed"):
         if not scheduler.forgets_deleted:
             return
+        yield CACHE
         with _logged(scheduler):
             scheduler.cache.forget_pod(cached)
-    scheduler.queue.move_all_to_active_or_backoff_queue(ev.ASSIGNED_POD_DELETE, cached, None, now)
+    yield from _move(scheduler, ev.ASSIGNED_POD_DELETE, cached, None, now)
 
 
-def _nomination_dropped(scheduler: Scheduler, pod: Pod, now: int) -> None:
+def _nomination_dropped(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
     """Room kept for `pod` is free again: pods that had to respect it may fit."""
     priority = pod.spec.priority or 0
 
     def not_above(other: Pod) -> bool:
         return (other.spec.priority or 0) <= priority
 
-    scheduler.queue.move_all_to_active_or_backoff_queue(
-        ev.ASSIGNED_POD_DELETE, pod, None, now, not_above
-    )
+    return _move(scheduler, ev.ASSIGNED_POD_DELETE, pod, None, now, not_above)
 
 
-def add_node(scheduler: Scheduler, node: Node, now: int) -> None:
+@InSteps
+def add_node(scheduler: Scheduler, node: Node, now: int) -> Steps[None]:
     """The informer saw a new node."""
     scheduler.cache.add_node(node)
-    scheduler.queue.move_all_to_active_or_backoff_queue(
-        ev.NODE_ADD, None, node, now, _pre_check(scheduler, node)
-    )
+    yield from _move(scheduler, ev.NODE_ADD, None, node, now, _pre_check(scheduler, node))
 
 
-def update_node(scheduler: Scheduler, old: Node, new: Node, now: int) -> None:
+@InSteps
+def update_node(scheduler: Scheduler, old: Node, new: Node, now: int) -> Steps[None]:
     """The informer saw a node change."""
     scheduler.cache.update_node(old, new)
     for event in node_update_events(new, old):
-        scheduler.queue.move_all_to_active_or_backoff_queue(
-            event, old, new, now, _pre_check(scheduler, new)
-        )
+        yield from _move(scheduler, event, old, new, now, _pre_check(scheduler, new))
 
 
-def delete_node(scheduler: Scheduler, node: Node, now: int) -> None:
+@InSteps
+def delete_node(scheduler: Scheduler, node: Node, now: int) -> Steps[None]:
     """The informer saw a node go: pods hear of it before the cache does."""
-    scheduler.queue.move_all_to_active_or_backoff_queue(ev.NODE_DELETE, node, None, now)
+    if scheduler.queue.is_interesting(ev.NODE_DELETE):
+        yield from scheduler.queue.move_all_steps(ev.NODE_DELETE, node, None, now)
+        yield CACHE
     with _logged(scheduler):
         scheduler.cache.remove_node(node)
 
 
-def other_added(scheduler: Scheduler, resource: str, obj: Any, now: int) -> None:
+@InSteps
+def other_added(scheduler: Scheduler, resource: str, obj: View, now: int) -> Steps[None]:
     """An object of another kind (`events.PERSISTENT_VOLUME` and so on) appeared."""
-    event = ev.ClusterEvent(resource, ev.ADD)
-    scheduler.queue.move_all_to_active_or_backoff_queue(event, None, obj, now)
+    return _other(scheduler, ev.ClusterEvent(resource, ev.ADD), None, obj, now)
 
 
-def other_updated(scheduler: Scheduler, resource: str, old: Any, new: Any, now: int) -> None:
+@InSteps
+def other_updated(
+    scheduler: Scheduler, resource: str, old: View, new: View, now: int
+) -> Steps[None]:
     """An object of another kind changed."""
-    event = ev.ClusterEvent(resource, ev.UPDATE)
-    scheduler.queue.move_all_to_active_or_backoff_queue(event, old, new, now)
+    return _other(scheduler, ev.ClusterEvent(resource, ev.UPDATE), old, new, now)
 
 
-def other_deleted(scheduler: Scheduler, resource: str, obj: Any, now: int) -> None:
+@InSteps
+def other_deleted(scheduler: Scheduler, resource: str, obj: View, now: int) -> Steps[None]:
     """An object of another kind is gone."""
-    event = ev.ClusterEvent(resource, ev.DELETE)
-    scheduler.queue.move_all_to_active_or_backoff_queue(event, obj, None, now)
+    return _other(scheduler, ev.ClusterEvent(resource, ev.DELETE), obj, None, now)
+
+
+def _other(
+    scheduler: Scheduler, event: ev.ClusterEvent, old: View | None, new: View | None, now: int
+) -> Steps[None]:
+    if scheduler.queue.is_interesting(event):
+        yield from scheduler.queue.move_all_steps(event, old, new, now)
 
 
 def _pre_check(scheduler: Scheduler, node: Node) -> Callable[[Pod], bool] | None:

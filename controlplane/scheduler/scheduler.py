@@ -20,6 +20,7 @@ from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle, keep_order
 from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.framework.runtime import Framework
+from controlplane.scheduler.framework.steps import Steps, at_once
 from controlplane.scheduler.framework.writes import EventIntent
 from controlplane.scheduler.plugins.default_preemption import (
     DefaultPreemption,
@@ -122,17 +123,17 @@ class Scheduler:
         """Whether one of our profiles schedules the pod."""
         return pod.spec.scheduler_name in self.frameworks
 
-    def move_on_pod_event(self, event: ev.ClusterEvent, old: Any, new: Any, now: int) -> None:
-        """Tell the queue about a bound pod; without hints only cross-pod terms are looked at."""
-        if self.queue.options.hints_enabled:
-            self.queue.move_all_to_active_or_backoff_queue(event, old, new, now)
-            return
+    def move_without_hints(
+        self, event: ev.ClusterEvent, old: Pod | None, new: Pod, now: int
+    ) -> None:
+        """Tell the queue about a bound pod where hints are off; then only cross-pod terms are looked at."""
         namespace = self.listers.namespaces.get("", new.namespace)
         labels = {} if namespace is None else namespace.metadata.labels
         if event.action == ev.ADD:
             self.queue.assigned_pod_added(new, labels, now)
-        else:
-            self.queue.assigned_pod_updated(old, new, event, labels, now)
+            return
+        assert old is not None
+        self.queue.assigned_pod_updated(old, new, event, labels, now)
 
     # -- waiting pods --------------------------------------------------------------------------
 
@@ -203,5 +204,9 @@ class Scheduler:
 
     def find_node(self, attempt: Attempt) -> None:
         """Choose a node: sets `attempt.result` or `attempt.failure`."""
+        at_once(self.find_node_steps(attempt))
+
+    def find_node_steps(self, attempt: Attempt) -> Steps[None]:
+        """The same in steps."""
         if attempt.failure is None:
-            schedule(self.search, attempt)
+            yield from schedule.steps(self.search, attempt)

@@ -369,6 +369,53 @@ def test_notify_wakes_the_longest_waiting_and_notify_all_everybody(driver):
     assert result.verdict == "quiescent"
 
 
+async def _two_regions(ctx: Context, told: list[str]) -> None:
+    async def one(ctx: Context, name: str) -> None:
+        told.append(f"{name} first")
+        await ctx.region("between")
+        told.append(f"{name} second")
+
+    ctx.spawn(one, "a")
+    ctx.spawn(one, "b")
+
+
+@both
+def test_a_task_between_two_regions_just_goes_on_in_the_dull_run(driver):
+    told: list[str] = []
+    _, result = run(driver, ("main", _two_regions, told))
+    assert told == ["a first", "a second", "b first", "b second"]
+    assert result.verdict == "quiescent"
+
+
+@both
+def test_a_task_between_two_regions_is_overtaken_under_some_schedule(driver):
+    seen: set[tuple[str, ...]] = set()
+    for seed in range(40):
+        told: list[str] = []
+        run(driver, ("main", _two_regions, told), strategy=RandomWalk(seed))
+        seen.add(tuple(told))
+    assert ("a first", "b first", "a second", "b second") in seen
+    assert len(seen) == 6, "every order that keeps each task's own"
+
+
+@both
+def test_a_crash_reaches_a_task_between_two_regions(driver):
+    told: list[str] = []
+
+    async def victim(ctx: Context) -> None:
+        told.append("before")
+        await ctx.region("between")
+        told.append("after")
+
+    async def killer(ctx: Context) -> None:
+        ctx.crash("victim")
+
+    for seed in range(20):
+        _, result = run(driver, ("victim", victim), ("killer", killer), strategy=RandomWalk(seed))
+        assert result.verdict == "quiescent"
+    assert told.count("before") > told.count("after") > 0
+
+
 def test_eager_time_lets_a_timer_overtake_ready_work():
     orders = set()
     for seed in range(30):

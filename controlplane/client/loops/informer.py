@@ -15,7 +15,7 @@ Points: `reflector.backoff`, `watch <resource>` (an event batch arrives), `infor
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic
 
 from actors.log import DEBUG
@@ -37,17 +37,37 @@ __all__ = ["Handler", "Informer", "Listener", "WatchBatch", "WatchEvent", "handl
 Handler = Callable[[Notification[V]], None]
 """What a component does about changes; called one notification at a time, synchronously."""
 
+TaskHandler = Callable[["Context", Notification[V]], Awaitable[None]]
+"""The same in several steps: it runs in its listener's task, and others may overtake it."""
+
 
 class Listener(Generic[V]):
-    """One handler and what it has still to be told."""
+    """One handler and what it has still to be told. `steps` is the handler when it takes several steps."""
 
-    __slots__ = ("condition", "deletes_only", "handler", "name", "pending", "synced")
+    __slots__ = (
+        "condition",
+        "deletes_only",
+        "handler",
+        "name",
+        "pending",
+        "started",
+        "steps",
+        "synced",
+    )
 
     def __init__(
-        self, name: str, handler: Handler[V], condition: Condition, *, deletes_only: bool
+        self,
+        name: str,
+        handler: Handler[V] | None,
+        steps: TaskHandler[V] | None,
+        condition: Condition,
+        *,
+        deletes_only: bool,
     ) -> None:
         self.name = name
         self.handler = handler
+        self.steps = steps
+        self.started = False
         self.condition = condition
         self.deletes_only = deletes_only
         self.pending: deque[Notification[V]] = deque()
@@ -62,7 +82,8 @@ class Informer(Generic[V]):
         resource: what to watch.
         store: where objects go (give indexes there).
         immediate: let the reflector bring the store up to date and call the handlers itself, in the
-            same step: a bare reflector without a queue behind it, as the kubelet has.
+            same step: a bare reflector without a queue behind it, as the kubelet has. Handlers that
+            take several steps are told by their own tasks all the same.
         query: selectors for list and watch (fieldSelector, labelSelector).
     """
 
@@ -94,7 +115,15 @@ class Informer(Generic[V]):
     ) -> None:
         """Add a handler, before the informer starts. With `deletes_only` it hears of nothing else."""
         condition = self._ctx.condition()
-        self._listeners.append(Listener(name, handler, condition, deletes_only=deletes_only))
+        self._listeners.append(Listener(name, handler, None, condition, deletes_only=deletes_only))
+
+    def add_task_handler(self, steps: TaskHandler[V], name: str = "handler") -> None:
+        """Add a handler that takes several steps. It has a task of its own in any case.
+
+        With `immediate` that task begins when there is something to tell.
+        """
+        condition = self._ctx.condition()
+        self._listeners.append(Listener(name, None, steps, condition, deletes_only=False))
 
     def start(self) -> None:
         """Start the tasks."""
@@ -105,7 +134,11 @@ class Informer(Generic[V]):
             return
         self._ctx.spawn(self._process, name=f"{self.resource.name}.processor")
         for listener in self._listeners:
-            self._ctx.spawn(self._listen, listener, name=f"{self.resource.name}.{listener.name}")
+            self._start(listener)
+
+    def _start(self, listener: Listener[V]) -> None:
+        listener.started = True
+        self._ctx.spawn(self._listen, listener, name=f"{self.resource.name}.{listener.name}")
 
     @property
     def has_synced(self) -> bool:
@@ -128,6 +161,12 @@ class Informer(Generic[V]):
         while self._queue:
             self._process_batch()
         for listener in self._listeners:
+            if listener.handler is None:
+                if listener.pending and not listener.started:
+                    self._start(listener)
+                if not listener.started and self._queue.synced:
+                    listener.synced = True
+                continue
             while listener.pending:
                 notification = listener.pending.popleft()
                 if self._ctx.noting:
@@ -177,7 +216,7 @@ class Informer(Generic[V]):
 
     async def _listen(self, ctx: Context, listener: Listener[V]) -> None:
         pending = listener.pending
-        handler = listener.handler
+        handler, steps = listener.handler, listener.steps
         while True:
             while not pending:
                 if not listener.synced and self._queue.synced:
@@ -187,6 +226,12 @@ class Informer(Generic[V]):
             notification = pending.popleft()
             if ctx.noting:
                 note_notification(ctx, listener.name, notification)
+            if steps is not None:
+                await steps(ctx, notification)
+                if pending:
+                    await ctx.region("informer.notify")
+                continue
+            assert handler is not None
             handler(notification)
             if pending:
                 await ctx.point("informer.notify")

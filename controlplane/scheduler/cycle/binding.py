@@ -1,6 +1,10 @@
 """After the choice: assume, reserve, permit, and the binding cycle.
 
-Upstream: `pkg/scheduler/schedule_one.go` (assumeAndReserve, bindingCycle).
+Upstream: `pkg/scheduler/schedule_one.go` (assumeAndReserve, bindingCycle). In steps: cache, nominator,
+plugins and queue have locks of their own.
+
+Points: `scheduler.cycle.unnominate`, `scheduler.cycle.permit`, `scheduler.cycle.forget` (the cache
+takes an assumption back) and `scheduler.bind.freed` (other pods hear of the freed room).
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingErr
 from controlplane.scheduler.cycle.scheduling import single_node_failure
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.interface import ApiWrite, Code, Status, StatusError
+from controlplane.scheduler.framework.steps import InSteps, Steps
 from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 from controlplane.scheduler.state.cache import Cache, CacheError
@@ -26,7 +31,8 @@ def with_node_name(pod: Pod, node: str) -> Pod:
     return replaced(pod, tree=tree, spec=replaced(pod.spec, node_name=node))
 
 
-def assume(cache: Cache, queue: PriorityQueue, attempt: Attempt) -> None:
+@InSteps
+def assume(cache: Cache, queue: PriorityQueue, attempt: Attempt) -> Steps[None]:
     """Count the pod on its node before the API server knows; on an error sets `failure`."""
     assert attempt.result is not None
     pod = with_node_name(attempt.pod, attempt.result.node_name)
@@ -36,27 +42,33 @@ def assume(cache: Cache, queue: PriorityQueue, attempt: Attempt) -> None:
     except CacheError as failed:
         attempt.failure = Failure(Code.ERROR, SchedulingError(str(failed)))
         return
+    yield "scheduler.cycle.unnominate"
     queue.delete_nominated_pod_if_exists(pod)
 
 
-def reserve_and_permit(cache: Cache, attempt: Attempt) -> None:
+@InSteps
+def reserve_and_permit(cache: Cache, attempt: Attempt) -> Steps[None]:
     """Run Reserve and Permit; a refusal undoes the assumption and sets `failure`."""
     framework, state = attempt.framework, attempt.state
     pod, node = attempt.pod, attempt.node_name
     status = framework.run_reserve(state, pod, node)
     if status is None:
+        if framework.plugins.permit:
+            yield "scheduler.cycle.permit"
         status, attempt.waits = framework.run_permit(state, pod, node)
         if status is None or status.code == Code.WAIT:
             return
-    release(cache, attempt)
+    yield from release.steps(cache, attempt)
     attempt.failure = single_node_failure(attempt, status)
 
 
-def release(cache: Cache, attempt: Attempt, *, forgetting: bool = True) -> bool:
+@InSteps
+def release(cache: Cache, attempt: Attempt, *, forgetting: bool = True) -> Steps[bool]:
     """Unreserve and forget; False when the pod was not forgotten."""
     attempt.framework.run_unreserve(attempt.state, attempt.pod, attempt.node_name)
     if not forgetting:
         return False
+    yield "scheduler.cycle.forget"
     try:
         cache.forget_pod(attempt.pod)
     except CacheError:
@@ -141,7 +153,8 @@ def _plain_failure(status: Status) -> Failure:
     return Failure(status.code, SchedulingError(status.message))
 
 
-def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> bool:
+@InSteps
+def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> Steps[bool]:
     """A binding cycle failed: give everything back.
 
     Answers whether `after_failure` has to follow the failure handler. For an error other pods
@@ -154,17 +167,20 @@ def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> bool
     failure = attempt.failure
     assert failure is not None
     forgetting = attempt.framework.handle.fixes.fixed("28886")
-    if not release(cache, attempt, forgetting=forgetting):
+    forgotten = yield from release.steps(cache, attempt, forgetting=forgetting)
+    if not forgotten:
         return False
     if failure.is_rejected:
         return True
-    queue.move_all_to_active_or_backoff_queue(ev.ASSIGNED_POD_DELETE, attempt.pod, None, now)
+    yield "scheduler.bind.freed"
+    yield from queue.move_all_steps(ev.ASSIGNED_POD_DELETE, attempt.pod, None, now)
     return False
 
 
-def after_failure(queue: PriorityQueue, attempt: Attempt, now: int) -> None:
+@InSteps
+def after_failure(queue: PriorityQueue, attempt: Attempt, now: int) -> Steps[None]:
     """The deferred part of `undo`."""
     uid = attempt.pod.uid
-    queue.move_all_to_active_or_backoff_queue(
+    yield from queue.move_all_steps(
         ev.ASSIGNED_POD_DELETE, attempt.pod, None, now, lambda pod: pod.uid != uid
     )

@@ -21,6 +21,7 @@ import attrs
 from controlplane.scheduler.cycle.attempt import Attempt, Failure
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+from controlplane.scheduler.framework.steps import InSteps, Steps
 from controlplane.scheduler.framework.writes import EventIntent, StatusPatch, condition_patch
 from controlplane.scheduler.queue.scheduling_queue import AlreadyQueuedError, PriorityQueue
 from controlplane.scheduler.state.pod_info import PodInfo
@@ -103,29 +104,24 @@ def judge(info: QueuedPodInfo, cached: Pod | None, gates: FixGates) -> Verdict:
     return Verdict(Outcome.REQUEUE, "", uid, cached)
 
 
-def requeue(
-    queue: PriorityQueue, info: QueuedPodInfo, verdict: Verdict, now: int, *, landing: bool = True
-) -> str:
+@InSteps
+def requeue(queue: PriorityQueue, info: QueuedPodInfo, verdict: Verdict, now: int) -> Steps[str]:
     """Put the pod back (with the object the informer has), or just end its flight.
 
-    Without `landing` the flight of a pod that is put back goes on: the caller ends it with `land`.
     Answers an error text to log, "" when all went well.
     """
     if verdict.cached is None:
         queue.done(info.uid)
         return ""
     info.pod_info = PodInfo(verdict.cached)
-    put = queue.add_unschedulable_if_not_present if landing else queue.requeue_failed
+    uid = verdict.in_flight_uid or None
     try:
-        put(info, queue.scheduling_cycle, now, in_flight_uid=verdict.in_flight_uid or None)
+        yield from queue.add_unschedulable_steps(
+            info, queue.scheduling_cycle, now, in_flight_uid=uid
+        )
     except AlreadyQueuedError as already:
         return str(already)
     return ""
-
-
-def land(queue: PriorityQueue, info: QueuedPodInfo, verdict: Verdict) -> None:
-    """End the flight of a pod that `requeue` has put back without."""
-    queue.done(verdict.in_flight_uid or info.uid)
 
 
 def nominate(

@@ -1,6 +1,10 @@
 """The scheduling cycle: from a popped pod to a node.
 
-Upstream: `pkg/scheduler/schedule_one.go` (schedulingCycle and below).
+Upstream: `pkg/scheduler/schedule_one.go` (schedulingCycle and below). The snapshot is a copy, but
+plugins read listers and nominations as they are at that moment, so others may come in between.
+
+Points: `scheduler.cycle.pre-filter` between PreFilters that read listers, `scheduler.cycle.filter`,
+`scheduler.cycle.post-filter`, `scheduler.cycle.score` before those extension points.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from controlplane.scheduler.framework.node_search import (
 )
 from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION
 from controlplane.scheduler.framework.runtime import nominating_of
+from controlplane.scheduler.framework.steps import InSteps, Steps
 from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -93,16 +98,18 @@ def scores_by_node(scores: Sequence[PluginScores], nodes: Rows) -> dict[str, dic
     }
 
 
-def schedule(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> None:
+@InSteps
+def schedule(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> Steps[None]:
     """Choose a node for the pod: sets `attempt.result`, or `attempt.failure`.
 
     A pod that fits nowhere is offered to the PostFilter plugins (preemption).
     """
     try:
-        attempt.result = schedule_pod(search, attempt, keep_totals=keep_totals)
+        attempt.result = yield from schedule_pod.steps(search, attempt, keep_totals=keep_totals)
     except NoNodesAvailableError as none:
         attempt.failure = Failure(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, none)
     except FitError as unfit:
+        yield "scheduler.cycle.post-filter"
         attempt.failure = _after_fit_error(attempt, unfit)
     except StatusError as failed:
         attempt.failure = Failure(Code.ERROR, SchedulingError(failed.status.message))
@@ -118,13 +125,16 @@ def _after_fit_error(attempt: Attempt, unfit: FitError) -> Failure:
     return Failure(Code.UNSCHEDULABLE, unfit, nominating_of(result))
 
 
-def schedule_pod(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> ScheduleResult:
+@InSteps
+def schedule_pod(
+    search: Search, attempt: Attempt, *, keep_totals: bool = False
+) -> Steps[ScheduleResult]:
     """Choose a node. Raises NoNodesAvailableError, FitError or StatusError."""
     count = len(search.snapshot)
     if count == 0:
         raise NoNodesAvailableError
     search.columns.sync()
-    found = find_nodes_that_fit(search, attempt)
+    found = yield from find_nodes_that_fit.steps(search, attempt)
     feasible, batch = found.nodes, attempt.framework.batch
     if not feasible:
         raise FitError(attempt.pod, count, found.diagnosis)
@@ -133,6 +143,7 @@ def schedule_pod(search: Search, attempt: Attempt, *, keep_totals: bool = False)
         chosen = feasible[0].name
         batch.store(attempt, found.hint, chosen, None)
         return ScheduleResult(chosen, evaluated, 1)
+    yield "scheduler.cycle.score"
     totals, best = search.rate(attempt, feasible)
     chosen = feasible[best].name
     if keep_totals:
@@ -156,12 +167,13 @@ class Found:
     hint: str = ""
 
 
-def find_nodes_that_fit(search: Search, attempt: Attempt) -> Found:
+@InSteps
+def find_nodes_that_fit(search: Search, attempt: Attempt) -> Steps[Found]:
     """Nodes that pass the filters. Raises StatusError."""
     framework, state, pod = attempt.framework, attempt.state, attempt.pod
     snapshot = search.snapshot
     diagnosis = Diagnosis()
-    outcome = framework.run_pre_filter(state, pod)
+    outcome = yield from framework.pre_filter_steps(state, pod)
     diagnosis.unschedulable_plugins = dict(outcome.restricting)
     status = outcome.status
     if status is not None:
@@ -171,6 +183,7 @@ def find_nodes_that_fit(search: Search, attempt: Attempt) -> Found:
         diagnosis.pre_filter_msg = status.message
         diagnosis.add_plugin_status(status)
         return Found([], diagnosis)
+    yield "scheduler.cycle.filter"
     hint = framework.batch.node_hint(framework, attempt)
     expected = pod.status.nominated_node_name or hint
     if expected:

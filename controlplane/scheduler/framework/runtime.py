@@ -20,6 +20,7 @@ from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.spec_plan import SpecPlans
+from controlplane.scheduler.framework.steps import Steps, at_once
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -189,6 +190,10 @@ class Framework:
 
     def run_pre_filter(self, state: CycleState, pod: Pod) -> PreFilterOutcome:
         """Run every PreFilter; a plain Unschedulable does not stop the others."""
+        return at_once(self.pre_filter_steps(state, pod))
+
+    def pre_filter_steps(self, state: CycleState, pod: Pod) -> Steps[PreFilterOutcome]:
+        """The same in steps: listers may move on between plugins that read them."""
         nodes = self.handle.snapshot.node_info_list
         merged: Mapping[str, None] | None = None
         rejected: Status | None = None
@@ -203,7 +208,12 @@ class Framework:
                 restricting[name] = None
                 if not merged:
                     return PreFilterOutcome(merged, _empty_intersection(restricting), restricting)
+        read = False
         for plugin in plan.asked:
+            if plugin.reads:
+                if read:
+                    yield "scheduler.cycle.pre-filter"
+                read = True
             result, status = plugin.pre_filter(state, pod, nodes)
             if status is not None:
                 if status.code == Code.SKIP:

@@ -1,10 +1,6 @@
 """The binding cycle: one task per pod, taken from a pool of tasks that wait for the next one.
 
-Points:
-
-    scheduler.bind.start         the binding cycle begins
-    scheduler.permit.wait        wait until the Permit plugins let the pod go, or a timeout ends it
-    scheduler.prebind.wait       look every second whether the volumes are bound
+Its points stand in `points`.
 """
 
 from __future__ import annotations
@@ -96,7 +92,10 @@ class Binder:
         if nomination is not None:
             await shared.patch(client, nomination)
         if attempt.failure is None:
-            binding.permit_wait_over(core.queue, attempt, await self._permitted(attempt))
+            status = await self._permitted(attempt)
+            if status is None:
+                await ctx.region("scheduler.bind.done")
+            binding.permit_wait_over(core.queue, attempt, status)
         if attempt.failure is None and attempt.has_pre_bind_work:
             await self._pre_bind(ctx, client, attempt)
         if attempt.failure is None:
@@ -108,21 +107,18 @@ class Binder:
                 shared.record(binding.bound(attempt))
                 if shared.observer is not None:
                     shared.observer.attempt_ended(attempt.popped_uid, "scheduled")
-                shared.activate(attempt)
+                await shared.activate(ctx, attempt)
                 if attempt.explanation is not None:
                     explain.bound(attempt.explanation, attempt)
                     await shared.annotate(client, attempt)
                 return
-        later = binding.undo(core.cache, core.queue, attempt, shared.now())
-        shared.queue_moved()
-        assert attempt.failure is not None
-        # A pod whose flight still goes on was refused before PreBind; without a rejector it cannot
-        # be popped before its time.
-        waited = attempt.failure.is_rejected and core.queue.is_in_flight(attempt.popped_uid)
-        await self._failed(ctx, client, attempt, waited=waited)
+        await ctx.region("scheduler.bind.undo")
+        steps = binding.undo.steps(core.cache, core.queue, attempt, shared.now())
+        later = await shared.run(ctx, steps)
+        await self._failed(ctx, client, attempt)
         if later:
-            binding.after_failure(core.queue, attempt, shared.now())
-            shared.queue_moved()
+            await ctx.region("scheduler.bind.freed")
+            await shared.run(ctx, binding.after_failure.steps(core.queue, attempt, shared.now()))
 
     # ------------------------------------------------------------------ Permit
 

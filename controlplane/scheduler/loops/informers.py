@@ -1,8 +1,8 @@
 """Which resources the scheduler watches, and what it does about changes of them.
 
-Pods and nodes are watched in any case, with an informer's three tasks unless informers are joined.
-Other resources are watched only when an enabled plugin reads them or has registered an event of
-theirs; each is one task that brings its store up to date and tells the queue in the same step. A
+Pods and nodes are watched in any case. Other resources are watched only when an enabled plugin reads
+them or has registered an event of theirs. Each informer delivers on its own: its handler, a task of
+its own, may be behind the store that plugins read, and behind the handlers of other informers. A
 resource of which nothing exists costs a list and a watch.
 """
 
@@ -20,20 +20,24 @@ from controlplane.client.loops.clientset import (
     SERVICES,
     Resource,
 )
-from controlplane.client.loops.informer import Informer, handler
+from controlplane.client.loops.informer import Informer, TaskHandler
 from controlplane.scheduler import eventhandlers
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.state.cache import CacheCorruptedError
 from controlplane.scheduler.state.listers import Listers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from actors import Context
-    from controlplane.api.object import Object
+    from controlplane.api.node import Node
+    from controlplane.api.pod import Pod
+    from controlplane.api.view import View
+    from controlplane.client.deltas import Notification
     from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.framework.runtime import Framework
+    from controlplane.scheduler.framework.steps import Steps
     from controlplane.scheduler.loops.shared import Shared
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
@@ -143,10 +147,10 @@ class Informers:
                 immediate=True,
             )
             if name in EVENTS:
-                informer.add_handler(handlers.other(EVENTS[name]), "scheduler")
+                informer.add_task_handler(handlers.other(EVENTS[name]), "scheduler")
             others.append(informer)
-        self.pods.add_handler(handlers.pods(), "scheduler")
-        self.nodes.add_handler(handlers.nodes(), "scheduler")
+        self.pods.add_task_handler(handlers.pods(), "scheduler")
+        self.nodes.add_task_handler(handlers.nodes(), "scheduler")
         informers = [*others, self.pods, self.nodes]
         if self.failed_pods is not self.pods:
             informers.append(self.failed_pods)
@@ -158,55 +162,68 @@ class Informers:
 
 
 class _Handlers:
-    """Each notification is one step: upstream holds the queue's lock for as long."""
+    """What is done about changes: each notification in the steps in which upstream's handler takes its locks."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
 
-    def _handle(self, call: Callable[..., None], *arguments: Any, **named: Any) -> None:
+    async def _run(self, ctx: Context, steps: Steps[None]) -> None:
         shared = self._shared
         try:
-            call(shared.core, *arguments, shared.now(), **named)
+            await shared.run(ctx, steps)
         except CacheCorruptedError as broken:
             # Upstream ends the process: nothing it could do would be right (issue 45237, R25).
-            ctx = shared.ctx
             shared.error(f"{broken}; the process exits")
             ctx.crash(ctx.actor)
-            return
-        shared.queue_moved()
 
-    def pods(self) -> Any:
+    def pods(self) -> TaskHandler[Pod]:
         """What is done about a change of a pod."""
-        return handler(
-            lambda obj: self._handle(eventhandlers.add_pod, obj.view),
-            lambda old, new: self._handle(eventhandlers.update_pod, old.view, new.view),
-            lambda obj, unknown: self._handle(
-                eventhandlers.delete_pod, obj.view, final_state_unknown=unknown
-            ),
-        )
+        core, now = self._shared.core, self._shared.now
 
-    def nodes(self) -> Any:
+        async def handle(ctx: Context, told: Notification[Pod]) -> None:
+            if told.new is None:
+                assert told.old is not None
+                unknown = told.final_state_unknown
+                steps = eventhandlers.delete_pod.steps(
+                    core, told.old.view, now(), final_state_unknown=unknown
+                )
+            elif told.old is None:
+                steps = eventhandlers.add_pod.steps(core, told.new.view, now())
+            else:
+                steps = eventhandlers.update_pod.steps(core, told.old.view, told.new.view, now())
+            await self._run(ctx, steps)
+
+        return handle
+
+    def nodes(self) -> TaskHandler[Node]:
         """What is done about a change of a node."""
+        core, now = self._shared.core, self._shared.now
 
-        def deleted(obj: Object, _unknown: bool) -> None:
-            self._handle(eventhandlers.delete_node, obj.view)
+        async def handle(ctx: Context, told: Notification[Node]) -> None:
+            if told.new is None:
+                assert told.old is not None
+                steps = eventhandlers.delete_node.steps(core, told.old.view, now())
+            elif told.old is None:
+                steps = eventhandlers.add_node.steps(core, told.new.view, now())
+            else:
+                steps = eventhandlers.update_node.steps(core, told.old.view, told.new.view, now())
+            await self._run(ctx, steps)
 
-        return handler(
-            lambda obj: self._handle(eventhandlers.add_node, obj.view),
-            lambda old, new: self._handle(eventhandlers.update_node, old.view, new.view),
-            deleted,
-        )
+        return handle
 
-    def other(self, resource: str) -> Any:
+    def other(self, resource: str) -> TaskHandler[View]:
         """What is done about a change of anything else: only the queue hears of it."""
+        core, now = self._shared.core, self._shared.now
 
-        def deleted(obj: Object, _unknown: bool) -> None:
-            self._handle(eventhandlers.other_deleted, resource, obj.view)
+        async def handle(ctx: Context, told: Notification[View]) -> None:
+            if told.new is None:
+                assert told.old is not None
+                steps = eventhandlers.other_deleted.steps(core, resource, told.old.view, now())
+            elif told.old is None:
+                steps = eventhandlers.other_added.steps(core, resource, told.new.view, now())
+            else:
+                old, new = told.old.view, told.new.view
+                steps = eventhandlers.other_updated.steps(core, resource, old, new, now())
+            await self._run(ctx, steps)
 
-        return handler(
-            lambda obj: self._handle(eventhandlers.other_added, resource, obj.view),
-            lambda old, new: self._handle(
-                eventhandlers.other_updated, resource, old.view, new.view
-            ),
-            deleted,
-        )
+        return handle

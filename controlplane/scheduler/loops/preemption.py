@@ -1,12 +1,4 @@
-"""Evictions: what a PostFilter decided is carried out by tasks of their own, while scheduling goes on.
-
-Points:
-
-    scheduler.preemption.start   nominations of less important pods are cleared, then victims evicted
-    scheduler.preemption.evict   the last victim is about to be evicted: from here on the preemptor
-                                 may enter the queue as soon as that one is terminating
-    scheduler.preemption.finish  the preemptor is held back no longer
-"""
+"""Evictions: what a PostFilter decided is carried out by tasks of their own, while scheduling goes on."""
 
 from __future__ import annotations
 
@@ -84,8 +76,9 @@ class Preemptor:
         if problem:
             shared.error(f"preempting for {task.preemptor.key} on {task.node_name}: {problem}")
         if problem or self._activates:
-            shared.core.queue.activate([task.preemptor], shared.now())
-            shared.queue_moved()
+            await ctx.region("scheduler.queue.activate")
+            steps = shared.core.queue.activate_steps([task.preemptor], shared.now())
+            await shared.run(ctx, steps)
 
     async def _clear(self, client: Client, task: PreemptionTask) -> None:
         for pod in task.nominated:

@@ -1,22 +1,8 @@
 """How the scheduler lives: informers feed cache and queue, one task schedules, tasks of a pool bind, two keep time.
 
 Scheduling cycles never overlap; binding cycles overlap each other and later scheduling cycles. What
-upstream does under one lock is one step here. Points, each before the operation it names:
-
-    scheduler.queue.pop          wait for a pod
-    scheduler.queue.wait         between finding no pod and waiting; only without fix 139884
-    scheduler.cache.expire       drop assumed pods whose time is up; only without fix 106412
-    scheduler.cycle.snapshot     bring the snapshot up to date
-    scheduler.cycle.assume       count the pod on the chosen node
-    scheduler.failure.read       read the pod from the informer by its name
-    scheduler.failure.requeue    put it back
-    scheduler.failure.done       end the flight of a pod that a binding cycle has put back (gate 139450)
-    scheduler.failure.report     patch its status
-    scheduler.flush.backoff, scheduler.flush.unschedulable    timer bodies
-    informer.notify              an informer hands one change to cache and queue
-
-The binding cycle and its points stand in `actor_binding`, evictions in `actor_preemption`, what is
-watched in `actor_informers`.
+upstream does under one lock is one step here, and between two locks others may come; all points stand
+in `points`. The binding cycle is in `binding`, evictions in `preemption`, what is watched in `informers`.
 """
 
 from __future__ import annotations
@@ -160,8 +146,7 @@ class _Running:
             ticks = -(-release // BACKOFF_FLUSH_PERIOD)
             at = ticks * BACKOFF_FLUSH_PERIOD - shared.epoch
             await ctx.sleep_until(at, idle=self._hopeless(), point="scheduler.flush.backoff")
-            queue.flush_backoff(shared.now())
-            shared.queue_moved()
+            await shared.run(ctx, queue.flush_backoff_steps(shared.now()))
 
     def _hopeless(self) -> bool:
         queue = self._core.queue
@@ -187,8 +172,7 @@ class _Running:
             )
             at = ticks * UNSCHEDULABLE_FLUSH_PERIOD
             await ctx.sleep_until(at, idle=True, point="scheduler.flush.unschedulable")
-            queue.flush_unschedulable(shared.now())
-            shared.queue_moved()
+            await shared.run(ctx, queue.flush_unschedulable_steps(shared.now()))
 
     async def expire_assumed(self, ctx: Context) -> None:
         """Every second upstream; here only at those ticks at which an assumption ends (gate 106412)."""
@@ -212,8 +196,8 @@ class _Running:
 
         Gate 139884 (proposed; issue 130976). Upstream Pop looks at both queues under its own lock
         before it waits, but a pod enters the backoff queue, and the signal is given, without that
-        lock: a signal in between is lost, and the pod is popped when the next one comes. Here both
-        are one step, as the proposal makes them; `--without-fix 139884` puts a point between them.
+        lock: a signal in between is lost, and the pod is popped when the next one comes. With the
+        proposal the signal waits for the lock, so Pop hears it.
         """
         queue = self._core.queue
         poppable = self._shared.poppable
@@ -221,12 +205,11 @@ class _Running:
         while True:
             info = queue.pop()
             while info is None:
-                if self._unlocked:
-                    await ctx.point("scheduler.queue.wait")
-                    # What becomes active does so under Pop's lock, so that is not missed.
-                    if len(queue.active_q.heap):
-                        info = queue.pop()
-                        continue
+                await ctx.region("scheduler.queue.wait")
+                # What becomes active does so under Pop's lock, so that is never missed.
+                if len(queue.active_q.heap) or (queue.can_pop() and not self._unlocked):
+                    info = queue.pop()
+                    continue
                 await poppable.wait(idle=True, point="scheduler.queue.pop")
                 info = queue.pop()
             await self._schedule_one(ctx, client, info)
@@ -235,6 +218,7 @@ class _Running:
 
     async def _schedule_one(self, ctx: Context, client: Client, info: QueuedPodInfo) -> None:
         core, shared = self._core, self._shared
+        await ctx.region("scheduler.cycle.start")
         begun = core.begin(info, shared.now())
         if isinstance(begun, Skipped):
             ctx.log(
@@ -250,19 +234,21 @@ class _Running:
         attempt = begun
         if shared.observer is not None:
             shared.observer.attempt_started(info.uid)
-        await ctx.point("scheduler.cycle.snapshot")
+        await ctx.region("scheduler.cycle.snapshot")
         core.update_snapshot(attempt)
         start = core.search.next_start_node_index
-        core.find_node(attempt)
+        await ctx.region("scheduler.cycle.pre-filter")
+        await shared.run(ctx, core.find_node_steps(attempt))
         if shared.explaining:
             attempt.explanation = explain.explain(core.search, attempt, start)
         if shared.observer is not None:
             shared.observer.algorithm_ended(info.uid)
         if attempt.failure is None:
-            await ctx.point("scheduler.cycle.assume")
-            binding.assume(core.cache, core.queue, attempt)
+            await ctx.region("scheduler.cycle.assume")
+            await shared.run(ctx, binding.assume.steps(core.cache, core.queue, attempt))
             if attempt.failure is None:
-                binding.reserve_and_permit(core.cache, attempt)
+                await ctx.region("scheduler.cycle.reserve")
+                await shared.run(ctx, binding.reserve_and_permit.steps(core.cache, attempt))
             if attempt.explanation is not None:
                 explain.reserved(attempt.explanation, attempt)
         elif core.handle.preemptions:
@@ -273,7 +259,7 @@ class _Running:
             await self._failed(ctx, client, attempt)
             return
         self._binder.admit(attempt)
-        shared.activate(attempt)
+        await shared.activate(ctx, attempt)
         assert attempt.result is not None
         data = {
             "node": attempt.node_name,
@@ -288,13 +274,11 @@ class _Running:
 
     # ------------------------------------------------------------------ failure
 
-    async def _failed(
-        self, ctx: Context, client: Client, attempt: Attempt, *, waited: bool = False
-    ) -> None:
+    async def _failed(self, ctx: Context, client: Client, attempt: Attempt) -> None:
         """The failure handler. Between reading the pod and putting it back, anything may happen (gate 138324).
 
-        `waited`: the pod was rejected in WaitOnPermit. Then this runs beside the scheduling task,
-        which may pop the pod before its flight has ended (gate 139450).
+        In a binding cycle it runs beside the scheduling task, which may pop the pod before its
+        flight has ended (gate 139450).
         """
         shared = self._shared
         core, info, failed = self._core, attempt.info, attempt.failure
@@ -304,16 +288,12 @@ class _Running:
         if shared.observer is not None:
             result = "unschedulable" if failed.is_rejected else "error"
             shared.observer.attempt_ended(attempt.popped_uid, result)
-        await ctx.point("scheduler.failure.read")
+        await ctx.region("scheduler.failure.read")
         cached = shared.cached_pod(pod.key)
         verdict = failure.judge(info, None if cached is None else cached.view, shared.gates)
-        await ctx.point("scheduler.failure.requeue")
-        flying = waited and verdict.cached is not None
-        problem = failure.requeue(core.queue, info, verdict, shared.now(), landing=not flying)
-        shared.queue_moved()
-        if flying:
-            await ctx.point("scheduler.failure.done")
-            failure.land(core.queue, info, verdict)
+        await ctx.region("scheduler.failure.requeue")
+        steps = failure.requeue.steps(core.queue, info, verdict, shared.now())
+        problem = await shared.run(ctx, steps)
         data: dict[str, Any] = {
             "reason": reason,
             "message": failed.message,
@@ -328,6 +308,7 @@ class _Running:
         ctx.log("scheduler.failed", level=INFO, obj=obj_of(info), uid=pod.uid, data=data)
         if not verdict.reports:
             return
+        await ctx.region("scheduler.failure.nominate")
         failure.nominate(core.queue, info, failed.nominating, shared.gates)
         report = failure.report(pod, failed, reason, shared.now())
         shared.record(report.event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import LinkBroken
 from actors.log import WARNING
@@ -10,6 +10,7 @@ from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.scheduler.cycle import explain
+from controlplane.scheduler.framework.steps import LOCKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.cycle.attempt import Attempt
     from controlplane.scheduler.framework.interface import ApiWrite
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.framework.steps import Steps
     from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
     from controlplane.scheduler.loops.running import Binding
     from controlplane.scheduler.scheduler import Scheduler
@@ -34,6 +36,12 @@ RESOURCES = {
     "persistentvolumeclaims": Resource("", "v1", "persistentvolumeclaims"),
 }
 """What plugins write to, by the name in their `ApiWrite`; anything else is taken for a core resource."""
+
+
+R = TypeVar("R")
+
+READS_QUEUE = frozenset(("scheduler.cycle.filter", "scheduler.cycle.post-filter"))
+"""What follows these points reads nominations, for which upstream takes the queue's lock."""
 
 
 class Observer(Protocol):
@@ -76,6 +84,8 @@ class Shared:
         self.backing_off = ctx.condition()
         self.pooled = ctx.condition()
         self.assumed = ctx.condition()
+        self.unlocked = ctx.condition()
+        """Told when the queue's lock was let go."""
         self.recorder = EventRecorder(ctx, COMPONENT, epoch_ns, server=server)
         self.bindings: dict[str, Binding] = {}
         """Binding cycles that a preemption may still stop (they wait in Permit or PreBind), by uid."""
@@ -84,22 +94,48 @@ class Shared:
         """Nanoseconds since the epoch."""
         return self.epoch + self.ctx.now
 
-    def queue_moved(self) -> None:
-        """After anything that may have moved pods: wake whoever waits for it."""
+    async def run(self, ctx: Context, steps: Steps[R]) -> R:
+        """Make a decision in its steps: at each point others may go first.
+
+        Raises what the decision raises.
+        """
         queue = self.core.queue
-        if queue.can_pop():
+        while True:
+            try:
+                point = next(steps)
+            except StopIteration as end:
+                self.queue_moved()
+                result: R = end.value
+                return result
+            except Exception:
+                self.queue_moved()
+                raise
+            if point == LOCKED:
+                await self.unlocked.wait(point=LOCKED)
+                continue
+            self.queue_moved()
+            await ctx.region(point)
+            while queue.locked and point in READS_QUEUE:
+                await self.unlocked.wait(point=LOCKED)
+
+    def queue_moved(self) -> None:
+        """After a region in which pods may have moved: wake whoever waits for it."""
+        queue = self.core.queue
+        if not queue.locked:
+            self.unlocked.notify_all()
+        if queue.take_signal():
             self.poppable.notify_all()
         if len(queue.backoff_q):
             self.backing_off.notify_all()
         if len(queue.unschedulable):
             self.pooled.notify_all()
 
-    def activate(self, attempt: Attempt) -> None:
+    async def activate(self, ctx: Context, attempt: Attempt) -> None:
         """Make the pods ready that plugins asked for in the cycle's state (`pods-to-activate`)."""
         wanted = attempt.state.read("kubernetes.io/pods-to-activate")
         if wanted:
-            self.core.queue.activate(list(wanted.values()), self.now())
-            self.queue_moved()
+            await ctx.region("scheduler.queue.activate")
+            await self.run(ctx, self.core.queue.activate_steps(list(wanted.values()), self.now()))
 
     async def send(self, client: Client, write: ApiWrite) -> None:
         """Make one write of a plugin. Raises ApiError or LinkBroken."""

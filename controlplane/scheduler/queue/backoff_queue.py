@@ -135,11 +135,17 @@ class BackoffQueue:
     def pop_completed(self, now: int) -> list[QueuedPodInfo]:
         """Take every pod whose backoff is over, rejected pods first."""
         out: list[QueuedPodInfo] = []
-        for heap in (self.heap, self.error_heap):
-            while (info := heap.peek()) is not None and not self.is_backing_off(info, now):
-                heap.pop()
-                out.append(info)
+        while (info := self.pop_one_completed(now)) is not None:
+            out.append(info)
         return out
+
+    def pop_one_completed(self, now: int) -> QueuedPodInfo | None:
+        """Take one pod whose backoff is over, rejected pods first; None when there is none."""
+        for heap in (self.heap, self.error_heap):
+            info = heap.peek()
+            if info is not None and not self.is_backing_off(info, now):
+                return heap.pop()
+        return None
 
     def next_release(self) -> int | None:
         """The earliest time at which `pop_completed` would return something; None when empty."""

@@ -70,10 +70,10 @@ def one_queue_per_key(queue: PriorityQueue, _live: Collection[str]) -> str | Non
 
 
 def in_flight_means_not_queued(queue: PriorityQueue, _live: Collection[str]) -> str | None:
-    """I5: a pod between Pop and Done waits nowhere."""
+    """I5: a pod between Pop and Done waits nowhere, but for the moment before Done in which it is put back."""
     in_flight = queue.active_q.in_flight
     for where, info in _entries(queue):
-        if info.uid in in_flight:
+        if info.uid in in_flight and info.uid != queue.landing:
             return f"pod {info.key} (uid {info.uid}) is in flight and in {where}"
     return None
 

@@ -1,15 +1,19 @@
 """The scheduling queue: where a pod waits, and what moves it.
 
-Upstream: `pkg/scheduler/backend/queue/scheduling_queue.go`. Methods are single steps: each does
-what upstream does under its lock. `pop` and `done` need less than the others, so an actor may run
-them between the sub-steps of `add_unschedulable_if_not_present` (see `requeue_failed`).
+Upstream: `pkg/scheduler/backend/queue/scheduling_queue.go`. Every method but `pop`, `done` and those
+about nominations holds the queue's lock while it runs. `pop` and `done` take only the lock of the
+active queue, so they may come in between where others hold the first without the second: a method
+whose name ends in `_steps` yields there (see `framework.steps`); its namesake runs at once.
+
+Points: `scheduler.queue.moved` after a pod became poppable, before the rest of the operation;
+`scheduler.queue.done` between putting a failed pod back and the end of its flight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -18,6 +22,7 @@ from controlplane.gates import FixGates
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo, pod_key
+from controlplane.scheduler.framework.steps import LOCKED, Steps, at_once, in_one_step
 from controlplane.scheduler.queue.active_queue import ActiveQueue, NotInFlightError
 from controlplane.scheduler.queue.backoff_queue import (
     DEFAULT_INITIAL_BACKOFF,
@@ -34,6 +39,8 @@ from controlplane.scheduler.state.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from controlplane.scheduler.framework.interface import PreEnqueuePlugin
+
+R = TypeVar("R")
 
 DEFAULT_MAX_IN_UNSCHEDULABLE_PODS = 300 * SECOND
 UNSCHEDULABLE_FLUSH_PERIOD = 30 * SECOND
@@ -97,6 +104,12 @@ class PriorityQueue:
         self._flushes_gated = fixes.fixed("139162")
         self._done_first = fixes.fixed("139450")
         self._keeps_latest = fixes.fixed("141645")
+        self.locked = False
+        """Whether an operation that takes the queue's lock is under way."""
+        self.signalled = False
+        """Whether Pop was to be woken since `take_signal` was asked last."""
+        self.landing = ""
+        """UID of the pod that is being put back and whose flight ends in a moment."""
         self.metrics = QueueMetrics()
         self.backoff_q = BackoffQueue(
             less,
@@ -130,12 +143,31 @@ class PriorityQueue:
         self._interesting: dict[ev.ClusterEvent, bool] = {}
         self._waking: dict[ev.ClusterEvent, dict[str, None]] = {}
 
+    def holding(self, steps: Steps[R]) -> Steps[R]:
+        """Run steps with the queue's lock held."""
+        while self.locked:
+            yield LOCKED
+        self.locked = True
+        try:
+            return (yield from steps)
+        finally:
+            self.locked = False
+
     # -- looking -------------------------------------------------------------------------------
 
     @property
     def scheduling_cycle(self) -> int:
         """Number of pods popped so far."""
         return self.active_q.scheduling_cycle
+
+    def take_signal(self) -> bool:
+        """Whether something became poppable and Pop, if it waits, has to be woken for it."""
+        signalled, self.signalled = self.signalled, False
+        return signalled
+
+    def _signal(self, ready: bool) -> bool:
+        self.signalled = self.signalled or ready
+        return ready
 
     def can_pop(self) -> bool:
         """Whether `pop` would return a pod now (or discard a duplicate)."""
@@ -177,7 +209,7 @@ class PriorityQueue:
     def add(self, pod: Pod, now: int) -> bool:
         """A pod appeared: a fresh entry on its way to the active queue. No duplicate check."""
         info = self._fresh(pod, now)
-        return self._move_to_active(info, ev.UNSCHEDULED_POD_ADD.label, now)
+        return self._signal(self._move_to_active(info, ev.UNSCHEDULED_POD_ADD.label, now))
 
     def pop(self) -> QueuedPodInfo | None:
         """Take the next pod and mark it in flight; None when none can be popped now."""
@@ -213,11 +245,29 @@ class PriorityQueue:
         The flight that ends is that of the object inside `info`, unless `in_flight_uid` names
         another (the abandoned first form of PR 138324). Raises AlreadyQueuedError.
         """
+        at_once(self.add_unschedulable_steps(info, cycle, now, in_flight_uid=in_flight_uid))
+
+    def add_unschedulable_steps(
+        self,
+        info: QueuedPodInfo,
+        cycle: int,
+        now: int,
+        *,
+        in_flight_uid: str | None = None,
+    ) -> Steps[None]:
+        """The same in steps: Pop may come between the moment when the pod can be popped and Done."""
         uid = in_flight_uid or info.uid
-        try:
-            self.requeue_failed(info, cycle, now, in_flight_uid=uid)
-        finally:
-            self.done(uid)
+
+        def steps() -> Steps[None]:
+            self.landing = uid
+            try:
+                self.requeue_failed(info, cycle, now, in_flight_uid=uid)
+                yield "scheduler.queue.done"
+            finally:
+                self.landing = ""
+                self.done(uid)
+
+        return self.holding(steps())
 
     def requeue_failed(
         self,
@@ -268,7 +318,9 @@ class PriorityQueue:
             strategy = Strategy.SKIP
         if self._done_first:
             self.done(in_flight_uid or info.uid)
-        return self._requeue(info, strategy, ev.SCHEDULE_ATTEMPT_FAILURE, now) != "pool"
+        where = self._requeue(info, strategy, ev.SCHEDULE_ATTEMPT_FAILURE, now)
+        self._signal(where == "active" or (where == "backoff" and self.options.pop_from_backoff))
+        return where != "pool"
 
     def _refresh(self, info: QueuedPodInfo, uid: str) -> None:
         latest = self.active_q.latest(uid)
@@ -308,6 +360,9 @@ class PriorityQueue:
         Gate 98829 (only where hints are off). Unfixed, an update that may help sends a rejected pod
         to the backoff queue in any case. Fixed, a pod whose backoff is over becomes ready at once.
         """
+        return self._signal(self._update(old, new, now))
+
+    def _update(self, old: Pod | None, new: Pod, now: int) -> bool:
         events = None if old is None else pod_update_events(new, old)
         if (
             self._holds_updates
@@ -349,6 +404,18 @@ class PriorityQueue:
                 return True
         return False
 
+    def add_steps(self, pod: Pod, now: int) -> Steps[bool]:
+        """`add` with the queue's lock held."""
+        return self.holding(in_one_step(lambda: self.add(pod, now)))
+
+    def update_steps(self, old: Pod | None, new: Pod, now: int) -> Steps[bool]:
+        """`update` with the queue's lock held."""
+        return self.holding(in_one_step(lambda: self.update(old, new, now)))
+
+    def delete_steps(self, pod: Pod) -> Steps[None]:
+        """`delete` with the queue's lock held."""
+        return self.holding(in_one_step(lambda: self.delete(pod)))
+
     def _replace_pod(self, old: Pod, info: QueuedPodInfo, new: Pod) -> None:
         info.pod_info.update(new)
         if self._signer is not None:
@@ -382,15 +449,36 @@ class PriorityQueue:
         """Something changed in the cluster: requeue the pool's pods for which it may matter."""
         if not self.is_interesting(event):
             return False
+        return at_once(self._move_all(event, old, new, now, pre_check))
+
+    def move_all_steps(
+        self,
+        event: ev.ClusterEvent,
+        old: Any,
+        new: Any,
+        now: int,
+        pre_check: Callable[[Pod], bool] | None = None,
+    ) -> Steps[bool]:
+        """The same in steps: Pop may take a pod before the event is noted for pods in flight."""
+        return self.holding(self._move_all(event, old, new, now, pre_check))
+
+    def _move_all(
+        self,
+        event: ev.ClusterEvent,
+        old: Any,
+        new: Any,
+        now: int,
+        pre_check: Callable[[Pod], bool] | None,
+    ) -> Steps[bool]:
         infos = self.unschedulable.waiting_for(self._wakers(event))
         if pre_check is not None:
             infos = [info for info in infos if pre_check(info.pod)]
-        return self._move(infos, event, old, new, now)
+        return (yield from self._move(infos, event, old, new, now))
 
     def assigned_pod_added(self, pod: Pod, namespace_labels: Mapping[str, str], now: int) -> bool:
         """A pod was bound (without hints): only pods with a cross-pod term can profit."""
         infos = self._with_cross_pod_term(pod, namespace_labels)
-        return self._move(infos, ev.ASSIGNED_POD_ADD, None, pod, now)
+        return at_once(self._move(infos, ev.ASSIGNED_POD_ADD, None, pod, now))
 
     def assigned_pod_updated(
         self,
@@ -403,7 +491,8 @@ class PriorityQueue:
         """A bound pod changed (without hints): a scale-down can help any pod."""
         if ev.ClusterEvent(ev.POD, ev.UPDATE_POD_SCALE_DOWN).matches(event):
             return self.move_all_to_active_or_backoff_queue(event, old, new, now)
-        return self._move(self._with_cross_pod_term(new, namespace_labels), event, old, new, now)
+        infos = self._with_cross_pod_term(new, namespace_labels)
+        return at_once(self._move(infos, event, old, new, now))
 
     def _with_cross_pod_term(
         self, pod: Pod, namespace_labels: Mapping[str, str]
@@ -420,7 +509,7 @@ class PriorityQueue:
 
     def _move(
         self, infos: list[QueuedPodInfo], event: ev.ClusterEvent, old: Any, new: Any, now: int
-    ) -> bool:
+    ) -> Steps[bool]:
         """Requeue those for which the event may matter.
 
         Gate 139162 (with its follow-ups 139330 and 139331; in no 1.36 release up to 1.36.2).
@@ -445,21 +534,37 @@ class PriorityQueue:
             where = self._requeue(info, worth, event.label, now)
             if where == "active" or (where == "backoff" and self.options.pop_from_backoff):
                 ready = True
+                yield "scheduler.queue.moved"
         self.move_request_cycle = self.active_q.scheduling_cycle
         if self.options.hints_enabled:
             self.active_q.add_event_if_any_in_flight(event, old, new)
-        return ready
+        return self._signal(ready)
 
     def flush_backoff(self, now: int) -> bool:
         """Timer body, every second: pods whose backoff is over become ready."""
+        return at_once(self._flush_backoff(now))
+
+    def flush_backoff_steps(self, now: int) -> Steps[bool]:
+        """The same in steps: each pod can be popped at once."""
+        return self.holding(self._flush_backoff(now))
+
+    def _flush_backoff(self, now: int) -> Steps[bool]:
         ready = False
-        for info in self.backoff_q.pop_completed(now):
+        while (info := self.backoff_q.pop_one_completed(now)) is not None:
             if self._move_to_active(info, ev.BACKOFF_COMPLETE, now, from_backoff=True):
                 ready = True
-        return ready
+                yield "scheduler.queue.moved"
+        return self._signal(ready)
 
     def flush_unschedulable(self, now: int) -> bool:
         """Timer body, every 30 s: pods that have waited too long for an event are retried."""
+        return at_once(self._flush_unschedulable(now))
+
+    def flush_unschedulable_steps(self, now: int) -> Steps[bool]:
+        """The same in steps."""
+        return self.holding(self._flush_unschedulable(now))
+
+    def _flush_unschedulable(self, now: int) -> Steps[bool]:
         limit = self.options.max_in_unschedulable
         late = [
             info
@@ -470,7 +575,7 @@ class PriorityQueue:
             return False
         for info in late:
             info.was_flushed_from_unschedulable = True
-        ready = self._move(late, ev.UNSCHEDULABLE_TIMEOUT, None, None, now)
+        ready = yield from self._move(late, ev.UNSCHEDULABLE_TIMEOUT, None, None, now)
         if self._flushes_gated:
             for info in late:
                 info.flushed_at = now
@@ -480,11 +585,19 @@ class PriorityQueue:
 
     def activate(self, pods: Sequence[Pod], now: int) -> bool:
         """Make these pods ready at once, wherever they wait; unknown ones are ignored."""
+        return at_once(self._activate_all(pods, now))
+
+    def activate_steps(self, pods: Sequence[Pod], now: int) -> Steps[bool]:
+        """The same in steps."""
+        return self.holding(self._activate_all(pods, now))
+
+    def _activate_all(self, pods: Sequence[Pod], now: int) -> Steps[bool]:
         ready = False
         for pod in pods:
             if self._activate(pod, now):
                 ready = True
-        return ready
+                yield "scheduler.queue.moved"
+        return self._signal(ready)
 
     def _activate(self, pod: Pod, now: int) -> bool:
         key = pod_key(pod)

@@ -1,0 +1,57 @@
+"""The scheduler's points: where one of its tasks may be overtaken, each before what it names.
+
+What upstream does under one lock, or without any, is one step; what it does under two is two. A
+task that only goes on to its next lock region stays ahead in the dull run (`Context.region`); where
+upstream waits, it waits (`Context.point`, conditions, sleeps, requests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+POINTS: Final[Mapping[str, str]] = {
+    # the scheduling task
+    "scheduler.queue.pop": "Pop (activeQ.lock): the next pod, or a wait for one",
+    "scheduler.queue.wait": "Pop found nothing and is about to wait (gate 139884)",
+    "scheduler.cycle.start": "skipPodSchedule reads the cache (cache.mu)",
+    "scheduler.cycle.snapshot": "UpdateSnapshot (cache.mu)",
+    "scheduler.cycle.pre-filter": "PreFilter plugins; again before each one that reads listers, but the first",
+    "scheduler.cycle.filter": "Filter on all nodes; listers, and nominations under the queue's lock",
+    "scheduler.cycle.post-filter": "PostFilter; listers, and nominations under the queue's lock",
+    "scheduler.cycle.score": "PreScore and Score",
+    "scheduler.cycle.assume": "AssumePod (cache.mu)",
+    "scheduler.cycle.unnominate": "the assumed pod's nomination goes (nominator.nLock)",
+    "scheduler.cycle.reserve": "Reserve plugins",
+    "scheduler.cycle.permit": "Permit plugins",
+    "scheduler.cycle.forget": "ForgetPod (cache.mu), after Unreserve",
+    # the failure handler, in the scheduling task or in a binding task
+    "scheduler.failure.read": "the pod is read from the informer by its name",
+    "scheduler.failure.requeue": "AddUnschedulableIfNotPresent (PriorityQueue.lock)",
+    "scheduler.queue.done": "within it: the pod can be popped, its flight ends next (activeQ.lock)",
+    "scheduler.failure.nominate": "the nomination is recorded (nominator.nLock, reads the informer)",
+    # a binding task
+    "scheduler.bind.start": "the binding cycle begins",
+    "scheduler.permit.wait": "WaitOnPermit",
+    "scheduler.bind.done": "Done (activeQ.lock), before PreBind",
+    "scheduler.prebind.wait": "are the volumes bound? once a second",
+    "scheduler.bind.undo": "Unreserve after a failure",
+    "scheduler.bind.freed": "MoveAll (PriorityQueue.lock): others hear of the freed room",
+    # operations that hold the queue's lock
+    "scheduler.queue.lock": "PriorityQueue.lock is held by another task: wait for it",
+    "scheduler.queue.moved": "a pod was moved and can be popped; the rest of the operation follows",
+    "scheduler.queue.activate": "Activate (PriorityQueue.lock)",
+    # informers; one listener per resource, each at its own pace
+    "informer.notify": "a listener takes the next notification and makes its handler's first call",
+    "scheduler.informer.cache": "a handler's further call on the cache (cache.mu)",
+    "scheduler.informer.queue": "a handler's further call on the queue (PriorityQueue.lock)",
+    "scheduler.informer.reject": "a handler rejects a pod that waits in Permit (waitingPodsMap.mu)",
+    # timers
+    "scheduler.flush.backoff": "flushBackoffQCompleted (PriorityQueue.lock)",
+    "scheduler.flush.unschedulable": "flushUnschedulablePodsLeftover (PriorityQueue.lock)",
+    "scheduler.cache.expire": "assumed pods whose time is up (cache.mu); only without fix 106412",
+    # evictions
+    "scheduler.preemption.start": "nominations of less important pods are cleared, then victims evicted",
+    "scheduler.preemption.evict": "the last victim is about to be evicted (gate 134730)",
+    "scheduler.preemption.finish": "the preemptor is held back no longer",
+}
