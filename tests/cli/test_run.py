@@ -187,7 +187,10 @@ def test_a_lag_without_several_servers_is_refused():
 
 def test_feature_gates_are_switched_as_upstream_names_them():
     def told(*asked):
-        done = controlplane("run", SHOP, "--nodes", 1, "--node-cpu", 2, "--format", "json", *asked)
+        walk = ("--strategy", "random-walk", "--seed", 1)
+        done = controlplane(
+            "run", SHOP, "--nodes", 1, "--node-cpu", 2, "--format", "json", *walk, *asked
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)["trace_hash"]
 
