@@ -97,4 +97,5 @@ RACE = Race(
         " finds its pod in the active queue already"
     ),
     scenario=SCENARIO,
+    schedules=400,
 )
