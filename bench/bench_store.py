@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from controlplane.chaos.churn import pod
+from controlplane.scenarios.workloads import pod
 
 from bench.harness import Row, rate
 from controlplane.api import identity

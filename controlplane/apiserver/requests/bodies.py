@@ -9,7 +9,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import conversion
 from controlplane.apiserver.kinds.metadata import wiped
 from controlplane.apiserver.kinds.strategy import Context
-from controlplane.apiserver.requests.admission.chain import Admission
+from controlplane.apiserver.requests.admission.chain import Admission, Wanted
 from controlplane.apiserver.requests.managed.ordinary import track
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
@@ -95,7 +95,15 @@ class Bodies:
             for line in issue.removeprefix("yaml: unmarshal errors:\n").split("\n"):
                 ctx.warn(line.strip())
 
-    def new_object(self, ctx: Context, body: Any, *, tracked: bool = False) -> Steps[Tree]:
+    def missing(self, ctx: Context) -> Wanted | None:
+        """What must be fetched before `new_object` may be asked."""
+        return self._admission.missing(ctx)
+
+    def fetch(self, ctx: Context, wanted: Wanted) -> Steps[None]:
+        """Read from the store what a creation needs and the lookup does not know."""
+        return self._admission.fetch(ctx, wanted)
+
+    def new_object(self, ctx: Context, body: Any, *, tracked: bool = False) -> Tree:
         """A body as an object to create: wiped, placed in its namespace, admitted."""
         tree = self.read(ctx, body)
         meta = wiped(tree["metadata"])
@@ -113,7 +121,6 @@ class Bodies:
             tree = {**tree, "metadata": meta}
         if not tracked:
             tree = track(ctx, tree, None)
-        yield from self._admission.fetch(ctx)
         admitted = self._admission.mutate(ctx, tree, None)
         shared = SHARED.get(ctx.info.type_name)
         if shared is None:

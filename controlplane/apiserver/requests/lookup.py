@@ -38,25 +38,24 @@ class StoreLookup:
         return resource_named(group, resource)
 
     def _space(self, group: str, resource: str) -> Keyspace:
-        found = self._spaces.get((group, resource))
-        if found is None:
-            prefix = resource_named(group, resource).storage_prefix
-            found = self._spaces[group, resource] = self._store.keyspace(prefix)
-        return found
+        space = self._store.keyspace(resource_named(group, resource).storage_prefix)
+        self._spaces[group, resource] = space
+        return space
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
         """The live object, or None."""
-        key = f"{namespace}/{name}" if namespace else name
-        entry = self._space(group, resource).entries.get(key)
+        space = self._spaces.get((group, resource)) or self._space(group, resource)
+        entry = space.entries.get(f"{namespace}/{name}" if namespace else name)
         return None if entry is None else entry.object
 
     def all(self, group: str, resource: str) -> Iterable[Object]:
         """All live objects."""
-        return [entry.object for entry in self._space(group, resource).entries.values()]
+        space = self._spaces.get((group, resource)) or self._space(group, resource)
+        return [entry.object for entry in space.entries.values()]
 
     def within(self, group: str, resource: str, namespace: str) -> list[Object]:
         """The live objects of a namespace ("" for those without one), by name."""
-        space = self._space(group, resource)
+        space = self._spaces.get((group, resource)) or self._space(group, resource)
         if not space.entries:
             return []
         return [obj for _, obj in space.items(f"{namespace}/" if namespace else "")]

@@ -17,7 +17,7 @@ from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.store import Store
-from controlplane.apiserver.storage.transactions import Steps
+from controlplane.apiserver.storage.transactions import Get, Steps
 from controlplane.apiserver.storage.watch_cache import WatchCache
 
 __all__ = ["Reader"]
@@ -41,9 +41,10 @@ class Reader:
         registry = self._registries.of(info)
         if version:
             return (yield from self._get_cached(ctx, registry, version))
-        obj = self._bodies.external(
-            info, (yield from registry.get(request.namespace, request.name, info))
-        )
+        found = yield Get(registry.prefix, registry.key(request.namespace, request.name))
+        if found is None:
+            raise status.not_found(info, request.name)
+        obj = self._bodies.external(info, found.object)
         return Response(200, obj.tree, obj, warnings=ctx.warnings or [])
 
     def _get_cached(self, ctx: Context, registry: Registry, version: str) -> Steps[Response]:

@@ -24,6 +24,7 @@ from controlplane.apiserver.kinds.metadata import (
 )
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.requests.admission.chain import Admission
+from controlplane.apiserver.requests.admission.quota import charge
 from controlplane.apiserver.requests.authorization import escalation
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.schema import status
@@ -126,10 +127,13 @@ class Registry:
 
     def create(self, ctx: Context, tree: Tree) -> Steps[Object]:
         """Store a new object. `tree` is canonical, defaulted and namespaced."""
-        info = ctx.info
         meta = tree["metadata"]
         if meta.get("name") or not meta.get("generateName"):
-            return (yield from self._create_named(ctx, tree))
+            return self._create_named(ctx, tree)
+        return self._create_generated(ctx, tree)
+
+    def _create_generated(self, ctx: Context, tree: Tree) -> Steps[Object]:
+        info, meta = ctx.info, tree["metadata"]
         prefix = meta["generateName"][:58]
         for _ in range(_ATTEMPTS):
             name = prefix + self._services.suffix()
@@ -169,7 +173,10 @@ class Registry:
             texts = strategy.warnings(ctx, tree, None)
             for text in texts:
                 ctx.warn(text)
-            yield from self._admission.validate(ctx, tree, None)
+            self._admission.validate(ctx, tree, None)
+            quotas = self._admission.quotas(ctx, None)
+            if quotas:
+                yield from charge(ctx, tree, None, quotas)
             name = meta["name"]
             if version and version.isdigit() and int(version):
                 raise status.plain_error(
@@ -282,10 +289,11 @@ class Registry:
             new = self._before_update(ctx, new, old, sub)
             if self._access.enabled:
                 escalation.check(self._access.policy, ctx, new, old)
-            yield from self._admission.validate(ctx, new, old)
+            self._admission.validate(ctx, new, old)
+            quotas = self._admission.quotas(ctx, old)
+            if quotas:
+                yield from charge(ctx, new, old, quotas)
             if self.is_finished(old, new):
-                if ctx.dry_run:
-                    return Object(new), False
                 yield from self._remove(ctx, key, obj)
                 return Object(new), False
             if new == old and (found.rewritten or not self._settles(ctx)):
@@ -414,9 +422,11 @@ class Registry:
         """Delete or begin to delete; answers the object and whether it is gone."""
         found = yield from self.get(namespace, name, ctx.info)
         key = self.key(namespace, name)
+        once = self._begin_namespace_deletion if self.strategy.deletes_in_steps else self._once
+        grace = options.grace
         while True:
-            once = self._begin_namespace_deletion if self.strategy.deletes_in_steps else self._once
-            ended, newer = yield from once(ctx, key, found, options.copy())
+            options.grace = grace  # an attempt may change it
+            ended, newer = yield from once(ctx, key, found, options)
             if ended is not None:
                 return ended
             if newer is None:
@@ -442,7 +452,7 @@ class Registry:
         if graceful or has_finalizers or changed:
             marked = self._mark(ctx, obj, graceful, finalizers)
             if not graceful and not finalizers:
-                return (yield from self._finish(ctx, key, found, options))
+                return ((yield from self._remove(ctx, key, found, options)), True), None
             written = found
             if marked != found.tree:
                 done = yield from self.write(ctx, key, marked, found)
@@ -452,10 +462,8 @@ class Registry:
                 written = done.objects[0]
             if finalizers or marked["metadata"].get("deletionGracePeriodSeconds"):
                 return (written, False), None
-            if ctx.dry_run:
-                return (written, True), None
-            return (yield from self._finish(ctx, key, written, options))
-        return (yield from self._finish(ctx, key, found, options))
+            return ((yield from self._remove(ctx, key, written, options)), True), None
+        return ((yield from self._remove(ctx, key, found, options)), True), None
 
     def _begin_namespace_deletion(
         self, ctx: Context, key: str, found: Object, options: DeleteOptions
@@ -483,7 +491,7 @@ class Registry:
                 return (found, False), None
         elif spec.get("finalizers") or meta.get("finalizers"):
             return (found, False), None
-        return (yield from self._finish(ctx, key, found, options))
+        return ((yield from self._remove(ctx, key, found, options)), True), None
 
     def _check_preconditions(self, ctx: Context, found: Object, options: DeleteOptions) -> None:
         for wanted, current, text in (
@@ -496,14 +504,6 @@ class Registry:
                     f"meta: {current}"
                 ))  # fmt: skip
 
-    def _finish(
-        self, ctx: Context, key: str, found: Object, options: DeleteOptions
-    ) -> Steps[_Attempt]:
-        if ctx.dry_run:
-            return (found, True), None
-        removed = yield from self._remove(ctx, key, found, options)
-        return (removed, True), None
-
     def _remove(
         self, ctx: Context, key: str, found: Object, options: DeleteOptions | None = None
     ) -> Steps[Object]:
@@ -511,6 +511,8 @@ class Registry:
 
         Finalizers are not looked at again, as upstream does not: etcd3 store.conditionalDelete.
         """
+        if ctx.dry_run:
+            return found
         while True:
             done: Done = yield Transaction(
                 ((self.prefix, key, found.resource_version),), (Delete(self.prefix, key),)

@@ -140,10 +140,14 @@ class ApiServer:
     def steps(self, request: Request, now: int) -> Steps[Response]:
         """The handling of a request other than a watch, access included."""
         if self.access.enabled:
-            try:
-                self.access.check(request.user, rbac.requested(request))
-            except status.ApiError as error:
-                return failure(error)
+            return self._checked_steps(request, now)
+        return self.allowed_steps(request, now)
+
+    def _checked_steps(self, request: Request, now: int) -> Steps[Response]:
+        try:
+            self.access.check(request.user, rbac.requested(request))
+        except status.ApiError as error:
+            return failure(error)
         return (yield from self.allowed_steps(request, now))
 
     def allowed_steps(self, request: Request, now: int) -> Steps[Response]:

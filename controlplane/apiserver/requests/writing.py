@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from controlplane.api.object import Object
 from controlplane.api.request import Response
 from controlplane.api.tree import Tree
@@ -34,7 +36,10 @@ class Writer:
     def create(self, ctx: Context) -> Steps[Response]:
         """POST."""
         ctx.dry_run = check_write_options(ctx.request)
-        tree = yield from self.bodies.new_object(ctx, ctx.request.body)
+        wanted = self.bodies.missing(ctx)
+        if wanted is not None:
+            yield from self.bodies.fetch(ctx, wanted)
+        tree = self.bodies.new_object(ctx, ctx.request.body)
         made = yield from self.registries.of(ctx.info).create(ctx, tree)
         obj = self.bodies.external(ctx.info, made)
         return Response(201, obj.tree, obj, warnings=ctx.warnings or [])
@@ -60,12 +65,18 @@ class Writer:
 
         create = None
         if registry.strategy.create_on_update and not sub:
-            create = lambda: self.bodies.new_object(ctx, request.body)  # noqa: E731
+            create = partial(self._new_object, ctx)
         obj, created = yield from registry.update(
             ctx, request.namespace, request.name, transform, sub=sub, create=create, uid=uid,
             found=found,
         )  # fmt: skip
         return self.bodies.external(info, obj), created
+
+    def _new_object(self, ctx: Context) -> Steps[Tree]:
+        wanted = self.bodies.missing(ctx)
+        if wanted is not None:
+            yield from self.bodies.fetch(ctx, wanted)
+        return self.bodies.new_object(ctx, ctx.request.body)
 
     def patch(self, ctx: Context) -> Steps[Response]:
         """PATCH, and server-side apply."""
@@ -99,7 +110,7 @@ class Writer:
         """DELETE of one object; answers as the kind does."""
         options = delete_options(ctx.request)
         ctx.dry_run = options.dry_run
-        return (yield from self.delete_object(ctx, options))
+        return self.delete_object(ctx, options)
 
     def delete_object(self, ctx: Context, options: DeleteOptions) -> Steps[Response]:
         """Delete one object with these options."""

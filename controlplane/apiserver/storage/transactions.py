@@ -178,19 +178,21 @@ def _transaction(store: Store, asked: Transaction) -> Done:
         if (entry.mod_revision if entry is not None else 0) != revision:
             return _refused(store, asked)
     for prefix, revision in asked.unchanged:
-        if any(e.mod_revision > revision for e in store.keyspace(prefix).entries.values()):
+        if store.keyspace(prefix).latest > revision and any(
+            e.mod_revision > revision for e in store.keyspace(prefix).entries.values()
+        ):
             return _refused(store, asked)
     written: list[Object | None] = []
     for change in asked.changes:
         space = store.keyspace(change.prefix)
         if type(change) is Put:
+            _, key, tree, before, lease_ends = change
             revision = store.revision + 1
-            tree = change.tree
             meta = {**tree["metadata"], "resourceVersion": str(revision)}
-            obj = Object({**tree, "metadata": meta}, change.before)
-            if change.lease_ends:
-                store.expire_at(space, change.key, revision, change.lease_ends)
-            space.put(change.key, obj)
+            obj = Object({**tree, "metadata": meta}, before)
+            if lease_ends:
+                store.expire_at(space, key, revision, lease_ends)
+            space.put(key, obj)
             written.append(obj)
         else:
             entry = space.entries.get(change.key)

@@ -15,9 +15,11 @@ from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission import namespaces, nodes, pods, quota, storage
 from controlplane.apiserver.storage.transactions import Get, Steps
 
-__all__ = ["DEFAULT_PLUGINS", "Admission"]
+__all__ = ["DEFAULT_PLUGINS", "Admission", "Wanted"]
 
 Tree = dict[str, Any]
+Wanted = tuple[str, str, str, str]
+"""Group, resource, namespace and name of an object."""
 Mutation = Callable[[Context, Tree, "Tree | None"], Tree]
 Validation = Callable[[Context, Tree, "Tree | None"], None]
 
@@ -59,18 +61,23 @@ class Admission:
         self._auto_namespaces = auto_namespaces
         self._mutating: dict[str, tuple[Mutation, ...]] = {}
         self._validating: dict[str, tuple[Validation, ...]] = {}
+        self._lifecycle = "NamespaceLifecycle" not in self.disabled
         self._charges = "ResourceQuota" not in self.disabled
 
-    def fetch(self, ctx: Context) -> Steps[None]:
-        """Read from the store what a creation needs and the lookup does not know (yet)."""
-        wanted = [namespaces.home(ctx)] if "NamespaceLifecycle" not in self.disabled else []
-        for key in wanted:
-            if key is None or ctx.find(*key) is not None:
-                continue
-            prefix = ctx.lookup.info(key[0], key[1]).storage_prefix
-            found = yield Get(prefix, f"{key[2]}/{key[3]}" if key[2] else key[3])
-            if found is not None:
-                ctx.fetched = {**(ctx.fetched or {}), key: found.object}
+    def missing(self, ctx: Context) -> Wanted | None:
+        """What a creation needs and the lookup does not know (yet): to be `fetch`ed from the store."""
+        if not self._lifecycle:
+            return None
+        wanted = namespaces.home(ctx)
+        return None if wanted is None or ctx.find(*wanted) is not None else wanted
+
+    def fetch(self, ctx: Context, wanted: Wanted) -> Steps[None]:
+        """Read what the lookup did not know."""
+        group, resource, namespace, name = wanted
+        prefix = ctx.lookup.info(group, resource).storage_prefix
+        found = yield Get(prefix, f"{namespace}/{name}" if namespace else name)
+        if found is not None:
+            ctx.fetched = {**(ctx.fetched or {}), wanted: found.object}
 
     def mutate(self, ctx: Context, tree: Tree, old: Tree | None) -> Tree:
         """The tree after all mutating plugins."""
@@ -90,8 +97,8 @@ class Admission:
             return partial(namespaces.lifecycle, lenient=self._auto_namespaces)
         return plugin
 
-    def validate(self, ctx: Context, tree: Tree, old: Tree | None) -> Steps[None]:
-        """Raise if a validating plugin refuses; write up what quotas count."""
+    def validate(self, ctx: Context, tree: Tree, old: Tree | None) -> None:
+        """Raise if a validating plugin refuses; quotas come after it."""
         resource = ctx.info.resource
         chain = self._validating.get(resource)
         if chain is None:
@@ -101,10 +108,12 @@ class Admission:
             )  # fmt: skip
         for plugin in chain:
             plugin(ctx, tree, old)
-        if self._charges:
-            yield from quota.charge(ctx, tree, old)
+
+    def quotas(self, ctx: Context, old: Tree | None) -> list[Object]:
+        """The quotas that are to be charged with a write."""
+        return quota.concerned(ctx, old) if self._charges else []
 
     def validate_delete(self, ctx: Context, found: Object) -> None:
         """Raise if the object may not be deleted."""
-        if "NamespaceLifecycle" not in self.disabled:
+        if self._lifecycle:
             namespaces.protect(ctx, found)

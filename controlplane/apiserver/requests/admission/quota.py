@@ -14,7 +14,7 @@ from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.transactions import Put, Steps, Transaction
 
-__all__ = ["charge", "limit_check", "limit_defaults"]
+__all__ = ["charge", "concerned", "limit_check", "limit_defaults"]
 
 Tree = dict[str, Any]
 Amounts = dict[str, Quantity]
@@ -59,7 +59,7 @@ def _limits_of(ctx: Context, kind: str) -> Iterable[Tree]:
 
 def limit_defaults(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     """Containers get the default requests and limits of the namespace's limit ranges."""
-    if old is not None or ctx.request.subresource:
+    if old is not None or ctx.request.subresource or not _in_namespace(ctx, "limitranges"):
         return tree
     requests: Tree = {}
     limits: Tree = {}
@@ -97,7 +97,7 @@ def _with_defaults(
 
 def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
     """Requests and limits lie within the namespace's limit ranges."""
-    if ctx.request.subresource:
+    if ctx.request.subresource or not _in_namespace(ctx, "limitranges"):
         return
     problems: list[str] = []
     if ctx.info.resource == "persistentvolumeclaims":
@@ -352,21 +352,23 @@ def _listed(amounts: Amounts) -> str:
     return ",".join(f"{name}={amount}" for name, amount in sorted(amounts.items()))
 
 
-def charge(ctx: Context, tree: Tree, old: Tree | None) -> Steps[None]:
+def concerned(ctx: Context, old: Tree | None) -> list[Object]:
+    """The quotas that may count a write."""
+    info = ctx.info
+    if ctx.request.subresource or not info.namespaced:
+        return []
+    if old is not None and (info.group or info.resource not in ("services",
+                                                                "persistentvolumeclaims")):  # fmt: skip
+        return []
+    return _in_namespace(ctx, "resourcequotas")
+
+
+def charge(ctx: Context, tree: Tree, old: Tree | None, quotas: list[Object]) -> Steps[None]:
     """The object fits the namespace's quotas, and their usage is written up before it is stored.
 
     Quotas that somebody else has written meanwhile are read again and asked again. Upstream:
     apiserver pkg/admission/plugin/resourcequota/controller.go, checkQuotas.
     """
-    info = ctx.info
-    if ctx.request.subresource or not info.namespaced:
-        return
-    if old is not None and (info.group or info.resource not in ("services",
-                                                                "persistentvolumeclaims")):  # fmt: skip
-        return
-    quotas = _in_namespace(ctx, "resourcequotas")
-    if not quotas:
-        return
     usage = _usage(ctx, tree)
     if old is not None:
         before = _usage(ctx, old)
@@ -387,7 +389,7 @@ def charge(ctx: Context, tree: Tree, old: Tree | None) -> Steps[None]:
             return
     names = ",".join(quota.name for quota in quotas)
     raise status.forbidden(
-        info, tree["metadata"].get("name", ""), f"status of quota {names} could not be updated"
+        ctx.info, tree["metadata"].get("name", ""), f"status of quota {names} could not be updated"
     )
 
 

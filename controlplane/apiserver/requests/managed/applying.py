@@ -153,7 +153,10 @@ class Apply:
         identity = Identity(ctx.request.manager, "Apply", "")
         fields = encoded({identity: Entry(paths, format_time(ctx.now), info.api_version)})
         body = {**config, "metadata": {**(config.get("metadata") or {}), "managedFields": fields}}
-        tree = yield from self._bodies.new_object(ctx, body, tracked=True)
+        wanted = self._bodies.missing(ctx)
+        if wanted is not None:
+            yield from self._bodies.fetch(ctx, wanted)
+        tree = self._bodies.new_object(ctx, body, tracked=True)
         obj = yield from self._registries.of(info).create(ctx, tree)
         return self._bodies.external(info, obj)
 
