@@ -66,7 +66,9 @@ class ApiServer:
         self.caches = Caches(store, options, cache_made)
         self.lookup: Lookup = CacheLookup(self.caches.of) if shared else StoreLookup(store)
         self.access = Access(self.lookup, enabled=options.authorize)
-        admission = Admission(options.disabled, auto_namespaces=options.auto_namespaces)
+        admission = Admission(
+            options.disabled, auto_namespaces=options.auto_namespaces, lookup_lags=shared
+        )
         self._suffix = suffix
         self._cursors: dict[str, int] = {}
         services = Services(admission, self.access, uid, suffix, options.track_fields)

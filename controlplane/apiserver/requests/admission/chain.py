@@ -53,20 +53,28 @@ class Admission:
     """The chain of one server.
 
     `disabled` names plugins that are switched off. With `auto_namespaces` objects may be created in
-    namespaces that do not exist.
+    namespaces that do not exist. If the `lookup_lags` behind the store, what it does not know is asked
+    of the store.
     """
 
-    def __init__(self, disabled: Iterable[str] = (), *, auto_namespaces: bool = False) -> None:
+    def __init__(
+        self,
+        disabled: Iterable[str] = (),
+        *,
+        auto_namespaces: bool = False,
+        lookup_lags: bool = False,
+    ) -> None:
         self.disabled = frozenset(disabled)
         self._auto_namespaces = auto_namespaces
         self._mutating: dict[str, tuple[Mutation, ...]] = {}
         self._validating: dict[str, tuple[Validation, ...]] = {}
         self._lifecycle = "NamespaceLifecycle" not in self.disabled
+        self._fetches = lookup_lags and self._lifecycle
         self._charges = "ResourceQuota" not in self.disabled
 
     def missing(self, ctx: Context) -> Wanted | None:
         """What a creation needs and the lookup does not know (yet): to be `fetch`ed from the store."""
-        if not self._lifecycle:
+        if not self._fetches:
             return None
         wanted = namespaces.home(ctx)
         return None if wanted is None or ctx.find(*wanted) is not None else wanted
