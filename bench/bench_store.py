@@ -6,8 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from controlplane.scenarios.workloads import pod
-
 from bench.harness import Row, rate
 from controlplane.api import identity
 from controlplane.api.request import Request
@@ -16,6 +14,7 @@ from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.durable_store import DurableStore
 from controlplane.apiserver.storage.store import Store
 from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS
+from controlplane.scenarios.workloads import pod
 
 COUNT = 3000
 READ_BACK = 20_000

@@ -22,6 +22,7 @@ from controlplane.apiserver.loops.supervisor import SUPERVISOR
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.watch_cache import WatchEvent
 from controlplane.client.features import PLAIN, plain
@@ -131,7 +132,9 @@ def node_tree(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 11
 
 DISABLED_ADMISSION = ("ServiceAccount",)
 """Nothing makes service accounts yet, so pods are not asked for theirs."""
-VALUES = (Object, View, Quantity, WatchEvent, Strategy, SchedulerConfig, FixGates)
+VALUES = (
+    Object, View, Quantity, WatchEvent, Strategy, ResourceInfo, SchedulerConfig, FixGates,
+)  # fmt: skip
 """Classes that do not change once they are made, though some keep what they computed: actors may share them."""
 SERIAL_BITS = 40
 """How many serials one life of a store may use, as a power of two."""
@@ -234,7 +237,7 @@ class Cluster:
         lives: list[Account] = []
         self._accounts.append(lives)
         self.activities.append(Activity())
-        maker = ServerMaker(self._first_serial, self.server_options(), store, memory, lives)
+        maker = ServerMaker(self._first_serial, self.options_of_servers(), store, memory, lives)
         return maker, self.activities[-1]
 
     def _add_replicas(
@@ -284,6 +287,11 @@ class Cluster:
                 events=config.kubelet_events,
                 server=self.address(tree["metadata"]["name"]),
             )
+
+    def options_of_servers(self) -> Callable[[], ServerOptions]:
+        """How the cluster's API servers are set when they start."""
+        options = self.server_options()
+        return lambda: options
 
     def server_options(self) -> ServerOptions:
         """How the cluster's API servers are set."""
@@ -337,7 +345,7 @@ class ServerMaker:
     """Makes an API server's memory at each start of its process: over its store, or what it has heard of one."""
 
     first_serial: int
-    options: ServerOptions
+    options_now: Callable[[], ServerOptions]
     store: Store | None
     memory: Memory | None
     lives: list[Account]
@@ -347,15 +355,16 @@ class ServerMaker:
     ) -> ApiServer:
         """The memory of this life."""
         first = self.first_serial
+        options = self.options_now()
         account = None
         if self.memory is not None:
-            account = Account(self.memory, whole=not self.options.streams_lists)
+            account = Account(self.memory, whole=not options.streams_lists)
             self.lives.append(account)
         return ApiServer(
             self.store if heard is None else heard,
             uid=lambda: identity.uid(first + ctx.serial()),
             suffix=lambda: identity.suffix(first + ctx.serial()),
-            options=self.options,
+            options=options,
             shared=heard is not None,
             account=account,
             cache_made=cache_made,

@@ -47,9 +47,8 @@ class Rim:
 class ServedCluster(Cluster):
     """A cluster whose API server keeps what clients outside expect."""
 
-    served_at = "127.0.0.1:6443"
-
     def __init__(self, config: ClusterConfig, **options: Any) -> None:
+        self._place = ["127.0.0.1:6443"]
         super().__init__(config, **options)
         self.bootstrapping_server(self.server_options()).install_roles(config.epoch_ns)
 
@@ -59,9 +58,17 @@ class ServedCluster(Cluster):
             super().server_options(),
             authorize=True,
             track_fields=True,
-            address=self.served_at,
             container_log=_container_log,
         )
+
+    def options_of_servers(self) -> Callable[[], ServerOptions]:
+        """The same, with the address that is known once somebody listens."""
+        options, place = self.server_options(), self._place
+        return lambda: evolve(options, address=place[0])
+
+    def listens_at(self, address: str) -> None:
+        """Where clients will reach the servers; said before they start."""
+        self._place[0] = address
 
 
 def serve(
@@ -111,7 +118,7 @@ async def serve_async(
     except OSError as error:
         raise UsageError(f"{rim.host}:{rim.port}: cannot listen: {error.strerror}") from error
     host = f"[{rim.host}]" if ":" in rim.host else rim.host
-    cluster.served_at = f"{host}:{port}"
+    cluster.listens_at(f"{host}:{port}")
     scheme = "https" if rim.tls else "http"
     address = Address(f"{scheme}://{_reachable(host)}:{port}", rim.token, authority)
     unready: UsageError | None = None

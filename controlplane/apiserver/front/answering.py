@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 
 from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
+from controlplane.api.tree import Tree
 from controlplane.apiserver.front import discovery as nonresource
 from controlplane.apiserver.front import negotiation, rendering
 from controlplane.apiserver.front.served import Served
@@ -25,7 +26,6 @@ from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
 __all__ = ["HttpAnswer", "Listing", "WatchAnswer", "answer", "answering", "served_by", "untyped"]
 
-Tree = dict[str, Any]
 _TYPE = ("apiVersion", "kind")
 WARNING_RUNES = 4096
 WARNING_ITEM_RUNES = 256

@@ -9,6 +9,7 @@ import hashlib
 import json
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.front import openapi, openapi_v2
 from controlplane.apiserver.front.negotiation import parse_accept
 from controlplane.apiserver.front.served import Answer, Served
@@ -17,8 +18,6 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = ["answer", "group_versions"]
-
-Tree = dict[str, Any]
 
 _TEXT = "text/plain; charset=utf-8"
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")

@@ -12,6 +12,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["answer", "custom_name", "document", "index", "path_of", "schema", "used"]
-
-Tree = dict[str, Any]
 
 _LEAVES: dict[str, Tree] = {
     "string": {"type": "string"}, "boolean": {"type": "boolean"},

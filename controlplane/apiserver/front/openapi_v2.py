@@ -10,6 +10,7 @@ import hashlib
 import json
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.front import openapi
 from controlplane.apiserver.front.negotiation import parse_accept
 from controlplane.apiserver.front.served import Answer, Served
@@ -18,8 +19,6 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.types import load_data
 
 __all__ = ["answer", "document", "encoded"]
-
-Tree = dict[str, Any]
 
 _ASKED = (
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
+from controlplane.api.tree import Tree
 from controlplane.apiserver.front.negotiation import Format
 from controlplane.apiserver.kinds.tables import table_of
 from controlplane.apiserver.kinds.tables.builder import plain_metadata
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     pass
 
 __all__ = ["rendered", "rendered_event"]
-
-Tree = dict[str, Any]
 
 
 def partial(obj: Object, version: str) -> Tree:

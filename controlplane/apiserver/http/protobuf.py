@@ -15,11 +15,10 @@ from functools import cache
 from typing import Any, Final
 
 from controlplane.api.times import SECOND, format_micro_time, format_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import Field, Kind, load_data, struct_type
 
 __all__ = ["MEDIA_TYPE", "Unreadable", "decoded"]
-
-Tree = dict[str, Any]
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 PREFIX: Final = b"k8s\x00"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.object import Object
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import (
     META_STRUCT,
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from controlplane.apiserver.schema.resources import ResourceTable
 
 __all__ = ["check_foreign_kind", "from_hub", "read_typed", "to_hub", "unreadable_kind"]
-
-Tree = dict[str, Any]
 
 # Versions that are still known though no longer served.
 LEGACY = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "policy/v1beta1", "batch/v1beta1",

@@ -6,8 +6,8 @@ Upstream: apimachinery pkg/api/validation/objectmeta.go, apiserver pkg/registry/
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -19,7 +19,6 @@ from controlplane.apiserver.schema.field_errors import (
 
 __all__ = ["validate_labels", "validate_meta", "validate_meta_update", "wiped"]
 
-Tree = dict[str, Any]
 NameRule = Callable[[str], names.Problems]
 
 _WIPED = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds",

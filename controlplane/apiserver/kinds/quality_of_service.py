@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
 from controlplane.api.recent import by_identity
+from controlplane.api.tree import Tree
 
 __all__ = ["qos_class"]
-
-Tree = dict[str, Any]
 
 
 @by_identity

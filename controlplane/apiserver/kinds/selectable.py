@@ -9,13 +9,12 @@ from typing import Any
 
 from controlplane.api import fields, labels
 from controlplane.api.object import Object
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.watch_cache import Interest
 
 __all__ = ["field_selector", "interest_of", "label_selector", "matcher", "value_at"]
-
-Tree = dict[str, Any]
 
 _META = ("metadata.name", "metadata.namespace")
 _POD = (*_META, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName",

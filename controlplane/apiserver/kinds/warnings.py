@@ -10,11 +10,10 @@ from typing import Any
 
 from controlplane.api import quantity
 from controlplane.api.recent import by_identity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 
 __all__ = ["pod_warnings", "service_warnings", "template_warnings"]
-
-Tree = dict[str, Any]
 
 _OLD_NODE_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from controlplane.api.request import Request
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Lookup
 
 __all__ = ["missing"]
-
-Tree = dict[str, Any]
 
 _NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
 _PRIORITIES = (

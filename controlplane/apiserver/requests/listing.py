@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Page", "list_objects", "parse_version", "validate_list_options"]
 
-Tree = dict[str, Any]
-
 UINT64_DIGITS = 20
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start "

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api.request import Request
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode
@@ -20,7 +19,6 @@ from controlplane.apiserver.schema.field_errors import (
 
 __all__ = ["check_write_options", "delete_options", "parse_flag", "parse_int64"]
 
-Tree = dict[str, Any]
 INT64_DIGITS = 19
 
 _DELETE_TYPE = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"

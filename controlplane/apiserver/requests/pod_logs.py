@@ -6,13 +6,11 @@ Upstream: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.status import bad_request
 
 __all__ = ["check_has_log"]
-
-Tree = dict[str, Any]
 
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _IMAGE_TROUBLE = {

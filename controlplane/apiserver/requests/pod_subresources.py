@@ -5,11 +5,10 @@ Upstream: pkg/registry/core/pod/storage.
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
 from controlplane.api.times import format_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import read_typed
 from controlplane.apiserver.kinds.strategies.pods import bound
 from controlplane.apiserver.kinds.strategy import Context
@@ -22,8 +21,6 @@ from controlplane.apiserver.schema.field_errors import FieldError, forbidden, in
 from controlplane.apiserver.storage.transactions import Steps
 
 __all__ = ["binding", "connect", "ephemeral_containers", "eviction", "log", "resize"]
-
-Tree = dict[str, Any]
 
 _SUCCESS: Tree = {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success",
                   "code": 201}  # fmt: skip

@@ -13,13 +13,12 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from controlplane.api.request import ADMIN, Request, User
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import META_STRUCT, json_type, kind_error
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 
 __all__ = ["HttpRequest", "Target", "parse_path", "to_request"]
-
-Tree = dict[str, Any]
 
 BODY_LIMIT = 3 * 1024 * 1024
 MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")

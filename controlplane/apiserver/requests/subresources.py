@@ -16,6 +16,7 @@ from controlplane.api import labels as label_rules
 from controlplane.api.object import Object
 from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import read_typed
 from controlplane.apiserver.kinds.strategy import Context, with_status
 from controlplane.apiserver.kinds.validation.selectors import selector_of
@@ -33,7 +34,6 @@ from controlplane.apiserver.storage.transactions import Steps
 
 __all__ = ["VIRTUAL", "handle"]
 
-Tree = dict[str, Any]
 Handler = Callable[[Parts, Context], Steps[Response]]
 
 # Resources that only answer and store nothing.

@@ -9,15 +9,14 @@ import base64
 import binascii
 import hmac
 import json
-from typing import Any, Final
+from typing import Final
 
 from controlplane.api.request import User
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.schema import status
 
 __all__ = ["ISSUER", "account_exists", "claims_of", "review", "signing_key", "user_of"]
-
-Tree = dict[str, Any]
 
 ISSUER: Final = "https://kubernetes.default.svc"
 PREFIX: Final = "system:serviceaccount:"

@@ -18,6 +18,7 @@ from typing import Any
 
 from controlplane.api import quantity
 from controlplane.api.times import format_micro_time, format_time, parse_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
 from controlplane.apiserver.schema.zero_values import keeps_zero
 
@@ -31,8 +32,6 @@ __all__ = [
     "kind_error",
     "strict_issues",
 ]
-
-Tree = dict[str, Any]
 
 _INT_RANGES = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
 

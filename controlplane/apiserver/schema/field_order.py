@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import (
     Field,
     Kind,
@@ -19,8 +20,6 @@ from controlplane.apiserver.schema.types import (
 )
 
 __all__ = ["in_order", "sorted_keys"]
-
-Tree = dict[str, Any]
 
 
 class _Plan:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["internal"]
+from controlplane.api.tree import Tree
 
-Tree = dict[str, Any]
+__all__ = ["internal"]
 
 _TYPES: dict[str, str] = {
     "SecurityContext": (

@@ -7,11 +7,10 @@ from typing import Any
 
 from attrs import field, frozen
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import StructType, load_data, struct_type
 
 __all__ = ["ResourceInfo", "ResourceTable", "SubresourceInfo", "builtin_resources"]
-
-Tree = dict[str, Any]
 
 # Storage key prefixes that differ from /registry/<resource>; upstream keeps them for old data.
 _STORAGE_NAMES = {

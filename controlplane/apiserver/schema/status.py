@@ -7,8 +7,8 @@ becomes the response body.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.field_errors import FieldError, aggregate
 from controlplane.apiserver.schema.resources import ResourceInfo
 
@@ -18,8 +18,6 @@ __all__ = [
     "not_found", "plain_error", "success", "timeout", "too_large", "too_many_requests",
     "unsupported_media_type",
 ]  # fmt: skip
-
-Tree = dict[str, Any]
 
 
 class ApiError(Exception):

@@ -14,9 +14,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-__all__ = ["Field", "Kind", "StructType", "load_data", "struct_type"]
+from controlplane.api.tree import Tree
 
-Tree = dict[str, Any]
+__all__ = ["Field", "Kind", "StructType", "load_data", "struct_type"]
 
 
 class Kind:

@@ -1,1 +1,8 @@
-"""Where objects are: the multi-version store, the store in a file, and the watch caches over them."""
+"""Where objects are.
+
+store           the multi-version store in memory; `durable_store` keeps it in a file
+transactions    what is asked of a store and what it answers, as values
+mirror          what one of several servers has heard of a store elsewhere
+watch_cache     the state of one resource, recent events, and the watchers
+shared_specs    specs of one template, stored once
+"""

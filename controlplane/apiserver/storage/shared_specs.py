@@ -12,10 +12,9 @@ from typing import Any, Final
 import msgpack
 
 from controlplane.api.recent import KEPT
+from controlplane.api.tree import Tree
 
 __all__ = ["SHARED", "SharedSpecs"]
-
-Tree = dict[str, Any]
 
 
 class SharedSpecs:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from controlplane.api.object import KEPT_JSON, Object
+from controlplane.api.tree import Tree
 from controlplane.apiserver.storage.store import CompactedError, Event, Keyspace
 
 __all__ = ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED", "Interest", "WatchCache",
@@ -27,8 +28,6 @@ MODIFIED = "MODIFIED"
 DELETED = "DELETED"
 BOOKMARK = "BOOKMARK"
 ERROR = "ERROR"
-
-Tree = dict[str, Any]
 
 
 class Matcher(Protocol):

@@ -1,1 +1,1 @@
-"""Custom resources: definitions, schemas, validation rules, and serving them."""
+"""Custom resources: definitions, schemas, validation rules in CEL, and the strategy of their objects."""

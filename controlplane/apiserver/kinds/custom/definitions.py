@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from controlplane.api.times import format_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.custom.rules import rule_mistakes
 from controlplane.apiserver.kinds.custom.schemas import PRESERVE, validate
@@ -23,8 +24,6 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = ["DefinitionStrategy", "FINALIZER", "condition", "with_condition"]
-
-Tree = dict[str, Any]
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")

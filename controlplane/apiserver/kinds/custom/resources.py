@@ -14,6 +14,7 @@ from typing import Any
 from attrs import field, frozen
 
 from controlplane.api.times import parse_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import unreadable_kind
 from controlplane.apiserver.kinds.custom.rules import apply_rules, has_rules
 from controlplane.apiserver.kinds.custom.schemas import (
@@ -40,8 +41,6 @@ from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInf
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 
 __all__ = ["CustomResource", "resource_of"]
-
-Tree = dict[str, Any]
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

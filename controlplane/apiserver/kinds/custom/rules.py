@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.cel import CelError, Optional, Program, compile_rule
 from controlplane.apiserver.kinds.custom.schemas import PRESERVE, UNSET, child
 from controlplane.apiserver.schema.field_errors import FieldError, Raw
 
 __all__ = ["apply_rules", "has_rules", "rule_mistakes"]
 
-Tree = dict[str, Any]
 RULES = "x-kubernetes-validations"
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from controlplane.api.times import parse_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,
@@ -26,8 +27,6 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = ["PRESERVE", "UNSET", "check_lists", "defaulted", "pruned", "validate", "without_nulls"]
-
-Tree = dict[str, Any]
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting.pods import (
     default_template,
     default_volume_source,
@@ -14,8 +15,6 @@ from controlplane.apiserver.kinds.defaulting.pods import (
     resource_list,
     resources,
 )
-
-Tree = dict[str, Any]
 
 _RBAC = "rbac.authorization.k8s.io"
 

@@ -8,10 +8,9 @@ from functools import lru_cache, partial
 from typing import Any
 
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 
 __all__ = ["default_pod", "default_pod_spec", "default_template", "each", "filled"]
-
-Tree = dict[str, Any]
 
 _POD_SPEC: Tree = {
     "dnsPolicy": "ClusterFirst",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting.pods import (
     default_template,
     each,
@@ -17,8 +18,6 @@ __all__ = [
     "default_job", "default_replica_set", "default_replication_controller",
     "default_stateful_set",
 ]  # fmt: skip
-
-Tree = dict[str, Any]
 
 _QUARTER = {"maxUnavailable": "25%", "maxSurge": "25%"}
 _MAX_INT32 = 2**31 - 1

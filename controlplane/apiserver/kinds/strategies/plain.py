@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.times import format_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.defaulting import others
 from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status, without
@@ -15,7 +16,6 @@ from controlplane.apiserver.schema.field_errors import FieldError
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.deletion import DeleteOptions
 
-Tree = dict[str, Any]
 Default = Callable[[Tree], Tree]
 Rule = Callable[[Tree], list[FieldError]]
 UpdateRule = Callable[[Tree, Tree], list[FieldError]]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api.times import format_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting.pods import default_pod
 from controlplane.apiserver.kinds.quality_of_service import qos_class
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
@@ -13,8 +12,6 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
 
 __all__ = ["PodStrategy", "bound"]
-
-Tree = dict[str, Any]
 
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 

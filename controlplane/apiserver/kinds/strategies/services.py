@@ -7,8 +7,8 @@ free ones here.
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.defaulting.others import default_service
 from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status, without
@@ -27,8 +27,6 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = ["SERVICE_RANGE", "ServiceStrategy"]
-
-Tree = dict[str, Any]
 
 SERVICE_RANGE = ipaddress.IPv4Network("10.0.0.0/24")
 NODE_PORTS = range(30000, 32768)

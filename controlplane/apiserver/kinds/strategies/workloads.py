@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting import workloads as defaults
 from controlplane.apiserver.kinds.metadata import validate_annotations
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
@@ -14,8 +15,6 @@ from controlplane.apiserver.schema.field_errors import FieldError
 
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.deletion import DeleteOptions
-
-Tree = dict[str, Any]
 
 
 class _Workload(Strategy):

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from controlplane.api.object import Object
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.tables.ages import age
 from controlplane.apiserver.kinds.tables.pod_rows import pod_conditions, pod_row
 from controlplane.apiserver.kinds.tables.rows import ROWS
@@ -13,8 +14,6 @@ from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.schema.types import load_data
 
 __all__ = ["plain_metadata", "table_of"]
-
-Tree = dict[str, Any]
 
 
 @cache

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.times import SECOND, parse_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.tables.ages import age, human_duration
 
 __all__ = ["pod_conditions", "pod_row"]
-
-Tree = dict[str, Any]
 
 
 def pod_row(tree: Tree, now: int) -> list[Any]:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from controlplane.api.times import SECOND, parse_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.tables.ages import age, human_duration
 from controlplane.apiserver.kinds.validation.selectors import selector_of
 
 __all__ = ["ROWS"]
 
-Tree = dict[str, Any]
 Row = Callable[[Tree, int], list[Any]]
 
 

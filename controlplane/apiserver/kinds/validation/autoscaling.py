@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.selectors import validate_label_selector
 from controlplane.apiserver.schema.field_errors import (
@@ -16,8 +15,6 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = ["validate_autoscaler"]
-
-Tree = dict[str, Any]
 
 _SOURCES = {"Object": "object", "Pods": "pods", "Resource": "resource", "External": "external",
             "ContainerResource": "containerResource"}  # fmt: skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.resources import validate_positive
 from controlplane.apiserver.kinds.validation.selectors import (
@@ -30,8 +29,6 @@ __all__ = [
     "validate_claim_status",
     "validate_claim_update",
 ]
-
-Tree = dict[str, Any]
 
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from attrs import define, field
 
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.paths import local_descending_path
 from controlplane.apiserver.kinds.validation.resources import validate_requirements
@@ -29,8 +29,6 @@ __all__ = [
     "validate_field_ref",
     "validate_init_containers",
 ]
-
-Tree = dict[str, Any]
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_finalizer_name
 from controlplane.apiserver.kinds.validation.pods import validate_template
@@ -29,8 +29,6 @@ __all__ = [
     "validate_secret",
     "validate_secret_update",
 ]
-
-Tree = dict[str, Any]
 
 _DATA_LIMIT = 1024 * 1024
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.selectors import label_name
 from controlplane.apiserver.schema.field_errors import (
@@ -17,8 +17,6 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = ["validate_endpoint_slice", "validate_endpoints"]
-
-Tree = dict[str, Any]
 
 
 # -- endpoints -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -12,8 +13,6 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = ["validate_event"]
-
-Tree = dict[str, Any]
 
 
 # -- events --------------------------------------------------------------------------------------

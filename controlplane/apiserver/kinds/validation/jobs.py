@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from controlplane.api.times import parse_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.validation.pods import validate_template
 from controlplane.apiserver.kinds.validation.schedules import known_zone, schedule_problem
 from controlplane.apiserver.kinds.validation.selectors import (
@@ -26,8 +26,6 @@ from controlplane.apiserver.schema.field_errors import (
 from controlplane.apiserver.schema.internal_form import internal
 
 __all__ = ["validate_cron_job", "validate_job", "validate_job_status", "validate_job_update"]
-
-Tree = dict[str, Any]
 
 _MODES = ("Indexed", "NonIndexed")
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.resources import (
     validate_amount,
@@ -20,8 +20,6 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = ["validate_node", "validate_node_update"]
-
-Tree = dict[str, Any]
 
 
 def validate_node(tree: Tree) -> list[FieldError]:

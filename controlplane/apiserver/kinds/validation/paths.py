@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
 
 __all__ = ["local_descending_path", "path_no_backsteps"]
-
-Tree = dict[str, Any]
 
 
 def local_descending_path(text: str, path: str) -> list[FieldError]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.paths import path_no_backsteps
 from controlplane.apiserver.kinds.validation.selectors import (
@@ -26,8 +25,6 @@ from controlplane.apiserver.schema.field_errors import (
 from controlplane.apiserver.schema.internal_form import difference, internal
 
 __all__ = ["validate_volume", "validate_volume_update"]
-
-Tree = dict[str, Any]
 
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _SOURCES = frozenset(

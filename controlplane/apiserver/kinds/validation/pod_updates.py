@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.pods import validate_pod_spec
 from controlplane.apiserver.schema.field_errors import (
@@ -20,8 +21,6 @@ from controlplane.apiserver.schema.internal_form import difference, internal
 
 __all__ = ["validate_ephemeral_update", "validate_pod_status_update", "validate_pod_update",
            "validate_resize"]  # fmt: skip
-
-Tree = dict[str, Any]
 
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
 from controlplane.api.recent import by_identity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.kinds.validation.containers import (
@@ -32,8 +31,6 @@ from controlplane.apiserver.schema.field_errors import (
     required,
 )
 from controlplane.apiserver.schema.internal_form import internal
-
-Tree = dict[str, Any]
 
 __all__ = ["validate_pod", "validate_pod_spec", "validate_template"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.containers import port_or_name
 from controlplane.apiserver.kinds.validation.resources import validate_amount
@@ -28,8 +28,6 @@ from controlplane.apiserver.schema.field_errors import (
     not_supported,
     required,
 )
-
-Tree = dict[str, Any]
 
 _RBAC = "rbac.authorization.k8s.io"
 

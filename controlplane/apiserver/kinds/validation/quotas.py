@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.resources import (
     STANDARD_QUOTA,
@@ -29,8 +28,6 @@ __all__ = [
     "validate_quota_status",
     "validate_quota_update",
 ]
-
-Tree = dict[str, Any]
 
 
 # -- limit ranges and quotas ---------------------------------------------------------------------

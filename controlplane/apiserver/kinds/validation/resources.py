@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -20,8 +19,6 @@ __all__ = [
     "is_extended", "is_native", "validate_amount", "validate_requirements",
     "validate_resource_name", "validate_positive",
 ]  # fmt: skip
-
-Tree = dict[str, Any]
 
 _CONTAINER = ("cpu", "memory", "ephemeral-storage")
 STANDARD_QUOTA = (

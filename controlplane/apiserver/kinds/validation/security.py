@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.validation.paths import local_descending_path
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -17,8 +17,6 @@ from controlplane.apiserver.schema.field_errors import (
 from controlplane.apiserver.schema.internal_form import internal
 
 __all__ = ["validate_pod_security", "validate_security_context"]
-
-Tree = dict[str, Any]
 
 _ID_RANGE = "must be between 0 and 2147483647, inclusive"
 _MAX_ID = 2**31 - 1

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import labels
 from controlplane.api.decoding import decode as decode_view
 from controlplane.api.meta import LabelSelector
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.schema.field_errors import (
@@ -23,8 +22,6 @@ __all__ = [
     "validate_node_selector",
     "validate_taint_effect", "validate_tolerations", "validate_topology_spread",
 ]  # fmt: skip
-
-Tree = dict[str, Any]
 
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 

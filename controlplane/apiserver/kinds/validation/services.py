@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.kinds.validation.containers import port_or_name
@@ -20,8 +20,6 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = ["validate_service", "validate_service_status", "validate_service_update"]
-
-Tree = dict[str, Any]
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")

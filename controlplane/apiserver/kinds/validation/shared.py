@@ -6,13 +6,12 @@ import ipaddress
 import re
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.field_errors import FieldError, Raw, invalid
 
 __all__ = ["ACCESS_MODES", "VOLUME_MODES", "at_most_full", "cidr_problems", "immutable", "int_or_percent",
            "non_negative",
            "non_negative_field", "redacted", "scaled"]  # fmt: skip
-
-Tree = dict[str, Any]
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")

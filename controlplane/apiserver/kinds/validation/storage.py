@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.selectors import (
     label_name,
@@ -33,8 +32,6 @@ __all__ = [
     "validate_storage_class",
     "validate_storage_class_update",
 ]
-
-Tree = dict[str, Any]
 
 
 # -- classes and drivers -------------------------------------------------------------------------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
 from controlplane.apiserver.kinds.validation.claims import validate_claim_spec
@@ -26,8 +26,6 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = ["csi_driver_name", "validate_sources", "validate_volumes"]
-
-Tree = dict[str, Any]
 
 _VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name",
                   "metadata.namespace", "metadata.uid")  # fmt: skip

@@ -5,9 +5,8 @@ Upstream: pkg/apis/{apps,autoscaling,core}/validation.
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import labels
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
 from controlplane.apiserver.kinds.validation.pods import pod_annotations, validate_template
@@ -47,8 +46,6 @@ __all__ = [
     "validate_stateful_set_status",
     "validate_stateful_set_update",
 ]
-
-Tree = dict[str, Any]
 
 
 def _always_running(spec: Tree, path: str, kind: str) -> list[FieldError]:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 from controlplane.api.object import Object
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission import namespaces, nodes, pods, quota, storage
 from controlplane.apiserver.storage.transactions import Get, Steps
 
 __all__ = ["DEFAULT_PLUGINS", "Admission", "Wanted"]
 
-Tree = dict[str, Any]
 Wanted = tuple[str, str, str, str]
 """Group, resource, namespace and name of an object."""
 Mutation = Callable[[Context, Tree, "Tree | None"], Tree]

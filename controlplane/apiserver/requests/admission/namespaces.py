@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api.object import Object
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 
 __all__ = ["home", "lifecycle", "protect"]
-
-Tree = dict[str, Any]
 
 _IMMORTAL = ("default", "kube-system", "kube-public")
 _ACCESS_REVIEWS = ("localsubjectaccessreviews",)

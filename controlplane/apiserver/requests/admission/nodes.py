@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 
 __all__ = ["taint_by_condition"]
-
-Tree = dict[str, Any]
 
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 

@@ -5,16 +5,13 @@ Upstream: plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 
 __all__ = ["default_tolerations", "overhead_check", "priority", "priority_class_check", "runtime_class",
            "service_account"]  # fmt: skip
-
-Tree = dict[str, Any]
 
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _TOLERATIONS = tuple(

@@ -5,18 +5,17 @@ pkg/quota/v1/evaluator/core.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from controlplane.api import quantity
 from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.transactions import Put, Steps, Transaction
 
 __all__ = ["charge", "concerned", "limit_check", "limit_defaults"]
 
-Tree = dict[str, Any]
 Amounts = dict[str, Quantity]
 
 _ANNOTATION = "kubernetes.io/limit-ranger"

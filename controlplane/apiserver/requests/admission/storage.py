@@ -6,15 +6,12 @@ persistentvolume/resize}, plugin/pkg/admission/network/defaultingressclass.
 
 from __future__ import annotations
 
-from typing import Any
-
 from controlplane.api import quantity
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 
 __all__ = ["default_class", "default_ingress_class", "protection", "resize_check"]
-
-Tree = dict[str, Any]
 
 _IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class",
                "storageclass.beta.kubernetes.io/is-default-class")  # fmt: skip

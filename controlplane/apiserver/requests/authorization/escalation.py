@@ -7,9 +7,10 @@ escalation_check.go; rule comparison: component-helpers auth/rbac/validation/pol
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from controlplane.api.request import User
+from controlplane.api.tree import Tree
 from controlplane.api.validation import aggregate, quote
 from controlplane.apiserver.requests.authorization.rbac import (
     GROUP,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from controlplane.apiserver.kinds.strategy import Context
 
 __all__ = ["check", "missing_rights"]
-
-Tree = dict[str, Any]
 
 _ROLES: Final = ("roles", "clusterroles")
 _BINDINGS: Final = ("rolebindings", "clusterrolebindings")

@@ -10,17 +10,16 @@ clusterroleaggregation.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from controlplane.api import labels
 from controlplane.api.meta import LabelSelector, LabelSelectorRequirement
 from controlplane.api.request import Request
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Lookup
 from controlplane.apiserver.requests.authorization.rbac import GROUP
 
 __all__ = ["aggregated_rules", "default_bindings", "default_roles", "missing"]
-
-Tree = dict[str, Any]
 
 READ: Final = "get list watch"
 WRITE: Final = "create delete deletecollection patch update"

@@ -7,13 +7,14 @@ pkg/registry/rbac/validation, apiserver pkg/endpoints/{filters/authorization,req
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
 from controlplane.api import fields
 from controlplane.api.labels import SelectorError
 from controlplane.api.request import Request, User
+from controlplane.api.tree import Tree
 from controlplane.api.validation import aggregate, quote
 from controlplane.apiserver.kinds.strategy import Lookup
 from controlplane.apiserver.requests.routing import HttpRequest, Target
@@ -24,8 +25,6 @@ __all__ = [
     "forbidden", "path_fits", "policy_of", "requested", "rule_covers", "rules_of_role", "rules_of_user",
     "subject_is",
 ]  # fmt: skip
-
-Tree = dict[str, Any]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 MASTERS: Final = "system:masters"

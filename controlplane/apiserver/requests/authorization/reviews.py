@@ -5,9 +5,10 @@ Upstream: pkg/registry/authorization, pkg/apis/authorization/validation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.api.request import User
+from controlplane.api.tree import Tree
 from controlplane.api.validation import aggregate
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.authorization.rbac import Attributes, rules_of_user
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from controlplane.apiserver.kinds.strategy import Context
 
 __all__ = ["answer"]
-
-Tree = dict[str, Any]
 
 _GROUP = "authorization.k8s.io"
 _SELF = "selfsubjectaccessreviews"

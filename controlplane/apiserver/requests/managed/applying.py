@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from controlplane.api.object import Object
 from controlplane.api.times import format_time
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.bodies import Bodies
@@ -33,8 +33,6 @@ from controlplane.apiserver.schema.codec import json_type, kind_error
 from controlplane.apiserver.storage.transactions import Steps
 
 __all__ = ["Apply"]
-
-Tree = dict[str, Any]
 
 _BEFORE = "before-first-apply"
 

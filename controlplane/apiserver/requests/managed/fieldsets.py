@@ -10,12 +10,12 @@ from typing import Any
 
 from attrs import define, field
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 
 __all__ = ["Difference", "Path", "Paths", "compare", "from_fields_v1", "item_key", "paths_of",
            "shown", "stripped", "to_fields_v1"]  # fmt: skip
 
-Tree = dict[str, Any]
 Path = tuple[str, ...]
 Paths = frozenset[Path]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.managed.fieldsets import Path, Paths, _granular, item_key
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 
 __all__ = ["ApplyTypeError", "check_types", "merged", "without"]
-
-Tree = dict[str, Any]
 
 
 class ApplyTypeError(ValueError):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from attrs import evolve, frozen
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.managed.fieldsets import (
     Paths,
     compare,
@@ -16,8 +15,6 @@ from controlplane.apiserver.requests.managed.fieldsets import (
 from controlplane.apiserver.schema.types import StructType
 
 __all__ = ["Entry", "Identity", "encoded", "managers_of", "reset_paths", "updated"]
-
-Tree = dict[str, Any]
 
 _MAX_UPDATERS = 10
 _ANCIENT = "ancient-changes"

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from controlplane.api.request import Request
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import LEGACY
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.bodies import Bodies
@@ -24,8 +25,6 @@ from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_
 
 __all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "patched", "patched_document",
            "patched_tree", "undecodable"]  # fmt: skip
-
-Tree = dict[str, Any]
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

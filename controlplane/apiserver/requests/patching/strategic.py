@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.patching.go_text import go_value
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 
 __all__ = ["PatchError", "strategic_patch"]
-
-Tree = dict[str, Any]
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
