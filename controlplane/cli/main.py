@@ -36,6 +36,10 @@ COMMANDS = {
         "controlplane.cli.replay",
         "Repeat any recording exactly.",
     ),
+    "shrink": (
+        "controlplane.cli.shrink",
+        "Make a recorded finding short, and tell what happened.",
+    ),
     "logs": (
         "controlplane.cli.logs",
         "Ask what a run recorded: what happened to an object, and why.",

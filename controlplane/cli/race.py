@@ -14,7 +14,13 @@ from controlplane.cli.options import (
     format_option,
     out_option,
 )
-from controlplane.cli.search import replay_command, search, search_options, searchable
+from controlplane.cli.search import (
+    replay_command,
+    search,
+    search_options,
+    searchable,
+    shrink_command,
+)
 from controlplane.gates import LATEST
 
 if TYPE_CHECKING:
@@ -218,3 +224,4 @@ def run(
 
 
 command.add_command(replay_command)
+command.add_command(shrink_command)

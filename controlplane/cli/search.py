@@ -15,12 +15,15 @@ from controlplane.cli.options import driver_option, format_option, out_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors import Exploration
-    from controlplane.scenarios.execution import Execution
+    from actors import ChoiceList, Exploration
     from controlplane.scenarios.exploring import Campaign
+    from controlplane.scenarios.plan import Plan
     from controlplane.scenarios.scenario import Scenario
+    from controlplane.scenarios.shrinking import Short
 
 SCHEDULES = 1000
+SHRINKS = 400
+STORY = "story.txt"
 
 
 def searchable(scenario: Scenario) -> Scenario:
@@ -33,6 +36,14 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         format_option(),
         out_option("the finding's recording, log and objects"),
+        click.option(
+            "--shrink",
+            "shrinks",
+            type=click.IntRange(0),
+            default=SHRINKS,
+            show_default=True,
+            help="Runs that making a finding short may take; 0 leaves it as it was found.",
+        ),
         click.option("--all", "keep_going", is_flag=True, help="Do not stop at the first finding."),
         click.option(
             "--seconds",
@@ -57,6 +68,7 @@ def search(
     schedules: int | None,
     seconds: float | None,
     keep_going: bool,
+    shrinks: int,
     out: Path | None,
     output_format: str,
     own: str = "",
@@ -69,29 +81,92 @@ def search(
     campaign = Campaign(plan, plan["strategy"])
     limit = schedules or (SCHEDULES if seconds is None else 1 << 62)
     found, wall = _explore(campaign, limit, seconds, stop_at_first=not keep_going)
-    done: Execution | None = None
+    if not found.findings:
+        if output_format == "json":
+            output.emit_json(reporting.exploration_json(campaign, found, wall))
+        else:
+            reporting.print_exploration(campaign, found, wall, own)
+        return 0
+    finding = found.findings[0]
+    short = _short(plan, finding.result.choices, shrinks)
+    done = campaign.again(finding) if short is None else short.failing
     left: tuple[str, ...] = ()
-    if found.findings:
-        finding = found.findings[0]
-        done = campaign.again(finding)
-        if out is not None:
-            left = done.save(out, campaign.recording(finding))
+    if out is not None:
+        recording = campaign.recording(finding) if short is None else short.recording()
+        left = (*done.save(out, recording), *_save_story(short, out))
     if output_format == "json":
-        output.emit_json(reporting.exploration_json(campaign, found, wall))
+        told = reporting.exploration_json(campaign, found, wall)
+        output.emit_json({**told, **({} if short is None else short_json(short))})
     else:
         reporting.print_exploration(campaign, found, wall, own)
-        if done is not None:
+        if short is None:
             reporting.print_timeline(done.world)
-            if out is not None:
-                reporting.print_left(out, left)
-                output.echo(f"repeat it with controlplane replay {out / 'run.rec'}")
-            else:
-                output.echo(
-                    "keep it with --out DIR, repeat it with controlplane replay DIR/run.rec"
-                )
-    if done is not None:
-        reporting.tell_traceback(done.traceback, out)
-    return 1 if found.findings else 0
+        else:
+            _print_story(short)
+        if out is not None:
+            reporting.print_left(out, left)
+            output.echo(f"repeat it with controlplane replay {out / 'run.rec'}")
+        else:
+            output.echo("keep it with --out DIR, repeat it with controlplane replay DIR/run.rec")
+    reporting.tell_traceback(done.traceback, out)
+    return 1
+
+
+def _short(plan: Plan, choices: ChoiceList, runs: int) -> Short | None:
+    """The finding made short, unless that was not wanted."""
+    if not runs:
+        return None
+    from controlplane.scenarios.shrinking import shorten
+
+    return shorten(plan, choices, runs=runs)
+
+
+def _print_story(short: Short) -> None:
+    from controlplane.scenarios.story import story_of
+
+    shrunk = short.shrunk
+    output.echo(
+        f"\nIn {shrunk.runs} runs it came down to {plural(shrunk.deviations, 'decision')} of the schedule"
+        f" and {plural(shrunk.operations, 'draw')} of the workload:\n"
+    )
+    for line in story_of(short).lines():
+        output.echo(f"  {line}")
+    output.echo("")
+
+
+def plural(count: int, word: str) -> str:
+    """A count with its word."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _save_story(short: Short | None, out: Path) -> tuple[str, ...]:
+    """Leave the story beside log and recording."""
+    if short is None:
+        return ()
+    from controlplane.scenarios.story import story_of
+
+    draft = out / f"{STORY}.part"
+    draft.write_text("\n".join(story_of(short).lines()) + "\n", encoding="utf-8")
+    draft.replace(out / STORY)
+    return (STORY,)
+
+
+def short_json(short: Short) -> dict[str, Any]:
+    """A finding's short form and its story, for programs."""
+    from controlplane.scenarios.story import story_of
+
+    shrunk = short.shrunk
+    return {
+        "shrunk": {
+            "deviations": shrunk.deviations,
+            "operations": shrunk.operations,
+            "demotions": [str(each) for each in shrunk.demotions],
+            "runs": shrunk.runs,
+            "remark": shrunk.remark,
+            "trace_hash": short.failing.result.trace_hash,
+        },
+        "story": story_of(short).to_json(),
+    }
 
 
 def _explore(
@@ -156,3 +231,44 @@ def replay_command(file: Path, out: Path | None, driver: Any, output_format: str
         reporting.print_left(out, left)
     reporting.tell_traceback(run.traceback, out)
     return 0 if result.ok and same else 1
+
+
+@click.command("shrink", short_help="Make a recorded finding short, and tell what happened.")
+@click.argument("file", type=click.Path(path_type=Path), metavar="RECORDING")
+@click.option(
+    "--runs",
+    type=click.IntRange(1),
+    default=SHRINKS,
+    show_default=True,
+    help="Runs that it may take.",
+)
+@out_option("the short recording, its log, objects and story")
+@format_option()
+def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) -> int:
+    """Bring a recorded finding down to the few decisions that matter.
+
+    Exit status 1 when the recording fails, as a finding does; 2 when it does not, and there is
+    nothing to shrink.
+    """
+    from controlplane.errors import UsageError
+    from controlplane.scenarios import replaying
+    from controlplane.scenarios.shrinking import shorten
+
+    recording = replaying.load(file)
+    if recording.verdict in {"quiescent", "until", "stopped"}:
+        raise UsageError(
+            f"{file}: the recorded run ended well ({recording.verdict}): nothing to shrink"
+        )
+    if recording.inputs:
+        raise UsageError(f"{file}: a served session takes input from outside: it cannot be shrunk")
+    plan = replaying.plan_of_recording(recording, file)
+    short = shorten(plan, recording.choices, runs=runs)
+    left: tuple[str, ...] = ()
+    if out is not None:
+        left = (*short.failing.save(out, short.recording()), *_save_story(short, out))
+    if output_format == "json":
+        output.emit_json(short_json(short))
+    else:
+        _print_story(short)
+        reporting.print_left(out, left)
+    return 1
