@@ -69,6 +69,9 @@ def _pod_added(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
     if pod.spec.node_name:
         yield from _add_assigned(scheduler, pod, now)
     elif scheduler.responsible_for(pod):
+        if scheduler.api_calls is not None:
+            scheduler.api_calls.sync(pod)
+            yield QUEUE
         yield from scheduler.queue.add_steps(pod, now)
 
 
@@ -115,6 +118,9 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None
         return
     if not scheduler.responsible_for(new):
         return
+    if scheduler.api_calls is not None:
+        scheduler.api_calls.sync(new)
+        yield CACHE
     version = old.resource_version
     if version and version == new.resource_version and scheduler.ignores_resync:
         return

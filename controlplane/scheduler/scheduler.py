@@ -16,6 +16,7 @@ from controlplane.scheduler.config.model import SchedulerConfig
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.cycle.scheduling import Search, schedule
 from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework.api_calls import CallQueue
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle, keep_order
 from controlplane.scheduler.framework.interface import Code
@@ -80,6 +81,8 @@ class Scheduler:
         self.forgets_deleted = fixes.fixed("134157")
         self.splits_recreated = fixes.fixed("141255")
         self.cache = Cache(fixes)
+        self.api_calls = CallQueue() if self.features["SchedulerAsyncAPICalls"] else None
+        """Calls to the API server that wait or are under way, where nobody waits for them in line."""
         handle = Handle(
             listers=listers, features=self.features, fixes=fixes, choose_order=choose_order
         )

@@ -178,7 +178,7 @@ def test_a_pod_told_to_wait_stays_in_flight_until_the_wait_is_over():
     binding.reserve_and_permit(world.cache, attempt)
     assert attempt.waits == {"Permit": 60}
     patch = binding.pre_bind_pre_flight(attempt)
-    assert patch.patch == {"status": {"nominatedNodeName": "n"}}
+    assert patch.patch(0).patch == {"status": {"nominatedNodeName": "n"}}
     binding.permit_wait_over(world.queue, attempt, fwk.unschedulable("too late").by("Permit"))
     assert attempt.failure.is_rejected
     assert world.queue.in_flight_uids() == ["p"]

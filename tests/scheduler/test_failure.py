@@ -132,7 +132,7 @@ def test_nothing_is_patched_when_nothing_changes():
 
 def test_a_new_condition_beside_others_names_their_order():
     each = pod("p", status={"conditions": [{"type": "Ready", "status": "False"}]})
-    patch = failure.status_patch(each, "Unschedulable", "no", None, 60 * SECOND)
+    patch = failure.status_call(each, "Unschedulable", "no", None).patch(60 * SECOND)
     assert patch.patch["status"] == {
         "$setElementOrder/conditions": [{"type": "Ready"}, {"type": "PodScheduled"}],
         "conditions": [
@@ -152,7 +152,7 @@ def test_a_nomination_is_patched_only_when_it_differs():
     each = pod("p", status={"nominatedNodeName": "n1"})
 
     def patched(info):
-        found = failure.status_patch(each, "Unschedulable", "m", info, 0)
+        found = failure.status_call(each, "Unschedulable", "m", info).patch(0)
         return found.patch["status"].get("nominatedNodeName", "untouched")
 
     assert patched(None) == "untouched"

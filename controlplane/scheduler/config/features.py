@@ -48,6 +48,7 @@ SWITCHABLE: Final = (
     "NodeDeclaredFeatures",
     "NominatedNodeNameForExpectation",
     "OpportunisticBatching",
+    "SchedulerAsyncAPICalls",
     "SchedulerAsyncPreemption",
     "SchedulerPopFromBackoffQ",
     "SchedulerQueueingHints",

@@ -15,9 +15,11 @@ from controlplane.api.replacing import replaced
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.cycle.scheduling import single_node_failure
 from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework.api_calls import StatusPatchCall
 from controlplane.scheduler.framework.interface import ApiWrite, Code, Status, StatusError
+from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.steps import InSteps, Steps
-from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
+from controlplane.scheduler.framework.writes import EventIntent
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 from controlplane.scheduler.state.cache import Cache, CacheError
 
@@ -76,7 +78,7 @@ def release(cache: Cache, attempt: Attempt, *, forgetting: bool = True) -> Steps
     return True
 
 
-def pre_bind_pre_flight(attempt: Attempt) -> StatusPatch | None:
+def pre_bind_pre_flight(attempt: Attempt) -> StatusPatchCall | None:
     """Ask whether PreBind has work; if so (or the pod waits) its nomination is published.
 
     A refusal sets `failure`.
@@ -89,10 +91,10 @@ def pre_bind_pre_flight(attempt: Attempt) -> StatusPatch | None:
         attempt.failure = Failure(Code.ERROR, SchedulingError(status.message))
         return None
     attempt.has_pre_bind_work = busy
-    if not (busy or attempt.waits) or pod.status.nominated_node_name == attempt.node_name:
+    if not (busy or attempt.waits):
         return None
-    patch = {"status": {"nominatedNodeName": attempt.node_name}}
-    return StatusPatch(pod.namespace, pod.name, patch)
+    nominating = NominatingInfo(override=True, nominated_node_name=attempt.node_name)
+    return StatusPatchCall(pod, None, nominating)
 
 
 def permit_wait_over(queue: PriorityQueue, attempt: Attempt, status: Status | None) -> None:

@@ -14,15 +14,16 @@ because an actor may be interrupted between any two of them:
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from controlplane.scheduler.cycle.attempt import Attempt, Failure
+from controlplane.scheduler.framework.api_calls import StatusPatchCall
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.framework.steps import InSteps, Steps
-from controlplane.scheduler.framework.writes import EventIntent, StatusPatch, condition_patch
+from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
 from controlplane.scheduler.queue.scheduling_queue import AlreadyQueuedError, PriorityQueue
 from controlplane.scheduler.state.pod_info import PodInfo
 
@@ -146,7 +147,13 @@ class Report:
     """What the API server is told: an event and, if anything changed, a status patch."""
 
     event: EventIntent
-    patch: StatusPatch | None
+    call: StatusPatchCall
+    now: int
+
+    @property
+    def patch(self) -> StatusPatch | None:
+        """What the call sends, made at once."""
+        return self.call.patch(self.now)
 
 
 def report(pod: Pod, failure: Failure, reason: str, now: int) -> Report:
@@ -154,8 +161,8 @@ def report(pod: Pod, failure: Failure, reason: str, now: int) -> Report:
     event = EventIntent(
         pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(failure.message)
     )
-    patch = status_patch(pod, reason, failure.message, failure.nominating, now)
-    return Report(event, patch)
+    call = status_call(pod, reason, failure.message, failure.nominating)
+    return Report(event, call, now)
 
 
 def truncate_note(message: str) -> str:
@@ -166,22 +173,12 @@ def truncate_note(message: str) -> str:
     return data[: MAX_EVENT_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
 
 
-def status_patch(
-    pod: Pod, reason: str, message: str, nominating: NominatingInfo | None, now: int
-) -> StatusPatch | None:
-    """The patch that sets PodScheduled=False and the nomination; None when nothing changes."""
-    status: dict[str, Any] = {}
+def status_call(
+    pod: Pod, reason: str, message: str, nominating: NominatingInfo | None
+) -> StatusPatchCall:
+    """The call that sets PodScheduled=False and the nomination."""
     wanted = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
-    conditions = (pod.tree.get("status") or {}).get("conditions") or []
-    change = condition_patch(conditions, wanted, pod.metadata.generation, now)
-    status.update(change)
-    if nominating is not None and nominating.override:
-        node = nominating.nominated_node_name
-        if node != pod.status.nominated_node_name:
-            status["nominatedNodeName"] = node or None
-    if not status:
-        return None
-    return StatusPatch(pod.namespace, pod.name, {"status": status})
+    return StatusPatchCall(pod, wanted, nominating)
 
 
 def handle(

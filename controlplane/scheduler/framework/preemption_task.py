@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from controlplane.scheduler.framework.api_calls import StatusPatchCall
+from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION
 from controlplane.scheduler.framework.writes import EventIntent, StatusPatch, condition_patch
 
 if TYPE_CHECKING:
@@ -30,11 +32,9 @@ class PreemptionTask:
     """Less important pods nominated to the node."""
 
 
-def clear_nomination(pod: Pod) -> StatusPatch | None:
-    """The patch that takes the pod's nomination away; None when it has none."""
-    if not pod.status.nominated_node_name:
-        return None
-    return StatusPatch(pod.namespace, pod.name, {"status": {"nominatedNodeName": None}})
+def clear_nomination(pod: Pod) -> StatusPatchCall:
+    """The call that takes the pod's nomination away."""
+    return StatusPatchCall(pod, None, CLEAR_NOMINATION)
 
 
 def disruption_patch(victim: Pod, scheduler_name: str, now: int) -> StatusPatch | None:

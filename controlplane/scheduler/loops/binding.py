@@ -12,6 +12,7 @@ from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client
 from controlplane.scheduler.cycle import binding, explain
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.framework.api_calls import BindingCall
 from controlplane.scheduler.framework.interface import (
     Code,
     Status,
@@ -90,7 +91,7 @@ class Binder:
         core = shared.core
         nomination = binding.pre_bind_pre_flight(attempt)
         if nomination is not None:
-            await shared.patch(client, nomination)
+            await shared.publish(client, nomination)
         if attempt.failure is None:
             status = await self._permitted(attempt)
             if status is None:
@@ -191,14 +192,21 @@ class Binder:
 
     async def _write(self, client: Client, attempt: Attempt, write: ApiWrite) -> bool:
         """Bind the pod; False (and a failure of the attempt) when the server refuses."""
-        try:
-            await self._shared.send(client, write)
-        except (ApiError, LinkBroken) as error:
-            plugins = attempt.framework.plugins.bind
-            name = plugins[0].name if len(plugins) == 1 else "DefaultBinder"
-            binding.bind_error(attempt, name, str(error))
-            return False
-        return True
+        problem = ""
+        dispatcher = self._shared.dispatcher
+        if dispatcher is not None and write.subresource == "binding":
+            problem = await dispatcher.made(BindingCall(attempt.pod, write))
+        else:
+            try:
+                await self._shared.send(client, write)
+            except (ApiError, LinkBroken) as error:
+                problem = str(error)
+        if not problem:
+            return True
+        plugins = attempt.framework.plugins.bind
+        name = plugins[0].name if len(plugins) == 1 else "DefaultBinder"
+        binding.bind_error(attempt, name, problem)
+        return False
 
 
 def _pre_bind_failed(attempt: Attempt, plugin: str, message: str) -> None:

@@ -46,6 +46,10 @@ POINTS: Final[Mapping[str, str]] = {
     "scheduler.informer.cache": "a handler's further call on the cache (cache.mu)",
     "scheduler.informer.queue": "a handler's further call on the queue (PriorityQueue.lock)",
     "scheduler.informer.reject": "a handler rejects a pod that waits in Permit (waitingPodsMap.mu)",
+    # the API dispatcher (feature gate SchedulerAsyncAPICalls)
+    "scheduler.api.queue": "wait for a call (callQueue.lock)",
+    "scheduler.api.execute": "a call's own task begins to make it",
+    "scheduler.api.wait": "a binding waits until its call is over",
     # timers
     "scheduler.flush.backoff": "flushBackoffQCompleted (PriorityQueue.lock)",
     "scheduler.flush.unschedulable": "flushUnschedulablePodsLeftover (PriorityQueue.lock)",

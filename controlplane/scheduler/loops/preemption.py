@@ -82,9 +82,7 @@ class Preemptor:
 
     async def _clear(self, client: Client, task: PreemptionTask) -> None:
         for pod in task.nominated:
-            patch = tasks.clear_nomination(pod)
-            if patch is not None:
-                await self._shared.patch(client, patch)
+            await self._shared.publish(client, tasks.clear_nomination(pod))
 
     async def _evict_all(self, ctx: Context, task: PreemptionTask, victims: Sequence[Pod]) -> str:
         """Evict several victims at the same time; an error text, "" when all went well."""

@@ -113,6 +113,8 @@ async def run(
         probe.observer,
         explaining=explaining,
     )
+    if shared.dispatcher is not None:
+        ctx.spawn(shared.dispatcher.run, name="api dispatcher")
     running = _Running(shared)
     await informers.start(shared, watched)
     ctx.spawn(running.flush_backoff, name="backoff")
@@ -312,6 +314,5 @@ class _Running:
         failure.nominate(core.queue, info, failed.nominating, shared.gates)
         report = failure.report(pod, failed, reason, shared.now())
         shared.record(report.event)
-        if report.patch is not None:
-            await shared.patch(client, report.patch)
+        await shared.publish(client, report.call)
         await shared.annotate(client, attempt)

@@ -11,6 +11,7 @@ from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.scheduler.cycle import explain
 from controlplane.scheduler.framework.steps import LOCKED
+from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.cycle.attempt import Attempt
+    from controlplane.scheduler.framework.api_calls import StatusPatchCall
     from controlplane.scheduler.framework.interface import ApiWrite
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.framework.steps import Steps
@@ -84,6 +86,9 @@ class Shared:
         self.backing_off = ctx.condition()
         self.pooled = ctx.condition()
         self.assumed = ctx.condition()
+        self.dispatcher = None
+        if core.api_calls is not None:
+            self.dispatcher = ApiDispatcher(ctx, core.api_calls, self)
         self.unlocked = ctx.condition()
         """Told when the queue's lock was let go."""
         self.recorder = EventRecorder(ctx, COMPONENT, epoch_ns, server=server)
@@ -154,8 +159,17 @@ class Shared:
                 resource, write.namespace, write.name, write.body, subresource=write.subresource
             )
 
-    async def patch(self, client: Client, patch: StatusPatch) -> None:
-        """Patch a pod's status, by name and without a precondition, as upstream does; errors are only logged."""
+    async def publish(self, client: Client, call: StatusPatchCall) -> None:
+        """Patch a pod's status, by name and without a precondition, as upstream does; errors are only logged.
+
+        With SchedulerAsyncAPICalls the call is only queued.
+        """
+        if self.dispatcher is not None:
+            self.dispatcher.add(call)
+            return
+        patch = call.patch(self.now())
+        if patch is None:
+            return
         try:
             await self.send_patch(client, patch)
         except (ApiError, LinkBroken) as error:

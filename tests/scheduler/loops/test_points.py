@@ -99,7 +99,14 @@ ELSEWHERE = {"scheduler.cache.expire", "scheduler.prebind.wait", "scheduler.queu
 def test_every_point_is_overtaken_under_some_schedule():
     found: set[str] = set()
     for seed in range(60):
-        cluster = cluster_with(busy, nodes=2, strategy=RandomWalk(seed), **with_plugin(Hold))
+        features = {"SchedulerAsyncAPICalls": seed % 2 == 1}
+        cluster = cluster_with(
+            busy,
+            nodes=2,
+            strategy=RandomWalk(seed),
+            scheduler_features=features,
+            **with_plugin(Hold),
+        )
         assert cluster.world.run("bare").verdict == "quiescent"
         found |= overtaken(cluster.world.log)
     assert set(POINTS) - found == ELSEWHERE

@@ -292,6 +292,47 @@ def test_a_pod_is_bound_once_its_volumes_are():
     assert 3 * SECOND <= result.t_ns <= 4 * SECOND
 
 
+# ---------------------------------------------------------------------- asynchronous API calls
+
+ASYNC_CALLS = {"scheduler_features": {"SchedulerAsyncAPICalls": True}}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_asynchronous_calls_pods_are_bound_refused_and_evicted_as_ever(seed):
+    async def user(ctx: Context) -> None:
+        await create(ctx, pod_tree("low", cpu="2", priority=0), pod_tree("big", cpu="64"))
+        await create(ctx, pod_tree("high", cpu="2", priority=10))
+        await ctx.sleep(20 * SECOND)
+
+    cluster = cluster_with(user, nodes=1, strategy=RandomWalk(seed), **ASYNC_CALLS)
+    run(cluster)
+    left = pods(cluster)
+    assert set(left) == {"big", "high"}
+    assert left["high"].spec.node_name == "node-1"
+    (refused,) = left["big"].status.conditions
+    assert (refused.type, refused.status, refused.reason) == (
+        "PodScheduled",
+        "False",
+        "Unschedulable",
+    )
+    assert len(cluster.scheduler.core.api_calls) == 0
+    names = [e.data["task"] for e in events(cluster, "task") if e.data["actor"] == SCHEDULER]
+    assert any(name.startswith("api call") for name in names)
+
+
+def test_a_binding_that_the_server_refuses_fails_the_attempt_with_asynchronous_calls():
+    async def user(ctx: Context) -> None:
+        await create(ctx, pod_tree("web", labels={"hold": "yes"}))
+        client = Client(ctx)
+        binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "node-2"}}
+        await client.bind("default", "web", {"apiVersion": "v1", "kind": "Binding", **binding})
+        await create(ctx, pod_tree("key", labels={"hold": "key"}))
+
+    cluster = cluster_with(user, **with_plugin(Hold), **ASYNC_CALLS)
+    run(cluster)
+    assert pods(cluster)["web"].spec.node_name == "node-2"
+
+
 # ---------------------------------------------------------------------- what is watched
 
 

@@ -165,8 +165,10 @@ def test_less_important_pods_lose_their_nomination_to_the_node():
     submit(world, pod("vip", cpu="1", priority=9))
     (task,) = world.scheduler.take_preemptions()
     assert [each.name for each in task.nominated] == ["n"]
-    assert tasks.clear_nomination(nominated).patch == {"status": {"nominatedNodeName": None}}
-    assert tasks.clear_nomination(pod("other")) is None
+    assert tasks.clear_nomination(nominated).patch(0).patch == {
+        "status": {"nominatedNodeName": None}
+    }
+    assert tasks.clear_nomination(pod("other")).patch(0) is None
 
 
 def test_the_offset_of_the_dry_run_can_be_chosen():

@@ -85,7 +85,9 @@ def test_the_smallest_volume_that_fits_is_bound_before_the_pod():
     volumes = [volume("big", "9Gi"), volume("right", "2Gi"), volume("small", "500Mi")]
     world = world_with(volumes=volumes, claims=[claim("c")], classes=[storage_class()])
     attempt = submit(world, "p", "c")
-    assert binding.pre_bind_pre_flight(attempt).patch == {"status": {"nominatedNodeName": "n"}}
+    assert binding.pre_bind_pre_flight(attempt).patch(0).patch == {
+        "status": {"nominatedNodeName": "n"}
+    }
     ((plugin, write),) = binding.pre_bind(attempt)
     assert (plugin, write.resource, write.name) == ("VolumeBinding", "persistentvolumes", "right")
     assert write.body["spec"]["claimRef"]["uid"] == "uid-c"
