@@ -17,8 +17,8 @@ from controlplane.scheduler.framework.writes import StatusPatch, condition_patch
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scheduler.framework.interface import ApiWrite
     from controlplane.scheduler.framework.nominating import NominatingInfo
+    from controlplane.scheduler.framework.writes import ApiWrite
 
 
 class Outcome(Enum):

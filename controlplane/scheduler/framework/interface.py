@@ -7,7 +7,7 @@ implements an extension point by deriving from its class.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import attrs
 
@@ -23,6 +23,7 @@ from controlplane.scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
+from controlplane.scheduler.framework.writes import ApiWrite
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -256,19 +257,6 @@ class PermitPlugin(Plugin):
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, int]:
         """A status (WAIT holds the pod) and a timeout in nanoseconds."""
         raise NotImplementedError
-
-
-@attrs.frozen
-class ApiWrite:
-    """A write a plugin wants made: an actor carries it out."""
-
-    verb: str
-    """create, update, patch or delete."""
-    resource: str
-    namespace: str
-    name: str
-    body: Any
-    subresource: str = ""
 
 
 class PreBindPlugin(Plugin):

@@ -1,4 +1,4 @@
-"""What the scheduler's decisions want told to the API server: events, and patches of a pod's status."""
+"""What the scheduler's decisions want told to the API server: writes of plugins, events, patches of a pod's status."""
 
 from __future__ import annotations
 
@@ -14,6 +14,19 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     pass
+
+
+@attrs.frozen
+class ApiWrite:
+    """A write a plugin wants made: an actor carries it out."""
+
+    verb: str
+    """create, update, patch or delete."""
+    resource: str
+    namespace: str
+    name: str
+    body: Any
+    subresource: str = ""
 
 
 @attrs.frozen
