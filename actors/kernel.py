@@ -56,6 +56,7 @@ class _NextTimer:
     label = "timer"
 
 
+NEVER: Final = 1 << 62
 SHARING_STEPS: Final = 1024
 """The debug check for shared mutable objects runs once in so many steps, and at the end."""
 NEXT_TIMER: Final = _NextTimer()
@@ -113,6 +114,8 @@ class Kernel:
         self._step_limit = step_limit
         self._livelock_limit = livelock_limit
         self._instant_start = 0
+        self._limit = min(step_limit, livelock_limit + 1)
+        self._look_at = 0
         self.until_ns: int | None = None
         self.checks: dict[str, list[tuple[str, Callable[[], str | None]]]] = {}
         self.end_checks: list[tuple[str, Callable[[], str | None]]] = []
@@ -280,7 +283,7 @@ class Kernel:
             if self.footprint is not None:
                 self.footprint.barrier()
             self.now = at_ns
-            self._instant_start = self.step
+            self.note_input()
 
     def _drop_stale_timers(self) -> None:
         timers = self._timers
@@ -349,17 +352,18 @@ class Kernel:
         ready = self.ready
         if not ready and not self._advance():
             return None
-        if self.step >= self._step_limit or self.step - self._instant_start > self._livelock_limit:
+        step = self.step + 1
+        if step > self._limit:
             self._over_limit()
             return None
         count = len(ready)
         if self._eager and self._timers:
             count, index = self._choose_with_time()
         elif count > 1:
-            index = 0 if self._fifo else self.strategy.choose("task", ready, self.step + 1)
+            index = 0 if self._fifo else self.strategy.choose("task", ready, step)
         else:
             index = 0
-        self.step = step = self.step + 1
+        self.step = step
         if footprint is not None:
             chosen = ready[index]
             labels = (option.label for option in ready)
@@ -367,15 +371,26 @@ class Kernel:
         task = ready.pop(index)
         if count > 1:
             self.choices.append("task", count, index, task.label)
-        if self.observer is not None and step % self.observe_every == 0:
-            self.observer()
-        if self.sharing is not None and not step % SHARING_STEPS:
-            self.sharing_checked()
+        if step >= self._look_at:
+            self._look(step)
         self.log.step(step, self.now, task.no, task.point, task.cause)
         if task.state == READY:
             task.state = RUNNING
         self.current = task
         return task
+
+    def _look(self, step: int) -> None:
+        """Let those look who look now and then, and note when the next one does."""
+        due = NEVER
+        if self.observer is not None:
+            if not step % self.observe_every:
+                self.observer()
+            due = step - step % self.observe_every + self.observe_every
+        if self.sharing is not None:
+            if not step % SHARING_STEPS:
+                self.sharing_checked()
+            due = min(due, step - step % SHARING_STEPS + SHARING_STEPS)
+        self._look_at = due
 
     def _choose_with_time(self) -> tuple[int, int]:
         """Eager time: besides the ready tasks, the next timer is an option (the last one)."""
@@ -443,8 +458,9 @@ class Kernel:
             self._fire()
 
     def note_input(self) -> None:
-        """Input came: steps from here on are its doing, not a livelock."""
+        """Input came, or time moved on: steps from here on are its doing, not a livelock."""
         self._instant_start = self.step
+        self._limit = min(self._step_limit, self.step + self._livelock_limit + 1)
 
     def _settled(self) -> None:
         stuck = [

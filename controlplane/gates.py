@@ -10,6 +10,7 @@ What upstream did before and after a fix is told where the gate is asked.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from attrs import field, frozen
@@ -21,6 +22,7 @@ OFF: Final = "off"
 """What a header says of a gate that is off."""
 
 
+@cache
 def minor_of(release: str) -> tuple[int, int]:
     """A release as numbers. Raises UsageError."""
     parts = release.split(".")
