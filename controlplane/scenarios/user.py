@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from actors import LinkBroken
+from controlplane.api.request import Request
 from controlplane.api.times import SECOND
 from controlplane.apiserver.schema.resources import builtin_resources
-from controlplane.client.errors import ApiError, is_not_found
-from controlplane.client.loops.clientset import Client, Resource
+from controlplane.client.errors import ApiError, is_already_exists, is_not_found
+from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -110,6 +111,86 @@ class User:
             resource, namespace, name, uid=uid, grace_period_seconds=grace_period_seconds
         )
 
+    async def apply(self, tree: Tree, namespace: str = "") -> Object:
+        """Create an object, or merge the tree into it if it exists: one request, or two."""
+        try:
+            return await self.create(tree, namespace)
+        except ApiError as error:
+            if not is_already_exists(error):
+                raise
+        return await self.patch(tree["kind"], tree["metadata"]["name"], tree, namespace)
+
+    async def gone(self, kind: str, name: str, namespace: str = "", *, uid: str = "") -> None:
+        """Wait, asking once a virtual second, until the object (with that uid) is gone."""
+        while True:
+            try:
+                found = await self.get(kind, name, namespace)
+            except ApiError as error:
+                if not is_not_found(error):
+                    raise
+                return
+            if uid and found.uid != uid:
+                return
+            await self.sleep(1)
+
+    async def recreate(self, kind: str, name: str, namespace: str = "") -> Object:
+        """Delete an object, wait until it is gone, and create it again as it was, with a new identity.
+
+        Status and what the cluster filled in about this one object (a pod's node, versions) stay behind.
+        """
+        found = await self.get(kind, name, namespace)
+        await self.delete(kind, name, namespace, uid=found.uid)
+        await self.gone(kind, name, namespace, uid=found.uid)
+        return await self.create(_afresh(found.tree), namespace)
+
+    async def resize(
+        self, pod: str, container: str, *, namespace: str = "", **requests: str
+    ) -> Object:
+        """Ask for other resources of a running container: `resize("web", "main", cpu="2")`."""
+        resources = {"requests": requests}
+        patch = {"spec": {"containers": [{"name": container, "resources": resources}]}}
+        return await self.patch("Pod", pod, patch, namespace, subresource="resize")
+
+    async def evict(self, pod: str, namespace: str = "") -> None:
+        """Ask for a pod to be evicted; refused with 429 while a disruption budget forbids it."""
+        namespace = namespace or DEFAULT
+        metadata = {"name": pod, "namespace": namespace}
+        tree = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+        await self.client.call(
+            Request(
+                "create",
+                resource=PODS.name,
+                namespace=namespace,
+                name=pod,
+                subresource="eviction",
+                body=tree,
+                user_agent=self.ctx.actor,
+            )
+        )
+
+    async def cordon(self, node: str) -> Object:
+        """Let no further pods come to a node."""
+        return await self.patch("Node", node, {"spec": {"unschedulable": True}})
+
+    async def uncordon(self, node: str) -> Object:
+        """End a cordon."""
+        return await self.patch("Node", node, {"spec": {"unschedulable": None}})
+
+    async def drain(self, node: str, *, every_s: float = 5, patience_s: float = 300) -> bool:
+        """Cordon a node and evict its pods, again and again while budgets forbid; whether it is empty in time."""
+        await self.cordon(node)
+        end = self.ctx.now + round(patience_s * SECOND)
+        while True:
+            query = {"fieldSelector": f"spec.nodeName={node}"}
+            there = (await self.client.list(PODS, **query)).items
+            if not there:
+                return True
+            if self.ctx.now >= end:
+                return False
+            for each in there:
+                await self.attempt(self.evict(each.name, each.namespace))
+            await self.sleep(every_s)
+
     async def attempt(self, call: Coroutine[Any, Any, Any]) -> bool:
         """Whether the server did it: a refusal is shrugged off, and so is a broken connection."""
         try:
@@ -119,6 +200,17 @@ class User:
         return True
 
     # ------------------------------------------------------------------ time, chance, company
+
+    async def wait_until(
+        self, holds: Callable[[Run], Any], *, every_s: float = 1, patience_s: float = 3600
+    ) -> bool:
+        """Wait until something holds of the run, looking past every cache; whether it did in time (virtual)."""
+        end = self.ctx.now + round(patience_s * SECOND)
+        while not holds(self.run):
+            if self.ctx.now >= end:
+                return False
+            await self.sleep(every_s)
+        return True
 
     async def sleep(self, seconds: float) -> None:
         """Wait so many virtual seconds."""
@@ -173,6 +265,16 @@ class User:
     def break_link(self, one: str, other: str) -> None:
         """Reset all connections between two processes."""
         self.ctx.break_link(one, other)
+
+
+def _afresh(tree: Tree) -> Tree:
+    """What a user would submit to get the object again."""
+    kept = ("name", "namespace", "labels", "annotations", "finalizers")
+    metadata = {key: tree["metadata"][key] for key in kept if key in tree["metadata"]}
+    made = {key: value for key, value in tree.items() if key not in ("metadata", "status")}
+    if tree.get("kind") == "Pod":
+        made["spec"] = {key: value for key, value in tree["spec"].items() if key != "nodeName"}
+    return {**made, "metadata": metadata}
 
 
 _PLACES: dict[str, tuple[Resource, bool]] = {}
