@@ -306,3 +306,17 @@ class Context:
     def lose(self, one: str, other: str, count: int = 1) -> None:
         """Lose the next `count` messages and answers from one actor to another; who waits gets LinkBroken."""
         self._kernel.lose(one, other, count)
+
+    def intercept(
+        self, one: str, other: str, answer: Any, *, count: int = 1, label: str = ""
+    ) -> None:
+        """Answer the next `count` requests from one actor to another in its name; they never arrive."""
+        self._kernel.intercept(one, other, answer, count, label)
+
+    def at_step(self, step: int, call: Callable[[], None]) -> None:
+        """Let the world do something between two steps, before step `step`: a fault, planned ahead."""
+        self._kernel.at_step(step, call)
+
+    def at_time(self, t_ns: int, call: Callable[[], None]) -> None:
+        """Let the world do something at a virtual time: the end of a fault."""
+        self._kernel.call_at(t_ns, call)

@@ -116,6 +116,7 @@ class Kernel:
         self._instant_start = 0
         self._limit = min(step_limit, livelock_limit + 1)
         self._look_at = 0
+        self._strikes: list[tuple[int, int, Callable[[], None]]] = []
         self.until_ns: int | None = None
         self.checks: dict[str, list[tuple[str, Callable[[], str | None]]]] = {}
         self.end_checks: list[tuple[str, Callable[[], str | None]]] = []
@@ -347,6 +348,10 @@ class Kernel:
             self.current = task
             task.state = RUNNING
             return task
+        if self._strikes and self._strikes[0][0] <= self.step + 1 and not self.tearing_down:
+            self._strike()
+            if self.reaping:
+                return self._select()
         if self.verdict is not None:
             return None
         ready = self.ready
@@ -379,13 +384,18 @@ class Kernel:
         self.current = task
         return task
 
+    def _strike(self) -> None:
+        """Do what was put off until now."""
+        while self._strikes and self._strikes[0][0] <= self.step + 1:
+            heapq.heappop(self._strikes)[2]()
+
     def _look(self, step: int) -> None:
         """Let those look who look now and then, and note when the next one does."""
         due = NEVER
         if self.observer is not None:
             if not step % self.observe_every:
                 self.observer()
-            due = step - step % self.observe_every + self.observe_every
+            due = min(due, step - step % self.observe_every + self.observe_every)
         if self.sharing is not None:
             if not step % SHARING_STEPS:
                 self.sharing_checked()
@@ -692,6 +702,15 @@ class Kernel:
         """The next `count` messages and answers from one actor to the other are lost."""
         self.fault("lose", a=one, b=other, count=count)
         self.link_between(one, other).losing += count
+
+    def intercept(self, one: str, other: str, answer: Any, count: int, label: str) -> None:
+        """The next `count` requests from one actor to the other are answered so, and never arrive."""
+        self.fault("intercept", a=one, b=other, count=count, answer=label)
+        self.link_between(one, other).answers.extend([answer] * count)
+
+    def at_step(self, step: int, call: Callable[[], None]) -> None:
+        """Do something between two steps, before step `step`, if the run comes that far."""
+        heapq.heappush(self._strikes, (max(step, self.step + 1), len(self._strikes), call))
 
     def break_link(self, one: str, other: str) -> None:
         """Reset all connections between two actors: requests under way fail, streams break, both ways."""

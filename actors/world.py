@@ -176,6 +176,10 @@ class World:
         """Kill an actor between two steps."""
         self._kernel.crash(self._kernel.actor(actor))
 
+    def alive(self, actor: str) -> bool:
+        """Whether an actor is running. Raises UsageError for one that there is not."""
+        return self._kernel.actor(actor).alive
+
     def restart(self, actor: str) -> None:
         """Start a crashed actor again."""
         self._kernel.restart(actor)

@@ -305,6 +305,17 @@ class Cluster:
             streams_lists=self.config.gates.fixed("129334"),
         )
 
+    def components(self) -> tuple[str, ...]:
+        """The names of all processes of the control plane and of the nodes."""
+        config = self.config
+        managers = _numbered(CONTROLLER_MANAGER, config.controller_managers)
+        return (
+            *self.apiservers,
+            *(managers if config.controllers else ()),
+            *_numbered(SCHEDULER, config.schedulers),
+            *self.machines,
+        )
+
     def user(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Add an actor that uses the cluster from outside: `main(ctx, *args)`."""
         self.world.experimenter(name, main, *args)

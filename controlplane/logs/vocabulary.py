@@ -64,7 +64,7 @@ EVENTS: Final[dict[str, Kind]] = {
         "Actor code drew a choice.", {"kind": TEXT, "n": COUNT, "value": COUNT, "label": TEXT}
     ),
     "fault": Kind(
-        "A fault struck, or ended: crash, restart, cut, heal, delay, lose, break.",
+        "A fault struck, or ended: crash, restart, cut, heal, delay, lose, break, intercept.",
         {
             "fault": TEXT,
             "actor?": TEXT,
@@ -72,6 +72,7 @@ EVENTS: Final[dict[str, Kind]] = {
             "b?": TEXT,
             "ns?": COUNT,
             "count?": COUNT,
+            "answer?": TEXT,
             "lost_writes?": COUNT,
             "incarnation?": COUNT,
         },

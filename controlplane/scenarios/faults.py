@@ -29,16 +29,18 @@ class Operation:
 
     name: str
     does: Callable[[User], None]
+    actor: str = ""
+    """Whose life it begins or ends."""
 
 
 def crash(actor: str) -> Operation:
     """A process dies as by SIGKILL: tasks, memory, unsynced writes and connections are lost."""
-    return Operation("crash", lambda user: user.crash(actor))
+    return Operation("crash", lambda user: user.crash(actor), actor)
 
 
 def restart(actor: str) -> Operation:
     """A process that died begins again, with the disk that it left."""
-    return Operation("restart", lambda user: user.restart(actor))
+    return Operation("restart", lambda user: user.restart(actor), actor)
 
 
 def cut(one: str, other: str) -> Operation:

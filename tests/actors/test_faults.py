@@ -130,3 +130,40 @@ def test_an_invariant_that_raises_ends_the_run_with_its_own_verdict(driver, afte
     assert "asks wrongly: KeyError" in result.reason
     assert isinstance(result.error, KeyError)
     assert result.error.__traceback__ is not None
+
+
+def test_an_intercepted_request_never_arrives_and_the_next_one_does() -> None:
+    done: list[int] = []
+
+    async def main(ctx: Context) -> None:
+        ctx.intercept("user", "server", "busy", label="429")
+        assert await ctx.ask("server", 1) == "busy"
+        assert await ctx.ask("server", 2) is None
+
+    world = run(main, count, done)
+    assert done == [2]
+    assert faults(world)[0]["answer"] == "429"
+
+
+@pytest.mark.parametrize("driver", ["bare", "trio"])
+def test_a_fault_can_be_planned_for_any_step(driver: str) -> None:
+    seen: list[int] = []
+
+    async def victim(ctx: Context) -> None:
+        while True:
+            seen.append(ctx.step)
+            await ctx.point("work")
+
+    async def planner(ctx: Context) -> None:
+        ctx.at_step(7, lambda: ctx.crash("victim"))
+
+    world = World(log=EventLog())
+    world.actor("victim", victim)
+    world.actor("planner", planner)
+    result = world.run(driver)
+    assert result.verdict == "quiescent"
+    assert max(seen) == 6
+    (fault,) = [event for event in world.log if event.event == "fault"]
+    assert fault.step == 6
+    assert fault.data is not None
+    assert fault.data["actor"] == "victim"
