@@ -37,11 +37,16 @@ class Exploration:
     """
 
     schedules: int
-    distinct: int
     steps: int
     verdicts: dict[str, int]
     findings: tuple[Finding, ...]
+    classes: tuple[str, ...] = field(default=(), repr=False)
     exhausted: bool = False
+
+    @property
+    def distinct(self) -> int:
+        """How many of the schedules were distinct."""
+        return len(self.classes)
 
 
 def explore(
@@ -90,4 +95,4 @@ def explore(
             exhausted = answering.exhausted
             if exhausted or (over is not None and over()):
                 break
-    return Exploration(done, len(traces), steps, verdicts, tuple(findings), exhausted)
+    return Exploration(done, steps, verdicts, tuple(findings), tuple(traces), exhausted)

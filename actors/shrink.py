@@ -10,6 +10,7 @@ Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002 (ddm
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 from attrs import field, frozen
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 FAULT = "fault"
 """The kind of choices that faults draw."""
+ORDERS = 120
+"""Random orders of priority that are tried for a schedule that nothing simpler tells."""
 RUNS = 600
 """Runs that shrinking may take."""
 
@@ -202,6 +205,11 @@ def _candidates(retold: Retell) -> Iterator[tuple[Demotion, ...]]:
         for other in actors[at + 1 :]:
             yield (one, other)
             yield (other, one)
+    draw = Random("shrink").random
+    for number in range(ORDERS):
+        order = sorted(tasks if number % 2 else actors, key=lambda _: draw())
+        moment = often[int(draw() * len(often)) :][: number % 3] if often else []
+        yield (*order, *moment)
 
 
 def _most_first(counts: Mapping[T, int]) -> list[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.shrinking import Short
 
 SCHEDULES = 1000
-SHRINKS = 400
+SHRINKS = 600
 STORY = "story.txt"
 
 
@@ -46,6 +47,11 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--all", "keep_going", is_flag=True, help="Do not stop at the first finding."),
         click.option(
+            "--jobs",
+            type=click.IntRange(1),
+            help="Processes that search. [default: as many as there are cores]",
+        ),
+        click.option(
             "--seconds",
             type=click.FloatRange(min=0, min_open=True),
             metavar="S",
@@ -67,6 +73,7 @@ def search(
     *,
     schedules: int | None,
     seconds: float | None,
+    jobs: int | None,
     keep_going: bool,
     shrinks: int,
     out: Path | None,
@@ -80,7 +87,9 @@ def search(
     plan = plan_of(scenario, **asked)
     campaign = Campaign(plan, plan["strategy"])
     limit = schedules or (SCHEDULES if seconds is None else 1 << 62)
-    found, wall = _explore(campaign, limit, seconds, stop_at_first=not keep_going)
+    found, wall = _explore(
+        campaign, limit, seconds, jobs or os.cpu_count() or 1, stop_at_first=not keep_going
+    )
     if not found.findings:
         if output_format == "json":
             output.emit_json(reporting.exploration_json(campaign, found, wall))
@@ -170,8 +179,10 @@ def short_json(short: Short) -> dict[str, Any]:
 
 
 def _explore(
-    campaign: Campaign, schedules: int, seconds: float | None, *, stop_at_first: bool
+    campaign: Campaign, schedules: int, seconds: float | None, jobs: int, *, stop_at_first: bool
 ) -> tuple[Exploration, float]:
+    from controlplane.scenarios import parallel
+
     progress = output.Progress()
     started = time.perf_counter()
     total = f" of {schedules}" if schedules < 1 << 62 else ""
@@ -180,14 +191,17 @@ def _explore(
         rate = done / (time.perf_counter() - started)
         progress.show(f"schedule {done}{total}, {rate:.0f} schedules/s")
 
-    over = None if seconds is None else lambda: time.perf_counter() - started >= seconds
-    found = campaign.explore(
-        schedules,
-        seed=campaign.plan["seed"],
-        stop_at_first=stop_at_first,
-        progress=show if progress.on else None,
-        over=over,
-    )
+    how: dict[str, Any] = {
+        "seed": campaign.plan["seed"],
+        "stop_at_first": stop_at_first,
+        "progress": show if progress.on else None,
+        "over": None if seconds is None else lambda: time.perf_counter() - started >= seconds,
+    }
+    plan, strategy = campaign.plan, campaign.strategy
+    if jobs > 1 and schedules > parallel.BATCH and parallel.can_be_dealt_out(plan, strategy):
+        found = parallel.explore(plan, strategy, schedules, jobs=jobs, **how)
+    else:
+        found = campaign.explore(schedules, **how)
     wall = time.perf_counter() - started
     progress.clear()
     return found, wall

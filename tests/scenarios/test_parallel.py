@@ -1,0 +1,42 @@
+"""A search on two processes sees what one process sees, and finds the same first finding."""
+
+from __future__ import annotations
+
+from controlplane.races import catalogue
+from controlplane.scenarios import parallel
+from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.plan import plan_of
+
+
+def plan(number: str, **options):
+    return plan_of(catalogue.find(number).scenario, **options)
+
+
+def test_two_processes_see_what_one_sees() -> None:
+    clean = plan("138324")
+    alone = Campaign(clean).explore(100)
+    together = parallel.explore(clean, "random-walk", 100, jobs=2)
+    assert together.schedules == alone.schedules == 100
+    assert together.steps == alone.steps
+    assert sorted(together.classes) == sorted(alone.classes)
+    assert together.verdicts == alone.verdicts
+
+
+def test_the_first_finding_is_the_same() -> None:
+    broken = plan("138324", without_fix=("138324",))
+    alone = Campaign(broken).explore(400)
+    together = parallel.explore(broken, "random-walk", 400, jobs=2)
+    (one,), (other,) = alone.findings, together.findings
+    assert (one.schedule, one.seed) == (other.schedule, other.seed)
+    assert one.result.trace_hash == other.result.trace_hash
+
+
+def test_a_search_that_is_over_asks_for_nothing_more() -> None:
+    seen = parallel.explore(plan("138324"), "random-walk", 10_000, jobs=2, over=lambda: True)
+    assert seen.schedules == 0
+
+
+def test_what_enumerates_is_not_dealt_out() -> None:
+    clean = plan("138324")
+    assert parallel.can_be_dealt_out(clean, "portfolio")
+    assert not parallel.can_be_dealt_out(clean, "dpor")
