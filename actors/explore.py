@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from actors import collector
-from actors.strategies import RandomWalk
+from actors.strategies import RandomWalk, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +58,7 @@ def explore(
     driver: Driver = "bare",
     stop_at_first: bool = True,
     until_ns: int | None = None,
+    check_every: int = 0,
     progress: Callable[[int], None] | None = None,
     over: Callable[[], bool] | None = None,
 ) -> Exploration:
@@ -67,8 +68,10 @@ def explore(
     every time.
 
     A run that does not end well (a broken invariant, a deadlock, a livelock, an exception) is a
-    finding. `over` is asked after each schedule whether that is enough. The garbage collector looks
-    at what exists now only once: each schedule throws nearly everything away.
+    finding. Of every `check_every` schedules one is run again; if its trace differs, something besides
+    the choices decided, and that is a finding with verdict "diverged". `over` is asked after each
+    schedule whether that is enough. The garbage collector looks at what exists now only once: each
+    schedule throws nearly everything away.
     """
     findings: list[Finding] = []
     verdicts: dict[str, int] = {}
@@ -88,6 +91,14 @@ def explore(
             verdicts[result.verdict] = verdicts.get(result.verdict, 0) + 1
             if progress is not None:
                 progress(done)
+            if check_every and number % check_every == 0 and result.verdict != "abandoned":
+                again = build(Replay(result.choices, marks=result.marks))
+                repeated = again.run(driver, until_ns=until_ns)
+                if repeated.verdict == "diverged":
+                    findings.append(Finding(number + 1, seed + number, repeated, again))
+                    verdicts["diverged"] = verdicts.get("diverged", 0) + 1
+                    if stop_at_first:
+                        break
             if not result.ok and result.verdict != "abandoned":
                 findings.append(Finding(number + 1, seed + number, result, world))
                 if stop_at_first:

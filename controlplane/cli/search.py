@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.shrinking import Short
 
 SCHEDULES = 1000
+CHECK_EVERY = 20
 SHRINKS = 600
 STORY = "story.txt"
 
@@ -46,6 +47,16 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Runs that making a finding short may take; 0 leaves it as it was found.",
         ),
         click.option("--all", "keep_going", is_flag=True, help="Do not stop at the first finding."),
+        click.option(
+            "--check-determinism",
+            is_flag=True,
+            help=f"Run one of {CHECK_EVERY} schedules twice, to see that only its choices decide.",
+        ),
+        click.option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Search on the workers of a Dask cluster (needs the extra 'dask').",
+        ),
         click.option(
             "--jobs",
             type=click.IntRange(1),
@@ -74,6 +85,8 @@ def search(
     schedules: int | None,
     seconds: float | None,
     jobs: int | None,
+    dask: str | None,
+    check_determinism: bool,
     keep_going: bool,
     shrinks: int,
     out: Path | None,
@@ -88,7 +101,13 @@ def search(
     campaign = Campaign(plan, plan["strategy"])
     limit = schedules or (SCHEDULES if seconds is None else 1 << 62)
     found, wall = _explore(
-        campaign, limit, seconds, jobs or os.cpu_count() or 1, stop_at_first=not keep_going
+        campaign,
+        limit,
+        seconds,
+        jobs or os.cpu_count() or 1,
+        dask,
+        stop_at_first=not keep_going,
+        check_every=CHECK_EVERY if check_determinism else 0,
     )
     if not found.findings:
         if output_format == "json":
@@ -179,7 +198,12 @@ def short_json(short: Short) -> dict[str, Any]:
 
 
 def _explore(
-    campaign: Campaign, schedules: int, seconds: float | None, jobs: int, *, stop_at_first: bool
+    campaign: Campaign,
+    schedules: int,
+    seconds: float | None,
+    jobs: int,
+    dask: str | None,
+    **how: Any,
 ) -> tuple[Exploration, float]:
     from controlplane.scenarios import parallel
 
@@ -191,20 +215,44 @@ def _explore(
         rate = done / (time.perf_counter() - started)
         progress.show(f"schedule {done}{total}, {rate:.0f} schedules/s")
 
-    how: dict[str, Any] = {
+    how |= {
         "seed": campaign.plan["seed"],
-        "stop_at_first": stop_at_first,
         "progress": show if progress.on else None,
         "over": None if seconds is None else lambda: time.perf_counter() - started >= seconds,
     }
     plan, strategy = campaign.plan, campaign.strategy
-    if jobs > 1 and schedules > parallel.BATCH and parallel.can_be_dealt_out(plan, strategy):
+    if dask is not None:
+        found = _on_dask(dask, plan, strategy, schedules, how)
+    elif jobs > 1 and schedules > parallel.BATCH and parallel.can_be_dealt_out(plan, strategy):
         found = parallel.explore(plan, strategy, schedules, jobs=jobs, **how)
     else:
         found = campaign.explore(schedules, **how)
     wall = time.perf_counter() - started
     progress.clear()
     return found, wall
+
+
+def _on_dask(
+    address: str, plan: Plan, strategy: str, schedules: int, how: dict[str, Any]
+) -> Exploration:
+    """The same search on the workers of a Dask cluster."""
+    from controlplane.errors import UsageError
+    from controlplane.scenarios import parallel
+
+    if not parallel.can_be_dealt_out(plan, strategy):
+        raise UsageError(f"--dask: strategy {strategy} enumerates: its runs cannot be dealt out")
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError("--dask: not installed: pip install 'controlplane[dask]'") from error
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--dask {address}: cannot be reached: {error}") from error
+    with client:
+        workers = max(1, sum(client.nthreads().values()))
+        executor = client.get_executor()
+        return parallel.explore(plan, strategy, schedules, jobs=workers, executor=executor, **how)
 
 
 @click.command("replay", short_help="Repeat any recording exactly.")

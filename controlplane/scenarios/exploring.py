@@ -37,10 +37,14 @@ class Campaign:
         *,
         seed: int = 0,
         stop_at_first: bool = True,
+        check_every: int = 0,
         progress: Callable[[int], None] | None = None,
         over: Callable[[], bool] | None = None,
     ) -> Exploration:
-        """Run up to so many schedules on the bare driver, with seeds `seed`, `seed + 1`, ..., or until it is `over`."""
+        """Run up to so many schedules on the bare driver, with seeds `seed`, `seed + 1`, ..., or until it is `over`.
+
+        One of every `check_every` is run twice, to see whether only its choices decide.
+        """
         learning: dict[str, Strategy] = {}
 
         def answering(number: int) -> Strategy:
@@ -57,6 +61,7 @@ class Campaign:
             strategy=answering,
             stop_at_first=stop_at_first,
             until_ns=self.plan.until_ns,
+            check_every=check_every,
             progress=progress,
             over=over,
         )

@@ -43,6 +43,7 @@ class Piece:
     seed: int
     schedules: int
     stop_at_first: bool
+    check_every: int
 
 
 @frozen
@@ -67,7 +68,10 @@ def work(piece: Piece) -> Done:
     scenario = loading.recorded(piece.header["scenario"], Path())
     plan = plan_of_header(scenario, piece.header)
     seen = Campaign(plan, piece.strategy).explore(
-        piece.schedules, seed=piece.seed, stop_at_first=piece.stop_at_first
+        piece.schedules,
+        seed=piece.seed,
+        stop_at_first=piece.stop_at_first,
+        check_every=piece.check_every,
     )
     found = tuple((each.schedule, each.seed, each.result.choices) for each in seen.findings)
     return Done(piece.number, seen.schedules, seen.classes, seen.steps, seen.verdicts, found)
@@ -81,65 +85,72 @@ def explore(
     jobs: int,
     seed: int = 0,
     stop_at_first: bool = True,
+    check_every: int = 0,
     progress: Callable[[int], None] | None = None,
     over: Callable[[], bool] | None = None,
     executor: Executor | None = None,
 ) -> Exploration:
     """`Campaign.explore` on `jobs` processes, or on an executor of the caller's (a Dask client's, say)."""
+    search = _Search(plan, strategy, schedules, jobs, seed, stop_at_first, check_every)
     if executor is not None:
-        return _search(
-            executor, plan, strategy, schedules, jobs, seed, stop_at_first, progress, over
-        )
+        return search.run(executor, progress, over)
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        return _search(pool, plan, strategy, schedules, jobs, seed, stop_at_first, progress, over)
+        return search.run(pool, progress, over)
 
 
-def _search(
-    pool: Executor,
-    plan: Plan,
-    strategy: str,
-    schedules: int,
-    jobs: int,
-    seed: int,
-    stop_at_first: bool,
-    progress: Callable[[int], None] | None,
-    over: Callable[[], bool] | None,
-) -> Exploration:
-    header = plan.header()
-    numbers = count()
-    done: dict[int, Done] = {}
-    running: set[Future[Done]] = set()
-    last = -1
-    """The piece after which nothing more is asked: the first with a finding, where one is enough."""
+@frozen
+class _Search:
+    """What is searched, and how."""
 
-    def ask() -> bool:
-        number = next(numbers)
+    plan: Plan
+    strategy: str
+    schedules: int
+    jobs: int
+    seed: int
+    stop_at_first: bool
+    check_every: int
+
+    def piece(self, number: int) -> Piece | None:
+        """The piece of that number; None beyond the last."""
         begin = number * BATCH
-        if begin >= schedules:
-            return False
-        size = min(BATCH, schedules - begin)
-        piece = Piece(header, strategy, number, seed + begin, size, stop_at_first)
-        running.add(pool.submit(work, piece))
-        return True
+        if begin >= self.schedules:
+            return None
+        size = min(BATCH, self.schedules - begin)
+        return Piece(
+            self.plan.header(), self.strategy, number, self.seed + begin, size, self.stop_at_first,
+            self.check_every,
+        )  # fmt: skip
 
-    more = True
-    while True:
-        while more and len(running) < 2 * jobs and last < 0:
-            more = not (over is not None and over()) and ask()
-        if not running:
-            break
-        finished, running_now = wait(running, return_when=FIRST_COMPLETED)
-        running = set(running_now)
-        for future in finished:
-            piece_done = future.result()
-            done[piece_done.number] = piece_done
-            if piece_done.findings and stop_at_first:
-                last = piece_done.number if last < 0 else min(last, piece_done.number)
-        if progress is not None:
-            progress(sum(each.schedules for each in done.values()))
-    return _merged(plan, done, last if last >= 0 else max(done, default=-1))
+    def run(
+        self,
+        pool: Executor,
+        progress: Callable[[int], None] | None,
+        over: Callable[[], bool] | None,
+    ) -> Exploration:
+        """Hand pieces out, two for each process, until nothing more is to be asked."""
+        numbers = count()
+        done: dict[int, Done] = {}
+        running: set[Future[Done]] = set()
+        last = -1  # the first piece with a finding, where one is enough
+        more = True
+        while True:
+            while more and len(running) < 2 * self.jobs and last < 0:
+                asked = None if over is not None and over() else self.piece(next(numbers))
+                more = asked is not None
+                if asked is not None:
+                    running.add(pool.submit(work, asked))
+            if not running:
+                return _merged(self.plan, done, last if last >= 0 else max(done, default=-1))
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                piece = future.result()
+                done[piece.number] = piece
+                if piece.findings and self.stop_at_first:
+                    last = piece.number if last < 0 else min(last, piece.number)
+            if progress is not None:
+                progress(sum(each.schedules for each in done.values()))
 
 
 def _merged(plan: Plan, done: dict[int, Done], last: int) -> Exploration:

@@ -150,3 +150,26 @@ def test_a_finding_replays_on_both_drivers():
             finding.result.verdict,
             finding.result.trace_hash,
         )
+
+
+def test_an_exploration_can_check_that_only_choices_decide() -> None:
+    drifts = iter(range(1000))
+
+    def build(strategy):
+        world = World(strategy=strategy, log=EventLog())
+        drift = next(drifts)
+
+        async def main(ctx: Context) -> None:
+            await ctx.point("work")
+            ctx.log("number", data={"value": drift})
+
+        world.actor("main", main)
+        return world
+
+    assert explore(build, 5).verdicts == {"quiescent": 5}
+    seen = explore(build, 5, check_every=2)
+    assert seen.findings[0].result.verdict == "diverged"
+    assert (
+        "the trace differs from the recording" in seen.findings[0].result.reason
+        or "step" in seen.findings[0].result.reason
+    )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
+import pytest
+
 from controlplane.races import catalogue
 from controlplane.scenarios import parallel
 from controlplane.scenarios.exploring import Campaign
@@ -40,3 +44,18 @@ def test_what_enumerates_is_not_dealt_out() -> None:
     clean = plan("138324")
     assert parallel.can_be_dealt_out(clean, "portfolio")
     assert not parallel.can_be_dealt_out(clean, "dpor")
+
+
+def test_a_search_on_a_dask_cluster_sees_the_same(monkeypatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    warnings.simplefilter("ignore")
+    clean = plan("138324")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        seen = parallel.explore(clean, "random-walk", 60, jobs=1, executor=client.get_executor())
+    alone = Campaign(clean).explore(60)
+    assert sorted(seen.classes) == sorted(alone.classes)
