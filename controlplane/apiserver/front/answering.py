@@ -21,7 +21,7 @@ from controlplane.apiserver.requests.options import parse_flag, parse_int64
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path, to_request
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.storage.transactions import Steps, run
+from controlplane.apiserver.storage.transactions import Steps, Storage
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
 __all__ = ["HttpAnswer", "Listing", "WatchAnswer", "answer", "answering", "served_by", "untyped"]
@@ -107,11 +107,12 @@ class WatchAnswer:
 
 def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | WatchAnswer:
     """Answer any HTTP request to a server that has its store to itself."""
-    return run(server.store, answering(server, http, parse_path(http.path), now))
+    at_hand = server.at_hand
+    return at_hand.run(answering(server, http, parse_path(http.path), now, at_hand))
 
 
 def answering(
-    server: ApiServer, http: HttpRequest, target: Target | None, now: int
+    server: ApiServer, http: HttpRequest, target: Target | None, now: int, storage: Storage
 ) -> Steps[HttpAnswer | WatchAnswer]:
     """The handling of an HTTP request to the path of `target`: access, negotiation, answer."""
     try:
@@ -130,7 +131,7 @@ def answering(
             parse_int64(request.query.get("timeoutSeconds", ""))
         if request.verb == "watch":
             return _watch(server, request, chosen)
-        response = yield from server.allowed_steps(request, now)
+        response = yield from server.allowed_steps(request, now, storage)
         return _rendered(server, request, response, chosen, now)
     except status.ApiError as error:
         return _plain(failure(error))

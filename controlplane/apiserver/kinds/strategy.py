@@ -18,6 +18,7 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.schema.field_errors import FieldError
 from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.storage.transactions import Storage
 
 __all__ = ["Context", "Lookup", "Strategy", "with_status", "without"]
 
@@ -48,7 +49,7 @@ class Context:
     `siblings` are the keys and objects of the same resource as they are stored, for kinds that
     allocate (`Strategy.allocates`), `fetched` what was read from the store because `lookup` did not
     have it. `cursors` is the server's memory of where it allocated last. `suffix` makes the end of
-    a generated name.
+    a generated name. `storage` is where the handling of the request reads and writes.
     """
 
     info: ResourceInfo
@@ -58,6 +59,7 @@ class Context:
     lookup: Lookup
     suffix: Callable[[], str]
     cursors: dict[str, int]
+    storage: Storage
     track_fields: bool = False
     dry_run: bool = False
     warnings: list[str] | None = None

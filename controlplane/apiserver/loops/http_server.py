@@ -9,6 +9,7 @@ Point: `apiserver.watch` (a bookmark or the time limit of a watch is due).
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from actors.log import ERROR, INFO
@@ -24,12 +25,14 @@ from controlplane.apiserver.requests.tokens import account_exists
 from controlplane.apiserver.schema import status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors import Context, Task
     from actors.inlet import ExternalMessage
     from controlplane.api.request import User
     from controlplane.apiserver.front.answering import WatchAnswer
     from controlplane.apiserver.requests.server import ApiServer
-    from controlplane.apiserver.storage.transactions import Steps
+    from controlplane.apiserver.storage.transactions import Steps, Storage
     from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
 BOOKMARK_NS = 60 * SECOND
@@ -53,7 +56,9 @@ class HttpFront:
         self._open: dict[int, HttpWatch] = {}
         self._asked: dict[int, tuple[HttpRequest, Target | None]] = {}
 
-    def begin(self, message: ExternalMessage) -> Steps[HttpAnswer | WatchAnswer] | None:
+    def begin(
+        self, message: ExternalMessage
+    ) -> Callable[[Storage], Steps[HttpAnswer | WatchAnswer]] | None:
         """The handling of a request, to be followed by `finish`; None for news of a connection."""
         value: dict[str, Any] = message.value
         if "defect" in value:
@@ -67,16 +72,16 @@ class HttpFront:
         http = to_request(value)
         target = parse_path(http.path)
         self._asked[value["n"]] = http, target
-        return self._answering(http, target)
+        return partial(self._answering, http, target)
 
     def _answering(
-        self, http: HttpRequest, target: Target | None
+        self, http: HttpRequest, target: Target | None, storage: Storage
     ) -> Steps[HttpAnswer | WatchAnswer]:
         now = self._epoch + self._ctx.now
         try:
             self._check_account(http.user)
             http.user = impersonated(self._core.access, http)
-            return (yield from answering(self._core, json_request(http), target, now))
+            return (yield from answering(self._core, json_request(http), target, now, storage))
         except status.ApiError as error:
             return HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)
 

@@ -30,7 +30,6 @@ from actors.inlet import ExternalMessage
 from actors.log import DEBUG
 from controlplane.api.request import Response
 from controlplane.api.times import SECOND
-from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.loops.contention import READ_VERBS
 from controlplane.apiserver.loops.etcd import ETCD, Call, Follow
 from controlplane.apiserver.loops.server import Job, MakeCore, _Server
@@ -246,23 +245,19 @@ class _Replica(_Server):
         outcome: Outcome = await ctx.ask(ETCD, call, REQUEST_NS, point="apiserver.etcd")
         return outcome
 
-    def _defect(self, job: Job, error: Exception) -> Response | HttpAnswer:
+    def _failed(self, label: str, error: Exception) -> Response:
         """What a request is answered that the store did not answer, or that met a defect."""
         if isinstance(error, LinkBroken):
             text = "rpc error: code = Unavailable desc = error reading from server: EOF"
-            response = failure(status.plain_error(text))
-        elif isinstance(error, Timeout):
+            return failure(status.plain_error(text))
+        if isinstance(error, Timeout):
             text = "request did not complete within the allotted timeout"
-            response = failure(status.timeout(text, 0))
-        else:
-            return super()._defect(job, error)
-        if isinstance(job.request, ExternalMessage):
-            return HttpAnswer(response.code, {"Content-Type": "application/json"}, response.tree)
-        return response
+            return failure(status.timeout(text, 0))
+        return super()._failed(label, error)
 
     async def _in_store(self, ctx: Context, request: Request) -> Response:
         """Handle a read by what the store has."""
-        steps = self._core.steps(request, self._now())
+        steps = partial(self._core.steps, request, self._now())
         response: Response = (await self._parts(ctx, Job(request, steps, False, _ignored)))[0]
         return response
 

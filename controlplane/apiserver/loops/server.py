@@ -41,6 +41,7 @@ from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.transactions import (
+    AWAY,
     Compact,
     Done,
     Found,
@@ -49,6 +50,7 @@ from controlplane.apiserver.storage.transactions import (
     Outcome,
     Range,
     Steps,
+    Storage,
     Transaction,
     perform,
 )
@@ -76,10 +78,10 @@ _POINTS: dict[type, str] = {
 
 @frozen
 class Job:
-    """A request that is handled in parts: what it is, its steps, and what becomes of their result."""
+    """A request: what it is, its steps over some storage, and what becomes of their result."""
 
     request: Request | ExternalMessage
-    steps: Steps[Any]
+    steps: Callable[[Storage], Steps[Any]]
     writes: bool
     finish: Callable[[Any, int | None], None]
     """Called with the result, and the revision of the last write of its own, if there was one."""
@@ -124,13 +126,22 @@ class _Server:
         if message.stream is not None:
             self._open(payload, message.stream, self._now())
             return
-        self._handle(self._job(message, payload))
+        if self._is_met(payload):
+            self._begin(self._job(message, payload))
+            return
+        at_hand = self._core.at_hand
+        at_hand.written = None
+        try:
+            response = self._core.handle(payload, self._now())
+        except Exception as error:
+            response = self._failed(payload.label, error)
+        self._answered(message, payload, response, at_hand.written)
 
     def _now(self) -> int:
         return self._epoch + self._ctx.now
 
     def _job(self, message: Message, request: Request) -> Job:
-        steps = self._core.steps(request, self._now())
+        steps = partial(self._core.steps, request, self._now())
         writes = request.verb not in READ_VERBS
         return Job(request, steps, writes, partial(self._answered, message, request))
 
@@ -146,25 +157,23 @@ class _Server:
 
     # ------------------------------------------------------------------ in parts
 
+    def _begin(self, job: Job) -> None:
+        """Let a worker do a request in parts, for others meet it."""
+        self._under_way[id(job)] = job.request
+        self._hand_over(partial(self._do, job=job))
+
     def _handle(self, job: Job) -> None:
-        """Begin a request; unless another one meets it, it is over when this returns."""
+        """Do a request at once, unless another one meets it."""
         if self._is_met(job.request):
-            self._under_way[id(job)] = job.request
-            self._hand_over(partial(self._do, job=job))
+            self._begin(job)
             return
-        store = self._core.store
-        revision = None
+        at_hand = self._core.at_hand
+        at_hand.written = None
         try:
-            operation = next(job.steps)
-            while True:
-                outcome = perform(store, operation)
-                if type(outcome) is Done and outcome.made:
-                    revision = outcome.revision
-                operation = job.steps.send(outcome)
-        except StopIteration as end:
-            job.finish(end.value, revision)
+            result = at_hand.run(job.steps(at_hand))
         except Exception as error:
-            job.finish(self._defect(job, error), revision)
+            result = self._result_of(job.request, error)
+        job.finish(result, at_hand.written)
 
     def _is_met(self, request: Request | ExternalMessage) -> bool:
         """Whether what waits or is under way could come between the parts of a request."""
@@ -204,19 +213,20 @@ class _Server:
     async def _parts(self, ctx: Context, job: Job) -> tuple[Any, int | None]:
         """Do a request part by part; its result, and the revision of its last write."""
         revision = None
+        steps = job.steps(AWAY)
         try:
-            operation = next(job.steps)
+            operation = next(steps)
             while True:
                 outcome = await self._perform(ctx, operation)
                 if type(outcome) is Done and outcome.made:
                     revision = outcome.revision
                 elif type(outcome) is Found and job.writes:
                     await ctx.point("apiserver.admit")
-                operation = job.steps.send(outcome)
+                operation = steps.send(outcome)
         except StopIteration as end:
             return end.value, revision
         except Exception as error:
-            return self._defect(job, error), revision
+            return self._result_of(job.request, error), revision
 
     async def _perform(self, ctx: Context, operation: Operation) -> Outcome:
         """One operation on the store."""
@@ -225,17 +235,19 @@ class _Server:
         self._wrote()
         return outcome
 
-    def _defect(self, job: Job, error: Exception) -> Response | HttpAnswer:
+    def _failed(self, label: str, error: Exception) -> Response:
         """A defect of ours must not take the server down. Upstream: endpoints/filters, WithPanicRecovery."""
-        if isinstance(job.request, ExternalMessage):
-            label = f"{job.request.value['m']} {job.request.value['p']}"
-        else:
-            label = job.request.label
         self._ctx.log("apiserver.panic", level=ERROR, data=panic(label, error))
-        failed = status.internal_error("the request could not be answered because of a defect")
-        if isinstance(job.request, ExternalMessage):
-            return HttpAnswer(failed.code, {"Content-Type": "application/json"}, failed.tree)
-        return failure(failed)
+        return failure(
+            status.internal_error("the request could not be answered because of a defect")
+        )
+
+    def _result_of(self, request: Request | ExternalMessage, error: Exception) -> Any:
+        """The result of a request whose handling failed."""
+        if isinstance(request, Request):
+            return self._failed(request.label, error)
+        response = self._failed(f"{request.value['m']} {request.value['p']}", error)
+        return HttpAnswer(response.code, {"Content-Type": "application/json"}, response.tree)
 
     # ------------------------------------------------------------------ answers
 

@@ -9,11 +9,12 @@ import base64
 import binascii
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import define
 
 from controlplane.api.object import Object
+from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.caches import Caches
 from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.schema import go_json, status
@@ -22,9 +23,6 @@ from controlplane.apiserver.schema.field_errors import FieldError, forbidden, no
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Items, Range, Steps, TooNew, TooOld
 from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
-
-if TYPE_CHECKING:
-    from controlplane.api.request import Request
 
 __all__ = ["Page", "list_objects", "parse_version", "validate_list_options"]
 
@@ -182,11 +180,9 @@ def _token_problem(token: str) -> str:
     return f"continue key is not valid: {problem}" if problem else "continue key is not valid"
 
 
-def list_objects(
-    info: ResourceInfo, caches: Caches, request: Request, interest: Interest
-) -> Steps[Page]:
+def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page]:
     """The objects that a list request selects. ApiError for versions that cannot be served."""
-    query = request.query
+    info, query = ctx.info, ctx.request.query
     errors = validate_list_options(query, watch=False)
     if errors:
         raise status.invalid_kind("meta.k8s.io", "ListOptions", "", errors)
@@ -224,7 +220,8 @@ def list_objects(
     elif wanted:
         items, current = yield from _not_older(info, caches.of(info), wanted, prefix)
     else:
-        items, current = yield Range(info.storage_prefix, prefix)
+        found = ctx.storage.range(info.storage_prefix, prefix)
+        items, current = (yield found) if type(found) is Range else found
     if interest.name:
         wanted_name = interest.name
         items = [item for item in items if item[0].rpartition("/")[2] == wanted_name]

@@ -55,12 +55,6 @@ def binding(parts: Parts, ctx: Context) -> Steps[Response]:
         raise status.plain_error("target.name: Required value")
     if not name:
         raise status.plain_error("resource name may not be empty")
-    yield from _bind(parts, ctx, name, node, meta)
-    return _created(ctx)
-
-
-def _bind(parts: Parts, ctx: Context, name: str, node: str, meta: Tree) -> Steps[None]:
-    request = ctx.request
     registry = parts.registries.named("", "pods")
 
     def assigned(tree: Tree) -> Tree:
@@ -68,6 +62,7 @@ def _bind(parts: Parts, ctx: Context, name: str, node: str, meta: Tree) -> Steps
         return bound(ctx, tree, node, meta.get("annotations") or {}, meta.get("labels") or {})
 
     yield from registry.change(ctx, request.namespace, name, assigned)
+    return _created(ctx)
 
 
 def _check_bindable(
@@ -113,7 +108,7 @@ def eviction(parts: Parts, ctx: Context) -> Steps[Response]:
     options = delete_options(options_request)
     options.dry_run = ctx.dry_run = ctx.dry_run or options.dry_run
     registry = parts.registries.named("", "pods")
-    found = yield from registry.get(request.namespace, request.name)
+    found = yield from registry.get(ctx, request.namespace, request.name)
     if _ignores_budgets(found):
         yield from registry.delete(ctx, request.namespace, request.name, options)
         return _created(ctx)
@@ -253,7 +248,7 @@ def _disrupted(ctx: Context, tree: Tree) -> Tree:
 def _changed(parts: Parts, ctx: Context, sub: str) -> Steps[Response]:
     request, writer = ctx.request, parts.writer
     if request.verb == "get":
-        obj = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
+        obj = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
         return Response(200, obj.tree, obj)
     apply = request.content_type.startswith("application/apply-patch")
     ctx.dry_run = check_write_options(request, apply=apply)
@@ -264,12 +259,12 @@ def _changed(parts: Parts, ctx: Context, sub: str) -> Steps[Response]:
 
 def resize(parts: Parts, ctx: Context) -> Steps[Response]:
     """Change the resources of a pod's containers."""
-    return (yield from _changed(parts, ctx, "resize"))
+    return _changed(parts, ctx, "resize")
 
 
 def ephemeral_containers(parts: Parts, ctx: Context) -> Steps[Response]:
     """Add ephemeral containers to a pod."""
-    return (yield from _changed(parts, ctx, "ephemeralcontainers"))
+    return _changed(parts, ctx, "ephemeralcontainers")
 
 
 # -- logs and streams ----------------------------------------------------------------------------
@@ -300,7 +295,7 @@ def _check_log_options(ctx: Context) -> None:
 def log(parts: Parts, ctx: Context) -> Steps[Response]:
     """The log of a container. There is no kubelet to ask here: pods not scheduled have none."""
     request = ctx.request
-    pod = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
+    pod = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
     _check_log_options(ctx)
     container = _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
@@ -343,7 +338,7 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
     Behind that there is nothing here that could answer, and a client is told so.
     """
     request = ctx.request
-    pod = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
+    pod = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
     if request.subresource != "portforward":
         _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):

@@ -17,7 +17,7 @@ from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.store import Store
-from controlplane.apiserver.storage.transactions import Get, Steps
+from controlplane.apiserver.storage.transactions import Get, Live, Steps
 from controlplane.apiserver.storage.watch_cache import WatchCache
 
 __all__ = ["Reader"]
@@ -34,17 +34,24 @@ class Reader:
         self._caches = caches
         self._store = store
 
-    def get(self, ctx: Context) -> Steps[Response]:
-        """GET of one object."""
+    def get(self, ctx: Context) -> Response | Steps[Response]:
+        """GET of one object; at once where the store is at hand."""
         request, info = ctx.request, ctx.info
         version = request.query.get("resourceVersion", "") if request.query else ""
         registry = self._registries.of(info)
         if version:
-            return (yield from self._get_cached(ctx, registry, version))
-        found = yield Get(registry.prefix, registry.key(request.namespace, request.name))
+            return self._get_cached(ctx, registry, version)
+        found = registry.read(ctx, request.namespace, request.name)
+        return self._get_later(ctx, found) if type(found) is Get else self._one(ctx, found)
+
+    def _get_later(self, ctx: Context, get: Get) -> Steps[Response]:
+        found: Live | None = yield get
+        return self._one(ctx, found)
+
+    def _one(self, ctx: Context, found: Live | None) -> Response:
         if found is None:
-            raise status.not_found(info, request.name)
-        obj = self._bodies.external(info, found.object)
+            raise status.not_found(ctx.info, ctx.request.name)
+        obj = self._bodies.external(ctx.info, found.object)
         return Response(200, obj.tree, obj, warnings=ctx.warnings or [])
 
     def _get_cached(self, ctx: Context, registry: Registry, version: str) -> Steps[Response]:
@@ -59,7 +66,7 @@ class Reader:
         if wanted > cache.revision:
             if wanted > self._store.revision:
                 raise status.too_large_resource_version(wanted, cache.revision, 1)
-            found = yield from registry.find(request.namespace, request.name)
+            found = yield from registry.find(ctx, request.namespace, request.name)
         else:
             found = cache.get(registry.key(request.namespace, request.name))
         if found is None:
@@ -71,7 +78,7 @@ class Reader:
         """GET of many."""
         request, info = ctx.request, ctx.info
         interest = interest_of(info, request.namespace, request.name, request.query)
-        page = yield from list_objects(info, self._caches, request, interest)
+        page = yield from list_objects(ctx, self._caches, interest)
         return self.list_response(info, page, ctx.warnings)
 
     def list_response(
@@ -104,7 +111,7 @@ class Reader:
         interest = interest_of(info, request.namespace, "", request.query)
         registry = self._registries.of(info)
         registry.strategy.warn_delete(ctx, options)
-        page = yield from list_objects(info, self._caches, request, interest)
+        page = yield from list_objects(ctx, self._caches, interest)
         for obj in page.items:
             try:
                 yield from registry.delete(ctx, obj.namespace, obj.name, options.copy())

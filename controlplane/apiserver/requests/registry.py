@@ -33,11 +33,10 @@ from controlplane.apiserver.schema.field_order import in_order, sorted_keys
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import (
     UNVERSIONED,
-    Delete,
     Done,
     Found,
     Get,
-    Put,
+    Live,
     Range,
     Steps,
     Transaction,
@@ -106,19 +105,24 @@ class Registry:
         """The key of an object below the prefix."""
         return f"{namespace}/{name}" if self.info.namespaced else name
 
-    def read(self, namespace: str, name: str) -> Steps[Found | None]:
-        """The stored object, or None."""
-        found: Found | None = yield Get(self.prefix, self.key(namespace, name))
-        return found
+    def read(self, ctx: Context, namespace: str, name: str) -> Live | Get | None:
+        """The stored object, or None, or what must be yielded for it."""
+        return ctx.storage.get(self.prefix, self.key(namespace, name))
 
-    def find(self, namespace: str, name: str) -> Steps[Object | None]:
+    def find(self, ctx: Context, namespace: str, name: str) -> Steps[Object | None]:
         """The stored object, or None."""
-        found: Found | None = yield Get(self.prefix, self.key(namespace, name))
+        found = self.read(ctx, namespace, name)
+        if type(found) is Get:
+            found = yield found
         return None if found is None else found.object
 
-    def get(self, namespace: str, name: str, info: ResourceInfo | None = None) -> Steps[Object]:
+    def get(
+        self, ctx: Context, namespace: str, name: str, info: ResourceInfo | None = None
+    ) -> Steps[Object]:
         """The stored object; ApiError NotFound."""
-        found: Found | None = yield Get(self.prefix, self.key(namespace, name))
+        found = self.read(ctx, namespace, name)
+        if type(found) is Get:
+            found = yield found
         if found is None:
             raise status.not_found(info or self.info, name)
         return found.object
@@ -184,13 +188,15 @@ class Registry:
                 )
             key = self.key(meta.get("namespace", ""), name)
             if ctx.dry_run:
-                found: Found | None = yield Get(self.prefix, key)
+                found = ctx.storage.get(self.prefix, key)
+                if type(found) is Get:
+                    found = yield found
                 if found is not None:
                     raise self._exists(ctx, found.object)
                 return self._unwritten(tree, None)
-            done: Done = yield Transaction(
-                ((self.prefix, key, 0),), (self._put(ctx, key, tree, None),), unchanged
-            )
+            done = self._put(ctx, key, tree, None, unchanged)
+            if type(done) is Transaction:
+                done = yield done
             written = done.objects[0]
             if not done.made and written is None:
                 continue
@@ -207,7 +213,9 @@ class Registry:
 
     def _siblings(self, ctx: Context) -> Steps[tuple[tuple[str, int], ...]]:
         """Read what an allocation must avoid; what must hold when it is written."""
-        items = yield Range(self.prefix)
+        items = ctx.storage.range(self.prefix)
+        if type(items) is Range:
+            items = yield items
         ctx.siblings = items.items
         return ((self.prefix, items.revision),)
 
@@ -218,8 +226,15 @@ class Registry:
             tree = {**tree, "metadata": meta}
         return Object(tree)
 
-    def _put(self, ctx: Context, key: str, tree: Tree, old: Object | None) -> Put:
-        """The write of an object in its stored form."""
+    def _put(
+        self,
+        ctx: Context,
+        key: str,
+        tree: Tree,
+        old: Object | None,
+        unchanged: tuple[tuple[str, int], ...],
+    ) -> Done | Transaction:
+        """Write an object in its stored form."""
         strategy = self.strategy
         tree = strategy.finish(tree)
         if self._services.ordered:
@@ -227,7 +242,7 @@ class Registry:
                 with_version(tree, UNVERSIONED), None if old is None else old.tree
             )
         ends = ctx.now + strategy.ttl_seconds * SECOND if strategy.ttl_seconds else 0
-        return Put(self.prefix, key, tree, old, ends)
+        return ctx.storage.put(self.prefix, key, tree, old, ends, unchanged)
 
     def write(
         self,
@@ -236,15 +251,11 @@ class Registry:
         tree: Tree,
         found: Object,
         unchanged: tuple[tuple[str, int], ...] = (),
-    ) -> Steps[Done]:
+    ) -> Done | Transaction:
         """Write over `found` unless somebody else did; a dry run always succeeds."""
         if ctx.dry_run:
             return Done(True, 0, (self._unwritten(tree, found),))
-        put = self._put(ctx, key, tree, found)
-        done: Done = yield Transaction(
-            ((self.prefix, key, found.resource_version),), (put,), unchanged
-        )
-        return done
+        return self._put(ctx, key, tree, found, unchanged)
 
     def _in_order(self, tree: Tree, old: Tree | None) -> Tree:
         """The object with its fields where upstream's encoding has them: clients print raw answers."""
@@ -265,7 +276,7 @@ class Registry:
         sub: str = "",
         create: Callable[[], Steps[Tree]] | None = None,
         uid: str = "",
-        found: Found | None = None,
+        found: Live | None = None,
     ) -> Steps[tuple[Object, bool]]:
         """Replace an object by `transform(current tree)`; answers it and whether it is new.
 
@@ -276,7 +287,8 @@ class Registry:
         info, strategy = ctx.info, self.strategy
         key = self.key(namespace, name)
         if found is None:
-            found = yield Get(self.prefix, key)
+            read = ctx.storage.get(self.prefix, key)
+            found = (yield read) if type(read) is Get else read
         while found is not None:
             obj = found.object
             if uid and uid != obj.uid:
@@ -298,7 +310,9 @@ class Registry:
                 return Object(new), False
             if new == old and (found.rewritten or not self._settles(ctx)):
                 return obj, False
-            done = yield from self.write(ctx, key, new, obj, unchanged)
+            done = self.write(ctx, key, new, obj, unchanged)
+            if type(done) is Transaction:
+                done = yield done
             written = done.objects[0]
             if done.made:
                 assert written is not None
@@ -319,13 +333,17 @@ class Registry:
     ) -> Steps[Object]:
         """Replace an object by `transform(current tree)` past strategy and admission. ApiError NotFound."""
         key = self.key(namespace, name)
-        found: Found | None = yield Get(self.prefix, key)
+        found = ctx.storage.get(self.prefix, key)
+        if type(found) is Get:
+            found = yield found
         obj = None if found is None else found.object
         while obj is not None:
             new = transform(obj.tree)
             if new == obj.tree:
                 return obj
-            done = yield from self.write(ctx, key, new, obj)
+            done = self.write(ctx, key, new, obj)
+            if type(done) is Transaction:
+                done = yield done
             obj = done.objects[0]
             if done.made:
                 assert obj is not None
@@ -420,8 +438,13 @@ class Registry:
         self, ctx: Context, namespace: str, name: str, options: DeleteOptions
     ) -> Steps[tuple[Object, bool]]:
         """Delete or begin to delete; answers the object and whether it is gone."""
-        found = yield from self.get(namespace, name, ctx.info)
         key = self.key(namespace, name)
+        read = ctx.storage.get(self.prefix, key)
+        if type(read) is Get:
+            read = yield read
+        if read is None:
+            raise status.not_found(ctx.info, name)
+        found: Object = read.object
         once = self._begin_namespace_deletion if self.strategy.deletes_in_steps else self._once
         grace = options.grace
         while True:
@@ -440,7 +463,9 @@ class Registry:
         obj, graceful, pending = self._before_delete(ctx, found, options)
         begun = self.strategy.begin_delete(ctx, found.tree)
         if begun is not None:
-            done = yield from self.write(ctx, key, begun, found)
+            done = self.write(ctx, key, begun, found)
+            if type(done) is Transaction:
+                done = yield done
             return _attempt(done, gone=False)
         if pending:
             return (found, False), None
@@ -455,7 +480,9 @@ class Registry:
                 return ((yield from self._remove(ctx, key, found, options)), True), None
             written = found
             if marked != found.tree:
-                done = yield from self.write(ctx, key, marked, found)
+                done = self.write(ctx, key, marked, found)
+                if type(done) is Transaction:
+                    done = yield done
                 if not done.made:
                     return None, done.objects[0]
                 assert done.objects[0] is not None
@@ -482,7 +509,9 @@ class Registry:
                 marked.pop("finalizers", None)
             state = {**(found.tree.get("status") or {}), "phase": "Terminating"}
             tree = {**found.tree, "metadata": marked, "status": state}
-            done = yield from self.write(ctx, key, tree, found)
+            done = self.write(ctx, key, tree, found)
+            if type(done) is Transaction:
+                done = yield done
             if not done.made:
                 return None, done.objects[0]
             assert done.objects[0] is not None
@@ -514,9 +543,9 @@ class Registry:
         if ctx.dry_run:
             return found
         while True:
-            done: Done = yield Transaction(
-                ((self.prefix, key, found.resource_version),), (Delete(self.prefix, key),)
-            )
+            done = ctx.storage.delete(self.prefix, key, found)
+            if type(done) is Transaction:
+                done = yield done
             if done.made:
                 break
             newer = done.objects[0]

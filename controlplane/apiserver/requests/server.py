@@ -1,7 +1,7 @@
 """The API server as one synchronous object: requests in, responses and watchers out.
 
-Nothing waits here. A request is handled in steps (`steps`), which ask the store in between and are
-resumed with what it answers; `handle` does that at once, over a store of the server's own. How far a
+Nothing waits here. `handle` answers a request at once, over a store of the server's own; `steps` are
+the same handling, which asks a store elsewhere in between and is resumed with what it answers. How far a
 watch cache lags is decided by whoever calls `advance`. Everything undetermined (uids, name suffixes)
 comes from the callables handed in at construction, and the time with each request.
 """
@@ -32,7 +32,7 @@ from controlplane.apiserver.requests.writing import Writer
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.store import Store
-from controlplane.apiserver.storage.transactions import Steps, run
+from controlplane.apiserver.storage.transactions import AWAY, AtHand, Steps, Storage
 from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
 
 __all__ = ["ApiServer", "failure"]
@@ -63,6 +63,7 @@ class ApiServer:
         self.store = store = store if store is not None else Store()
         self.options = options = options if options is not None else ServerOptions()
         self.memory = account
+        self.at_hand = AtHand(store)
         self.caches = Caches(store, options, cache_made)
         self.lookup: Lookup = CacheLookup(self.caches.of) if shared else StoreLookup(store)
         self.access = Access(self.lookup, enabled=options.authorize)
@@ -80,7 +81,7 @@ class ApiServer:
         self._watching = Watching(self.registries, bodies, self.caches, store, shared=shared)
         self._parts = Parts(options, self.registries, bodies, self._writer, self.access, uid)
         self._definitions = Definitions(self.table, self._forget)
-        self._verbs: dict[str, Callable[[Context], Steps[Response]]] = {
+        self._verbs: dict[str, Callable[[Context], Response | Steps[Response]]] = {
             "get": self._reader.get,
             "list": self._reader.list,
             "create": self._writer.create,
@@ -106,7 +107,7 @@ class ApiServer:
 
     def settle(self, now: int) -> None:
         """Let what the server does on its own account happen, over a store of its own."""
-        run(self.store, self.settling(now))
+        self.at_hand.run(self.settling(now))
 
     def settling(self, now: int) -> Steps[None]:
         """Custom resources come and go. Handling does this itself after a change of a definition."""
@@ -136,28 +137,55 @@ class ApiServer:
     # -- requests --------------------------------------------------------------------------------
 
     def handle(self, request: Request, now: int) -> Response:
-        """Answer a request other than a watch, over the server's own store; failures are Status responses."""
-        return run(self.store, self.steps(request, now))
+        """Answer a request other than a watch, over the server's own store; failures are Status responses.
 
-    def steps(self, request: Request, now: int) -> Steps[Response]:
+        What it wrote last, if it did, is then to be seen in `at_hand.written`.
+        """
+        if self.access.enabled:
+            try:
+                self.access.check(request.user, rbac.requested(request))
+            except status.ApiError as error:
+                return failure(error)
+        info = self.table.get(request.group, request.version, request.resource)
+        if info is None:
+            return failure(no_such_resource())
+        at_hand = self.at_hand
+        ctx = self._context(info, request, now, at_hand)
+        try:
+            begun = self._dispatch(ctx)
+            response = begun if isinstance(begun, Response) else at_hand.run(begun)
+        except status.ApiError as error:
+            return failure(error, ctx.warnings)
+        if info.resource == CRDS and request.verb not in ("get", "list"):
+            at_hand.run(self.settling(now))
+        return response
+
+    def steps(self, request: Request, now: int, storage: Storage = AWAY) -> Steps[Response]:
         """The handling of a request other than a watch, access included."""
         if self.access.enabled:
-            return self._checked_steps(request, now)
-        return self.allowed_steps(request, now)
+            try:
+                self.access.check(request.user, rbac.requested(request))
+            except status.ApiError as error:
+                return failure(error)
+        return (yield from self.allowed_steps(request, now, storage))
 
-    def _checked_steps(self, request: Request, now: int) -> Steps[Response]:
-        try:
-            self.access.check(request.user, rbac.requested(request))
-        except status.ApiError as error:
-            return failure(error)
-        return (yield from self.allowed_steps(request, now))
-
-    def allowed_steps(self, request: Request, now: int) -> Steps[Response]:
+    def allowed_steps(self, request: Request, now: int, storage: Storage = AWAY) -> Steps[Response]:
         """The handling of a request whose user may do it."""
         info = self.table.get(request.group, request.version, request.resource)
         if info is None:
             return failure(no_such_resource())
-        ctx = Context(
+        ctx = self._context(info, request, now, storage)
+        try:
+            begun = self._dispatch(ctx)
+            response = begun if isinstance(begun, Response) else (yield from begun)
+        except status.ApiError as error:
+            return failure(error, ctx.warnings)
+        if info.resource == CRDS and request.verb not in ("get", "list"):
+            yield from self.settling(now)
+        return response
+
+    def _context(self, info: ResourceInfo, request: Request, now: int, storage: Storage) -> Context:
+        return Context(
             info,
             request,
             now,
@@ -165,17 +193,12 @@ class ApiServer:
             self.lookup,
             self._suffix,
             self._cursors,
+            storage,
             self.options.track_fields,
         )
-        try:
-            response = yield from self._dispatch(ctx)
-        except status.ApiError as error:
-            return failure(error, ctx.warnings)
-        if info.resource == CRDS and request.verb not in ("get", "list"):
-            yield from self.settling(now)
-        return response
 
-    def _dispatch(self, ctx: Context) -> Steps[Response]:
+    def _dispatch(self, ctx: Context) -> Response | Steps[Response]:
+        """The answer, or the steps to it. ApiError."""
         request, info = ctx.request, ctx.info
         if request.subresource or info.resource in subresources.VIRTUAL:
             return subresources.handle(self._parts, ctx)

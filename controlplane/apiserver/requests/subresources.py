@@ -47,7 +47,7 @@ VIRTUAL = frozenset(
 
 
 def handle(parts: Parts, ctx: Context) -> Steps[Response]:
-    """Answer a request for a subresource or a virtual resource."""
+    """The steps to the answer of a request for a subresource or a virtual resource."""
     request, info = ctx.request, ctx.info
     if request.subresource:
         sub = info.subresources.get(request.subresource)
@@ -65,14 +65,19 @@ def handle(parts: Parts, ctx: Context) -> Steps[Response]:
     else:
         handler = _HANDLERS.get((info.resource, ""))
     if request.subresource == "proxy":
-        endpoints = parts.registries.named("", "endpoints")
-        behind = yield from endpoints.find(request.namespace, request.name)
-        if behind is None:
-            raise status.not_found(info, request.name)
-        raise status.ApiError(503, "ServiceUnavailable", "no endpoints available", {})
+        handler = _proxy
     if handler is None:
         raise status.method_not_supported(info, request.verb)
-    return (yield from handler(parts, ctx))
+    return handler(parts, ctx)
+
+
+def _proxy(parts: Parts, ctx: Context) -> Steps[Response]:
+    """Nothing listens behind a service or pod here."""
+    endpoints = parts.registries.named("", "endpoints")
+    behind = yield from endpoints.find(ctx, ctx.request.namespace, ctx.request.name)
+    if behind is None:
+        raise status.not_found(ctx.info, ctx.request.name)
+    raise status.ApiError(503, "ServiceUnavailable", "no endpoints available", {})
 
 
 def _write_options(ctx: Context) -> None:
@@ -87,7 +92,7 @@ def _answer(ctx: Context, obj: Object, code: int = 200) -> Response:
 def _status(parts: Parts, ctx: Context) -> Steps[Response]:
     request, writer = ctx.request, parts.writer
     if request.verb == "get":
-        obj = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
+        obj = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
         return _answer(ctx, parts.bodies.external(ctx.info, obj))
     _write_options(ctx)
     change = writer.update_object if request.verb == "update" else writer.patch_object
@@ -138,7 +143,7 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
     request, info = ctx.request, ctx.info
     registry = parts.registries.of(info)
     if request.verb == "get":
-        found = yield from registry.get(request.namespace, request.name)
+        found = yield from registry.get(ctx, request.namespace, request.name)
         return Response(200, _scale_of(ctx, found.tree))
     _write_options(ctx)
 
@@ -218,7 +223,7 @@ def _finalize(parts: Parts, ctx: Context) -> Steps[Response]:
 def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     """A token for a service account: a JSON web token whose signature only this server's store can make."""
     request = ctx.request
-    account = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
+    account = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
     body = read_typed("io.k8s.api.authentication.v1.TokenRequest", request.body)
     spec = {key: value for key, value in body["spec"].items() if value is not None}
     seconds = spec.get("expirationSeconds", 3600)
@@ -272,7 +277,7 @@ def _approval(parts: Parts, ctx: Context) -> Steps[Response]:
     """Approve or deny a certificate signing request: only conditions change."""
     request, writer = ctx.request, parts.writer
     if request.verb == "get":
-        obj = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
+        obj = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
         return _answer(ctx, obj)
     _write_options(ctx)
     change = writer.update_object if request.verb == "update" else writer.patch_object

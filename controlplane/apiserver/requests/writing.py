@@ -17,7 +17,7 @@ from controlplane.apiserver.requests.options import check_write_options, delete_
 from controlplane.apiserver.requests.patching.apply_patch import patched
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.storage.transactions import Steps
+from controlplane.apiserver.storage.transactions import Get, Steps
 
 __all__ = ["Writer"]
 
@@ -54,7 +54,9 @@ class Writer:
         """A PUT of an object or of its status; answers the object and whether it is new."""
         request, info = ctx.request, ctx.info
         registry = self.registries.of(info)
-        found = yield from registry.read(request.namespace, request.name)
+        found = registry.read(ctx, request.namespace, request.name)
+        if type(found) is Get:
+            found = yield found
         old = found.object.tree if found is not None else None
         body = self.bodies.read(ctx, request.body, old)
         body = self.bodies.check_identity(ctx, body)
@@ -91,7 +93,9 @@ class Writer:
         registry = self.registries.of(info)
         if request.content_type.startswith(APPLY):
             return (yield from self._apply.apply(ctx, sub))
-        found = yield from registry.read(request.namespace, request.name)
+        found = registry.read(ctx, request.namespace, request.name)
+        if type(found) is Get:
+            found = yield found
         if found is None:
             raise status.not_found(info, request.name)
 

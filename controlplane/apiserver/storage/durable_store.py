@@ -163,9 +163,9 @@ class DurableStore(Store):
 
     def keyspace(self, prefix: str) -> Keyspace:
         """The keyspace of `prefix`; its writes go to the file first."""
-        found = self._keyspaces.get(prefix)
+        found = self.keyspaces.get(prefix)
         if found is None:
-            found = self._keyspaces[prefix] = DurableKeyspace(self, prefix)
+            found = self.keyspaces[prefix] = DurableKeyspace(self, prefix)
         return found
 
     def watches_since(self) -> int:

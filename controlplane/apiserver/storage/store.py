@@ -47,6 +47,11 @@ class Entry:
         self.mod_revision = revision
         self.version = 1
 
+    @property
+    def rewritten(self) -> bool:
+        """Whether it was ever written again after its creation."""
+        return self.mod_revision != self.create_revision
+
     def fork(self) -> Entry:
         """An entry of its own for the same value."""
         copy = Entry(self.object, self.create_revision)
@@ -248,7 +253,8 @@ class Store:
         self.compacted = 0
         self.compactions = 0
         """How many turns compactors have had. Upstream: the version of the key compact_rev_key."""
-        self._keyspaces: dict[str, Keyspace] = {}
+        self.keyspaces: dict[str, Keyspace] = {}
+        """Those in use, by prefix; whoever wants one that may be new asks `keyspace`."""
         self._history_limit = history_limit
         self._events = 0
         self._leases: list[tuple[int, int, str, str, int]] = []
@@ -260,18 +266,18 @@ class Store:
         copy.compactions = self.compactions
         copy._events = self._events
         copy._leases = list(self._leases)
-        copy._keyspaces = {prefix: space.fork(copy) for prefix, space in self._keyspaces.items()}
+        copy.keyspaces |= {prefix: space.fork(copy) for prefix, space in self.keyspaces.items()}
         return copy
 
     def prefixes(self) -> list[str]:
         """Prefixes of all keyspaces, sorted."""
-        return sorted(self._keyspaces)
+        return sorted(self.keyspaces)
 
     def keyspace(self, prefix: str) -> Keyspace:
         """The keyspace of `prefix`, made on first use. A prefix ends with a slash."""
-        found = self._keyspaces.get(prefix)
+        found = self.keyspaces.get(prefix)
         if found is None:
-            found = self._keyspaces[prefix] = Keyspace(self, prefix)
+            found = self.keyspaces[prefix] = Keyspace(self, prefix)
         return found
 
     def advance_revision(self) -> int:
@@ -284,7 +290,7 @@ class Store:
         self._events += 1
         if self._events > 2 * self._history_limit:
             everything = sorted(
-                event.revision for space in self._keyspaces.values() for event in space._events
+                event.revision for space in self.keyspaces.values() for event in space._events
             )
             self.compact(everything[-self._history_limit - 1])
 
@@ -312,7 +318,7 @@ class Store:
         if revision <= self.compacted:
             return
         self.compacted = revision
-        for space in self._keyspaces.values():
+        for space in self.keyspaces.values():
             self._events -= space.compact(revision)
 
     def expire_at(self, space: Keyspace, key: str, revision: int, deadline: int) -> None:

@@ -1,8 +1,15 @@
 """What is asked of the store, and what it answers: values, so that they can travel as messages.
 
-A request is handled as a generator that yields operations and is resumed with their outcomes, so
-the same code runs over a store of the caller's own (`run`) and over one that is a message away.
-Nothing here is a function of the caller: what a transaction does is all in its fields.
+A request is handled by asking a `Storage`. One that is at hand (`AtHand`) answers the call; one that is
+a message away, or behind a point at which others may come in (`AWAY`), answers with the operation
+itself, as a value, and the handling yields it and is resumed with its outcome:
+
+    found = storage.get(prefix, key)
+    if type(found) is Get:
+        found = yield found
+
+So there is one handling, and no value is made where nothing travels. Nothing here is a function of
+the caller: what a transaction does is all in its fields.
 
 Upstream: etcd's Txn (compare, then, else) and Range; apiserver pkg/storage/etcd3/store.go.
 """
@@ -10,15 +17,24 @@ Upstream: etcd's Txn (compare, then, else) and Range; apiserver pkg/storage/etcd
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, final
+
+from attrs import frozen
 
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
-from controlplane.apiserver.storage.store import CompactedError, FutureRevisionError, Store
+from controlplane.apiserver.storage.store import (
+    CompactedError,
+    Entry,
+    FutureRevisionError,
+    Keyspace,
+    Store,
+)
 
 __all__ = [
-    "Compact", "Delete", "Done", "Found", "Get", "Items", "Operation", "Outcome", "Put", "Range",
-    "Steps", "Transaction", "TooNew", "TooOld", "UNVERSIONED", "perform", "run",
+    "AWAY", "AtHand", "Compact", "Delete", "Done", "Found", "Get", "Items", "Live", "Operation",
+    "Outcome", "Put", "Range", "Steps", "Storage", "Transaction", "TooNew", "TooOld", "UNVERSIONED",
+    "perform",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -27,6 +43,7 @@ UNVERSIONED = "0"
 """What stands for the resource version in an object that is not stored yet; the store sets it."""
 
 
+@final
 class Get(NamedTuple):
     """The live value of a key; answered by `Found` or None."""
 
@@ -34,6 +51,7 @@ class Get(NamedTuple):
     key: str
 
 
+@final
 class Range(NamedTuple):
     """Keys below `prefix` that begin with `start`, now or as of `revision`.
 
@@ -66,6 +84,7 @@ class Delete(NamedTuple):
     key: str
 
 
+@final
 class Transaction(NamedTuple):
     """Make the changes if every key of `expected` has that modification revision (0: absent).
 
@@ -134,30 +153,143 @@ Steps = Generator[Operation, Any, T]
 """Handling that asks the store in between: yields operations, is sent outcomes, returns the result."""
 
 
+Live = Found | Entry
+"""A live key's value, as it travels or as it is stored: see `Found`."""
+Unchanged = tuple[tuple[str, int], ...]
+"""Prefixes and revisions: nothing that lives there was written later."""
+
+
+class Storage(Protocol):
+    """Where a request's objects are. It answers, or answers with what must be yielded to it."""
+
+    def get(self, prefix: str, key: str) -> Live | Get | None:
+        """The live value of a key."""
+
+    def range(self, prefix: str, start: str = "") -> Items | Range:
+        """The live keys below `prefix` that begin with `start`."""
+
+    def put(
+        self,
+        prefix: str,
+        key: str,
+        tree: Tree,
+        before: Object | None,
+        lease_ends: int = 0,
+        unchanged: Unchanged = (),
+    ) -> Done | Transaction:
+        """Write an object over `before`, which must still be there (None: nothing). See `Put`."""
+
+    def delete(self, prefix: str, key: str, found: Object) -> Done | Transaction:
+        """Remove `found`, which must still be there."""
+
+
+class AtHand:
+    """A store of the caller's own, which nobody else touches while a request is handled."""
+
+    __slots__ = ("_spaces", "_store", "written")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._spaces = store.keyspaces
+        self.written: int | None = None
+        """Revision of the last write; whoever wants to know of one request's sets it to None before."""
+
+    def get(self, prefix: str, key: str) -> Entry | None:
+        """The live value of a key."""
+        space = self._spaces.get(prefix)
+        return None if space is None else space.entries.get(key)
+
+    def range(self, prefix: str, start: str = "") -> Items:
+        """The live keys below `prefix` that begin with `start`."""
+        return Items(tuple(self._store.keyspace(prefix).items(start)), self._store.revision)
+
+    def put(
+        self,
+        prefix: str,
+        key: str,
+        tree: Tree,
+        before: Object | None,
+        lease_ends: int = 0,
+        unchanged: Unchanged = (),
+    ) -> Done:
+        """Write an object over `before`, which must still be there (None: nothing). See `Put`."""
+        store = self._store
+        space = self._spaces.get(prefix) or store.keyspace(prefix)
+        entry = space.entries.get(key)
+        live = None if entry is None else entry.object
+        # What was read here is the very object: nobody came in between.
+        if live is not before or (unchanged and not _still(store, unchanged)):
+            return Done(False, store.revision, (live,))
+        written = _put(store, space, key, tree, before, lease_ends)
+        self.written = revision = store.revision
+        return Done(True, revision, (written,))
+
+    def delete(self, prefix: str, key: str, found: Object) -> Done:
+        """Remove `found`, which must still be there."""
+        store = self._store
+        space = store.keyspace(prefix)
+        entry = space.entries.get(key)
+        if entry is None or entry.object is not found:
+            return Done(False, store.revision, (None if entry is None else entry.object,))
+        self.written = revision = space.delete(key)
+        assert revision is not None
+        return Done(True, revision, (found,))
+
+    def run(self, steps: Steps[T]) -> T:
+        """The result of handling, whatever of it is still asked by values."""
+        try:
+            operation = next(steps)
+            while True:
+                outcome = perform(self._store, operation)
+                if type(outcome) is Done and outcome.made:
+                    self.written = outcome.revision
+                operation = steps.send(outcome)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+@frozen
+class _Away:
+    """A store that others may reach in between: what is asked of it is a value that travels."""
+
+    def get(self, prefix: str, key: str) -> Get:
+        return Get(prefix, key)
+
+    def range(self, prefix: str, start: str = "") -> Range:
+        return Range(prefix, start)
+
+    def put(
+        self,
+        prefix: str,
+        key: str,
+        tree: Tree,
+        before: Object | None,
+        lease_ends: int = 0,
+        unchanged: Unchanged = (),
+    ) -> Transaction:
+        expected = 0 if before is None else before.resource_version
+        put = Put(prefix, key, tree, before, lease_ends)
+        return Transaction(((prefix, key, expected),), (put,), unchanged)
+
+    def delete(self, prefix: str, key: str, found: Object) -> Transaction:
+        return Transaction(((prefix, key, found.resource_version),), (Delete(prefix, key),))
+
+
+AWAY: Final = _Away()
+
+
 def perform(store: Store, operation: Operation) -> Outcome:
     """What the store answers to an operation."""
     if type(operation) is Transaction:
         return _transaction(store, operation)
     if type(operation) is Get:
         entry = store.keyspace(operation.prefix).entries.get(operation.key)
-        if entry is None:
-            return None
-        return Found(entry.object, entry.mod_revision != entry.create_revision)
+        return None if entry is None else Found(entry.object, entry.rewritten)
     if type(operation) is Range:
         return _range(store, operation)
     assert type(operation) is Compact
     return _compact(store, operation)
-
-
-def run(store: Store, steps: Steps[T]) -> T:
-    """The result of handling whose store nobody else touches meanwhile."""
-    try:
-        operation = next(steps)
-        while True:
-            operation = steps.send(perform(store, operation))
-    except StopIteration as end:
-        result: T = end.value
-        return result
 
 
 def _range(store: Store, wanted: Range) -> Outcome:
@@ -177,28 +309,43 @@ def _transaction(store: Store, asked: Transaction) -> Done:
         entry = store.keyspace(prefix).entries.get(key)
         if (entry.mod_revision if entry is not None else 0) != revision:
             return _refused(store, asked)
-    for prefix, revision in asked.unchanged:
-        if store.keyspace(prefix).latest > revision and any(
-            e.mod_revision > revision for e in store.keyspace(prefix).entries.values()
-        ):
-            return _refused(store, asked)
+    if not _still(store, asked.unchanged):
+        return _refused(store, asked)
     written: list[Object | None] = []
     for change in asked.changes:
         space = store.keyspace(change.prefix)
         if type(change) is Put:
             _, key, tree, before, lease_ends = change
-            revision = store.revision + 1
-            meta = {**tree["metadata"], "resourceVersion": str(revision)}
-            obj = Object({**tree, "metadata": meta}, before)
-            if lease_ends:
-                store.expire_at(space, key, revision, lease_ends)
-            space.put(key, obj)
-            written.append(obj)
+            written.append(_put(store, space, key, tree, before, lease_ends))
         else:
             entry = space.entries.get(change.key)
             space.delete(change.key)
             written.append(None if entry is None else entry.object)
     return Done(True, store.revision, tuple(written))
+
+
+def _still(store: Store, unchanged: Unchanged) -> bool:
+    """Whether nothing that lives there was written later."""
+    for prefix, revision in unchanged:
+        space = store.keyspace(prefix)
+        if space.latest > revision and any(
+            entry.mod_revision > revision for entry in space.entries.values()
+        ):
+            return False
+    return True
+
+
+def _put(
+    store: Store, space: Keyspace, key: str, tree: Tree, before: Object | None, lease_ends: int
+) -> Object:
+    """Write an object with the version that it gets thereby."""
+    revision = store.revision + 1
+    meta = {**tree["metadata"], "resourceVersion": str(revision)}
+    obj = Object({**tree, "metadata": meta}, before)
+    if lease_ends:
+        store.expire_at(space, key, revision, lease_ends)
+    space.put(key, obj)
+    return obj
 
 
 def _refused(store: Store, asked: Transaction) -> Done:

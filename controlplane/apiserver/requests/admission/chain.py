@@ -82,7 +82,9 @@ class Admission:
         """Read what the lookup did not know."""
         group, resource, namespace, name = wanted
         prefix = ctx.lookup.info(group, resource).storage_prefix
-        found = yield Get(prefix, f"{namespace}/{name}" if namespace else name)
+        found = ctx.storage.get(prefix, f"{namespace}/{name}" if namespace else name)
+        if type(found) is Get:
+            found = yield found
         if found is not None:
             ctx.fetched = {**(ctx.fetched or {}), wanted: found.object}
 

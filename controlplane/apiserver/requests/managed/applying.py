@@ -30,7 +30,7 @@ from controlplane.apiserver.requests.managed.tracking import (
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import json_type, kind_error
-from controlplane.apiserver.storage.transactions import Steps
+from controlplane.apiserver.storage.transactions import Get, Steps
 
 __all__ = ["Apply"]
 
@@ -117,7 +117,9 @@ class Apply:
         """Apply the request's configuration; answers the object and whether it is new."""
         request, info = ctx.request, ctx.info
         registry = self._registries.of(info)
-        found = yield from registry.read(request.namespace, request.name)
+        found = registry.read(ctx, request.namespace, request.name)
+        if type(found) is Get:
+            found = yield found
         config = _configuration(ctx)
         config = _checked(ctx, config)
         uid = (config.get("metadata") or {}).get("uid", "")
@@ -137,7 +139,9 @@ class Apply:
             try:
                 return (yield from self._create(ctx, config)), True
             except status.ApiError as error:
-                found = yield from registry.read(request.namespace, request.name)
+                found = registry.read(ctx, request.namespace, request.name)
+                if type(found) is Get:
+                    found = yield found
                 if error.reason != "AlreadyExists" or found is None:
                     raise
         obj, _ = yield from registry.update(
