@@ -12,6 +12,7 @@ from controlplane.api import identity
 from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity
 from controlplane.api.times import SECOND
+from controlplane.api.tree import Tree
 from controlplane.api.view import View
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.loops import server as apiserver
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from controlplane.kubelet.loops.kubelet import Machine
     from controlplane.scheduler.plugins.registry import Registry
 
-Tree = dict[str, Any]
 
 EPOCH_NS = 1_767_225_600 * SECOND
 """Wall time of virtual time 0: 2026-01-01T00:00:00Z."""

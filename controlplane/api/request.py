@@ -7,10 +7,10 @@ from typing import Any
 from attrs import field, frozen
 
 from controlplane.api.object import Object
+from controlplane.api.tree import Tree
 
 __all__ = ["ADMIN", "JSON", "Request", "Response", "User"]
 
-Tree = dict[str, Any]
 
 JSON = "application/json"
 

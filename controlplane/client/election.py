@@ -9,13 +9,10 @@ over.
 
 from __future__ import annotations
 
-from typing import Any
-
 from attrs import evolve, frozen
 
 from controlplane.api.times import SECOND, format_micro_time, parse_time
-
-Tree = dict[str, Any]
+from controlplane.api.tree import Tree
 
 JITTER_TENTHS = 12
 """A candidate's wait is up to this many tenths of the retry period longer. Upstream: JitterFactor 1.2."""

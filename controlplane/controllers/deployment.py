@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from controlplane.api.tree import Tree
 from controlplane.controllers.ownership import controller_reference
 from controlplane.controllers.template_hash import template_hash
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
     from controlplane.api.apps import Deployment, ReplicaSet
 
-Tree = dict[str, Any]
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"

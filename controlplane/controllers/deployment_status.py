@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controlplane.api.times import SECOND, format_time, parse_time
+from controlplane.api.tree import Tree
 from controlplane.controllers.deployment import (
     UNLIMITED,
     max_unavailable,
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from controlplane.api.apps import Deployment, ReplicaSet
 
-Tree = dict[str, Any]
 PROGRESSING = "Progressing"
 REPLICA_FAILURE = "ReplicaFailure"
 TIMED_OUT = "ProgressDeadlineExceeded"

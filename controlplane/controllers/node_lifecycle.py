@@ -6,12 +6,13 @@ a node lives is judged by when *this* controller saw a heartbeat change, not by 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define
 
 from controlplane.api.taints import NO_EXECUTE, NO_SCHEDULE
 from controlplane.api.times import SECOND, format_time
+from controlplane.api.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node, NodeCondition
     from controlplane.api.pod import Pod
 
-Tree = dict[str, Any]
 MONITOR_PERIOD_NS = 5 * SECOND
 MONITOR_GRACE_NS = 50 * SECOND
 STARTUP_GRACE_NS = 60 * SECOND

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from controlplane.api.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
     from controlplane.api.view import View
 
 V = TypeVar("V", bound="View")
-Tree = dict[str, Any]
 
 
 def controller_of(view: View) -> OwnerReference | None:

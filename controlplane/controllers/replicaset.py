@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from controlplane.api.times import SECOND, format_time
+from controlplane.api.tree import Tree
 from controlplane.controllers.ownership import controller_reference
 from controlplane.controllers.pods import (
     available_at,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from controlplane.api.apps import ReplicaSet
     from controlplane.api.pod import Pod
 
-Tree = dict[str, Any]
 BURST_REPLICAS = 500
 SLOW_START_BATCH = 1
 REPLICA_FAILURE = "ReplicaFailure"

@@ -7,7 +7,7 @@ decided already; this check is what catches races (two schedulers, stale caches,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, Protocol
 
 import attrs
 
@@ -97,33 +97,89 @@ class Admission:
 ADMITTED: Final = Admission(admitted=True)
 
 
-def admit(pod: Pod, node: Node, active: Sequence[Pod]) -> Admission:
-    """Decides about a pod given the other active pods of the node, in the kubelet's order.
+class Disk(Protocol):
+    """What a handler keeps on the machine: it is there again after a restart."""
 
-    Critical pods may be admitted at the cost of less important ones.
-    """
-    rejected = _operating_system(pod, node)
-    if rejected is not None:
-        return rejected
-    failures = predicates(pod, node, active)
+    def read(self, key: str, default: Any = None) -> Any:
+        """What was written last."""
+
+    def write(self, key: str, value: Any) -> None:
+        """Keep it."""
+
+
+@attrs.frozen
+class NodeState:
+    """What handlers look at: the node, its other active pods in the order of their admission, and the disk."""
+
+    node: Node
+    active: Sequence[Pod]
+    disk: Disk | None = None
+
+
+class AdmitHandler(Protocol):
+    """One of those who are asked about a pod. Upstream: pkg/kubelet/lifecycle/interfaces.go (PodAdmitHandler)."""
+
+    def admit(self, pod: Pod, state: NodeState) -> Admission:
+        """Refuse it, or admit it, perhaps at the cost of others."""
+
+
+class OperatingSystem:
+    """Refuses pods for another operating system."""
+
+    def admit(self, pod: Pod, state: NodeState) -> Admission:
+        """By the label first, then by the field."""
+        return _operating_system(pod, state.node) or ADMITTED
+
+
+class Predicates:
+    """The scheduler's predicates once more; critical pods may be admitted at the cost of less important ones."""
+
+    def admit(self, pod: Pod, state: NodeState) -> Admission:
+        """Refuse with the first predicate that fails and that killing others does not help."""
+        failures = predicates(pod, state.node, state.active)
+        victims: Victims = ()
+        if failures and is_critical(pod):
+            others: list[Failure] = [item for item in failures if isinstance(item, Mismatch)]
+            if not others:
+                missing = {
+                    item.resource: item.missing
+                    for item in failures
+                    if isinstance(item, Insufficient)
+                }
+                found = victims_for(pod, state.active, missing)
+                if isinstance(found, str):
+                    message = (
+                        "Unexpected error while attempting to recover from admission failure: "
+                        f"preemption: error finding a set of pods to preempt: {found}"
+                    )
+                    return Admission(False, UNEXPECTED, message)
+                victims = found
+            failures = others
+        if failures:
+            return Admission(False, failures[0].reason, failures[0].message)
+        return Admission(True, victims=victims) if victims else ADMITTED
+
+
+HANDLERS: Final[tuple[AdmitHandler, ...]] = (OperatingSystem(), Predicates())
+"""Who is asked, in upstream's order. A new one is one more entry here."""
+
+
+def admit(
+    pod: Pod,
+    node: Node,
+    active: Sequence[Pod],
+    *,
+    disk: Disk | None = None,
+    handlers: Sequence[AdmitHandler] = HANDLERS,
+) -> Admission:
+    """Ask one handler after the other: the first refusal counts, and victims add up."""
+    state = NodeState(node, active, disk)
     victims: Victims = ()
-    if failures and is_critical(pod):
-        others: list[Failure] = [item for item in failures if isinstance(item, Mismatch)]
-        if not others:
-            missing = {
-                item.resource: item.missing for item in failures if isinstance(item, Insufficient)
-            }
-            found = victims_for(pod, active, missing)
-            if isinstance(found, str):
-                message = (
-                    "Unexpected error while attempting to recover from admission failure: "
-                    f"preemption: error finding a set of pods to preempt: {found}"
-                )
-                return Admission(False, UNEXPECTED, message)
-            victims = found
-        failures = others
-    if failures:
-        return Admission(False, failures[0].reason, failures[0].message)
+    for handler in handlers:
+        decided = handler.admit(pod, state)
+        if not decided.admitted:
+            return decided
+        victims = (*victims, *(each for each in decided.victims if each not in victims))
     return Admission(True, victims=victims) if victims else ADMITTED
 
 

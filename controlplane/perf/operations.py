@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors import LinkBroken
 from controlplane.api import identity
+from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import NAMESPACES, NODES, PODS, Client, Resource
 from controlplane.errors import UsageError
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from controlplane.perf.templates import Template
     from controlplane.perf.workloads import Operation, Workload
 
-Tree = dict[str, Any]
 SECOND = 1_000_000_000
 DEFAULT_CHURN_MS = 500
 NAME_TRIES = 5

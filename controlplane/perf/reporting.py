@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from controlplane.api.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from controlplane.perf.runner import WorkloadResult
     from controlplane.perf.workloads import Workload
 
-Tree = dict[str, Any]
 HINTS_SUFFIX = "_QueueingHintsEnabled"
 COLUMNS = ("WORKLOAD", "PODS", "SECONDS", "AVERAGE", "P50", "P90", "P95", "P99", "REAL", "TIMES")
 NUMBERS = COLUMNS[1:]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from controlplane.api.tree import Tree
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-Tree = dict[str, Any]
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {

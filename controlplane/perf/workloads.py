@@ -15,11 +15,11 @@ from typing import Any
 import yaml
 from attrs import field, frozen
 
+from controlplane.api.tree import Tree
 from controlplane.errors import UsageError
 from controlplane.perf.templates import Template
 from controlplane.scheduler.config.features import unknown
 
-Tree = dict[str, Any]
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _WAIT = ("skipWaitToCompletion",)

@@ -17,6 +17,7 @@ from attrs import frozen
 from hypothesis import strategies as st
 
 from actors import EventLog
+from controlplane.api.tree import Tree
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.workloads import pod
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from controlplane.scenarios.plan import Plan
     from controlplane.scenarios.user import User
 
-Tree = dict[str, Any]
 CPUS = ("100m", "250m", "500m", "1", "2")
 
 

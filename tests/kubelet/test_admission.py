@@ -2,7 +2,7 @@ import pytest
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.kubelet.admission import admit, rejection_status
+from controlplane.kubelet.admission import Admission, admit, rejection_status
 from controlplane.kubelet.preemption import is_critical, preemptable
 
 ALLOCATABLE = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "10Gi", "pods": "3"}
@@ -139,3 +139,32 @@ def test_a_rejected_pod_fails_for_good():
         "reason": "NodeName",
         "message": f"Pod was rejected: {found.message}",
     }
+
+
+def test_handlers_are_asked_in_order_and_the_first_refusal_counts():
+    asked = []
+
+    class Handler:
+        def __init__(self, name, admitted):
+            self.name, self.admitted = name, admitted
+
+        def admit(self, pod, state):
+            asked.append((self.name, state.disk))
+            return Admission(self.admitted, self.name)
+
+    handlers = [Handler("first", True), Handler("second", False), Handler("third", True)]
+    decided = admit(None, None, (), disk="disk", handlers=handlers)
+    assert (decided.admitted, decided.reason) == (False, "second")
+    assert asked == [("first", "disk"), ("second", "disk")]
+
+
+def test_the_victims_of_all_handlers_are_killed_once():
+    class Handler:
+        def __init__(self, *victims):
+            self.victims = victims
+
+        def admit(self, pod, state):
+            return Admission(True, victims=self.victims)
+
+    decided = admit(None, None, (), handlers=[Handler("a", "b"), Handler("b", "c")])
+    assert decided.victims == ("a", "b", "c")

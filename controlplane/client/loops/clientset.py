@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 from actors import LinkBroken
 from controlplane.api.generic import V, V_co
 from controlplane.api.request import JSON, Request, Response
+from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig, connection
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.service import Service
 
-Tree = dict[str, Any]
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"

@@ -14,6 +14,7 @@ from attrs import define
 from actors import LinkBroken
 from actors.log import WARNING
 from controlplane.api.times import SECOND, format_time
+from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import EVENTS, Client
 from controlplane.client.loops.connection import IN_CLUSTER
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from controlplane.api.view import View
     from controlplane.client.loops.connection import RestConfig
 
-Tree = dict[str, Any]
 Key = tuple[str, ...]
 REMEMBERED = 4096
 SIMILAR_MAX = 10

@@ -14,6 +14,7 @@ from actors import LinkBroken
 from actors.log import INFO
 from controlplane.api.apps import Deployment, ReplicaSet
 from controlplane.api.labels import from_label_selector
+from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import DEPLOYMENTS, REPLICA_SETS, Client
 from controlplane.controllers import deployment as deployments
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from controlplane.client.indexer import Indexer
     from controlplane.client.loops.connection import RestConfig
 
-Tree = dict[str, Any]
 MAX_RETRIES = 15
 SELECTING_ALL = "This deployment is selecting all pods. A non-empty selector is required."
 

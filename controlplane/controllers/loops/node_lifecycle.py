@@ -9,12 +9,13 @@ from settling, nor does listening for it. Without a monitor only the first task 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from actors import LinkBroken
 from actors.log import INFO, WARNING
 from controlplane.api.taints import NO_EXECUTE
 from controlplane.api.times import MILLISECOND
+from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError, is_conflict, is_not_found
 from controlplane.client.loops.clientset import NODES, PODS, Client
 from controlplane.controllers import node_lifecycle as lifecycle
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from controlplane.client.indexer import Indexer
     from controlplane.client.loops.connection import RestConfig
 
-Tree = dict[str, Any]
 WORKERS = 8
 POD_WORKERS = 4
 PASS_NS = 100 * MILLISECOND

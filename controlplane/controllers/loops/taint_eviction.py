@@ -6,7 +6,7 @@ begins deletions when their time has come, `taint-eviction.delete` carries one o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from actors import LinkBroken
 from actors.log import INFO, WARNING
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from controlplane.client.indexer import Indexer
     from controlplane.client.loops.connection import RestConfig
 
-Tree = dict[str, Any]
 NAME = "taint-eviction"
 
 

@@ -204,7 +204,7 @@ class _Kubelet:
         sandbox = self._machine.sandboxes.get(pod.uid)
         active = [worker.pod for worker, _ in self._workers.values() if worker.active]
         if sandbox is None and pod.status.phase not in {"Succeeded", "Failed"}:
-            decided = admission.admit(pod, self._node, active)
+            decided = admission.admit(pod, self._node, active, disk=self._ctx.disk)
             if not decided.admitted:
                 self._ctx.spawn(self._reject, pod, decided, name="reject")
                 return
