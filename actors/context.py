@@ -60,8 +60,9 @@ class Context:
         kernel = self._kernel
         task = self.task
         task.point = name
-        kernel.offer(task, kernel.step)
-        await kernel.park()
+        if not kernel.goes_on(task):
+            kernel.offer(task, kernel.step)
+            await kernel.park()
 
     async def sleep(self, ns: int, *, idle: bool = False, point: str = "sleep") -> None:
         """Wait for `ns` virtual nanoseconds. An idle sleep (a heartbeat's) does not keep the run from settling."""

@@ -228,6 +228,35 @@ class Kernel:
         task.cause = cause
         self.ready.insert(0, task)
 
+    def goes_on(self, task: Task) -> bool:
+        """Take the dull run's next step at once, for a task that would be chosen to go on anyway.
+
+        It is recorded and logged like any other. False where somebody has a say or a look between
+        two steps; then the task has to be offered.
+        """
+        step = self.step + 1
+        if (
+            not self._fifo
+            or self.checks
+            or self.reaping
+            or self._strikes
+            or self._eager
+            or task.dead
+            or self.tearing_down
+            or self.inlet is not None
+            or self.footprint is not None
+            or self.verdict is not None
+            or step > self._limit
+            or step >= self._look_at
+        ):
+            return False
+        if self.ready:
+            self.choices.append("task", len(self.ready) + 1, 0, task.label)
+        task.cause = self.step
+        self.step = step
+        self.log.step(step, self.now, task.no, task.point, task.cause)
+        return True
+
     def wake(
         self,
         task: Task,

@@ -41,6 +41,8 @@ class Condition:
 
     def notify_all(self) -> None:
         """Wake all waiters, longest waiting first."""
+        if not self._waiters:
+            return
         waiters, self._waiters = self._waiters, []
         for task, wait_no in waiters:
             self._wake(task, wait_no)

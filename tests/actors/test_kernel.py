@@ -388,6 +388,21 @@ def test_a_task_between_two_regions_just_goes_on_in_the_dull_run(driver):
 
 
 @both
+def test_a_step_that_nobody_else_has_a_say_in_is_recorded_like_any_other(driver):
+    """An invariant has a look after every step, so with one every step is chosen."""
+    traces = []
+    for looks in (False, True):
+        world = World()
+        world.actor("main", _two_regions, [])
+        if looks:
+            world.invariant("nothing", lambda: None)
+        result = world.run(driver)
+        traces.append((result.trace_hash, result.steps, list(result.choices)))
+    assert traces[0] == traces[1]
+    assert traces[0][1] == 5
+
+
+@both
 def test_a_task_between_two_regions_is_overtaken_under_some_schedule(driver):
     seen: set[tuple[str, ...]] = set()
     for seed in range(40):
