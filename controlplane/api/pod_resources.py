@@ -159,8 +159,9 @@ def _of_container(
         if part == "requests":
             _max(wanted, status.allocated_resources)
         own = wanted
-    if part == "requests" and options.non_missing:
-        own = {**options.non_missing, **own}
+    missing = options.non_missing
+    if part == "requests" and missing and any(name not in own for name in missing):
+        own = {**missing, **own}
     return own
 
 

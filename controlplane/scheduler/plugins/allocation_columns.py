@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from controlplane.api.pod_resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from controlplane.scheduler.columns.columns import Columns, Ints
 from controlplane.scheduler.framework import args as a
 from controlplane.scheduler.framework.scores import broken_linear
-from controlplane.scheduler.state.resources import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
-    is_scalar_resource,
-)
+from controlplane.scheduler.state.resources import is_scalar_resource
 
 if TYPE_CHECKING:
     pass

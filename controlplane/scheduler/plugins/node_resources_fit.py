@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from controlplane.api.pod_resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import NodeResourcesFitArgs
@@ -36,9 +37,6 @@ from controlplane.scheduler.plugins.resource_allocation import (
 )
 from controlplane.scheduler.state.node_info import NodeInfo
 from controlplane.scheduler.state.resources import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
     Resource,
     is_extended_resource,
     is_scalar_resource,

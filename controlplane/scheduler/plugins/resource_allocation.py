@@ -10,16 +10,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from controlplane.api.pod_resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from controlplane.scheduler.framework import args as a
 from controlplane.scheduler.framework.interface import MAX_NODE_SCORE
 from controlplane.scheduler.framework.scores import broken_linear, round_half_away
-from controlplane.scheduler.state.resources import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
-    Requests,
-    is_scalar_resource,
-)
+from controlplane.scheduler.state.resources import Requests, is_scalar_resource
 
 if TYPE_CHECKING:
     from controlplane.scheduler.state.node_info import NodeInfo

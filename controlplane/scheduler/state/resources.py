@@ -12,19 +12,22 @@ import attrs
 
 from controlplane.api.meta import ObjectMeta
 from controlplane.api.pod import Pod, PodSpec
+from controlplane.api.pod_resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    Options,
+    pod_level_requests_set,
+)
+from controlplane.api.pod_resources import HUGE_PAGES as HUGE_PAGES_PREFIX
+from controlplane.api.pod_resources import pod_requests as effective_requests
 from controlplane.api.quantity import Quantity, parse
 from controlplane.api.recent import by_identity
 from controlplane.api.tree import EMPTY_MAP
 
 if TYPE_CHECKING:
     from controlplane.api.containers import Container
-    from controlplane.api.pod_status import ContainerStatus
-
-CPU = "cpu"
-MEMORY = "memory"
-EPHEMERAL_STORAGE = "ephemeral-storage"
-PODS = "pods"
-HUGE_PAGES_PREFIX = "hugepages-"
 
 # What a container without a request counts for when nodes are scored.
 DEFAULT_MILLI_CPU_REQUEST = 100
@@ -163,25 +166,6 @@ def is_scalar_resource(name: str) -> bool:
     return known
 
 
-def is_pod_level_resource(name: str) -> bool:
-    """Whether requests for `name` may be given for the whole pod."""
-    return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
-
-
-def pod_level_requests_set(pod: Pod) -> bool:
-    """Whether the pod has requests of its own (PodLevelResources)."""
-    resources = pod.spec.resources
-    return resources is not None and any(map(is_pod_level_resource, resources.requests))
-
-
-def is_resize_infeasible(pod: Pod) -> bool:
-    """Whether the kubelet refused the pending resize for good."""
-    for condition in pod.status.conditions:
-        if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
-
-
 def pod_requests(
     pod: Pod,
     *,
@@ -195,87 +179,13 @@ def pod_requests(
     `use_status` takes into account what the kubelet allocated and actuated (in-place resize);
     `non_missing` are substituted in containers that lack a request for the name.
     """
-    if pod_level_status is None:
-        pod_level_status = use_status
-    spec = pod.spec
-    statuses: dict[str, ContainerStatus] = {}
-    if use_status:
-        for status in pod.status.container_statuses:
-            statuses[status.name] = status
-        for status in pod.status.init_container_statuses:
-            statuses[status.name] = status
-    total: dict[str, Quantity] = {}
-    for container in spec.containers:
-        _add(total, _container_requests(pod, container, statuses, non_missing))
-    if spec.init_containers:
-        sidecars: dict[str, Quantity] = {}
-        init: dict[str, Quantity] = {}
-        for container in spec.init_containers:
-            if container.restart_policy == "Always":
-                requests = _container_requests(pod, container, statuses, non_missing)
-                _add(total, requests)
-                _add(sidecars, requests)
-                step = sidecars
-            else:
-                step = dict(_container_requests(pod, container, {}, non_missing))
-                _add(step, sidecars)
-            _max(init, step)
-        _max(total, init)
-    if pod_level and pod_level_requests_set(pod):
-        _replace_pod_level(pod, total, pod_level_status)
-    if spec.overhead:
-        _add(total, spec.overhead)
-    return total
-
-
-def _container_requests(
-    pod: Pod,
-    container: Container,
-    statuses: Mapping[str, ContainerStatus],
-    non_missing: Requests | None,
-) -> Requests:
-    requests: Requests = container.resources.requests
-    status = statuses.get(container.name)
-    if status is not None and status.resources is not None:
-        wanted: dict[str, Quantity] = {}
-        if not is_resize_infeasible(pod):
-            _max(wanted, requests)
-        _max(wanted, status.resources.requests)
-        _max(wanted, status.allocated_resources)
-        requests = wanted
-    if non_missing and any(name not in requests for name in non_missing):
-        requests = {**non_missing, **requests}
-    return requests
-
-
-def _replace_pod_level(pod: Pod, total: dict[str, Quantity], use_status: bool) -> None:
-    resources = pod.spec.resources
-    assert resources is not None
-    status = pod.status.resources if use_status else None
-    infeasible = status is not None and is_resize_infeasible(pod)
-    for name, quantity in resources.requests.items():
-        if not is_pod_level_resource(name):
-            continue
-        if status is not None:
-            effective: dict[str, Quantity] = {} if infeasible else {name: quantity}
-            for source in (status.requests, pod.status.allocated_resources):
-                if name in source:
-                    _max(effective, {name: source[name]})
-            quantity = effective.get(name, parse("0"))
-        total[name] = quantity
-
-
-def _add(total: dict[str, Quantity], more: Requests) -> None:
-    for name, quantity in more.items():
-        have = total.get(name)
-        total[name] = quantity if have is None else have + quantity
-
-
-def _max(total: dict[str, Quantity], other: Requests) -> None:
-    for name, quantity in other.items():
-        have = total.get(name)
-        if have is None or quantity.cmp(have) > 0:
-            total[name] = quantity
+    options = Options(
+        use_status=use_status,
+        pod_level_status=use_status if pod_level_status is None else pod_level_status,
+        skip_pod_level=not pod_level,
+        non_missing=non_missing,
+    )
+    return effective_requests(pod, options)
 
 
 def containers_tell_requests(pod: Pod) -> bool:
