@@ -62,3 +62,19 @@ class RefuseOnce(Refuse):
         if self.refused.setdefault(pod.name, state) is state:
             raise StatusError(Status(Code.ERROR, ("not yet",), self.name))
         return ()
+
+
+class RefuseLabelled(Refuse):
+    """Fails the first attempt of pods labelled refuse=once in PreBind."""
+
+    name = "RefuseLabelled"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self.refused: dict[str, Any] = {}
+
+    def pre_bind(self, state: Any, pod: Any, node_name: str) -> tuple[()]:
+        """An error the first time."""
+        asked = pod.labels.get("refuse") == "once"
+        if asked and self.refused.setdefault(pod.uid, state) is state:
+            raise StatusError(Status(Code.ERROR, ("not yet",), self.name))
+        return ()

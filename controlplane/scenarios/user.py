@@ -274,6 +274,8 @@ def _afresh(tree: Tree) -> Tree:
     made = {key: value for key, value in tree.items() if key not in ("metadata", "status")}
     if tree.get("kind") == "Pod":
         made["spec"] = {key: value for key, value in tree["spec"].items() if key != "nodeName"}
+    if tree.get("kind") == "Node" and "status" in tree:  # it registers with what it has
+        made["status"] = tree["status"]
     return {**made, "metadata": metadata}
 
 

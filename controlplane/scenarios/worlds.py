@@ -36,14 +36,20 @@ def scheduler_with(plugin: Callable[[], type]) -> Build:
 
 def with_plugin(cls: Any) -> Mapping[str, Any]:
     """The fields of a cluster whose scheduler has one more plugin."""
+    return with_plugins(cls)
+
+
+def with_plugins(*classes: Any) -> Mapping[str, Any]:
+    """The fields of a cluster whose scheduler has these plugins besides its own."""
     from controlplane.scheduler.config import load as config_load
     from controlplane.scheduler.plugins.registry import Entry, in_tree_registry
 
-    registry = {**in_tree_registry(), cls.name: Entry(cls, cls)}
+    registry = {**in_tree_registry(), **{cls.name: Entry(cls, cls) for cls in classes}}
+    enabled = [{"name": cls.name} for cls in classes]
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": cls.name}]}}}],
+        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
     }
     return {"scheduler": config_load.load(document, registry), "scheduler_plugins": registry}
 

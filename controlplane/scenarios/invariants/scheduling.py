@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.run import Run
 
 SCHEDULER = "scheduler"
+CHOSEN_BY_USERS = "nodes that users chose"
+"""Note: names of nodes on which users put pods themselves, past the scheduler."""
 
 
 def pods(run: Run) -> dict[str, Any]:
@@ -94,23 +96,60 @@ def _the_scheduler_lives(run: Run) -> str | None:
 
 
 def _nothing_is_promised_twice(run: Run) -> str | None:
+    chosen = run.notes.get(CHOSEN_BY_USERS, {})
+    for node in run.objects("/registry/minions/"):
+        promised, room = _promised(run, node.name), _cpu_of(node)
+        if promised > room and node.name not in chosen:
+            return f"{promised}m of CPU are promised on {node.name}, which has {room}m"
+    return None
+
+
+def _room_is_used(run: Run) -> str | None:
+    free = {
+        node.name: _cpu_of(node) - _promised(run, node.name)
+        for node in run.objects("/registry/minions/")
+        if not _is_closed(node)
+    }
+    for name, pod in pods(run).items():
+        spec = pod.spec
+        if spec.node_name or spec.scheduling_gates or pod.metadata.deletion_timestamp is not None:
+            continue
+        if pod.labels.get("hold"):
+            continue
+        wanted = spec.node_selector.get("kubernetes.io/hostname", "")
+        rooms = [node for node, room in free.items() if wanted in ("", node) and room >= _cpu(pod)]
+        if rooms:
+            return f"{name} waits although there is room on {rooms[0]}"
+    return None
+
+
+def _is_closed(node: Any) -> bool:
+    spec = node.tree.get("spec") or {}
+    hard = [t for t in spec.get("taints") or () if t.get("effect") != "PreferNoSchedule"]
+    return bool(spec.get("unschedulable") or hard)
+
+
+def _cpu(pod: Any) -> int:
+    return sum(
+        container.resources.requests["cpu"].milli_value()
+        for container in pod.spec.containers
+        if "cpu" in container.resources.requests
+    )
+
+
+def _promised(run: Run, node: str) -> int:
+    return sum(
+        _cpu(pod)
+        for pod in pods(run).values()
+        if pod.spec.node_name == node and pod.status.phase not in ("Succeeded", "Failed")
+    )
+
+
+def _cpu_of(node: Any) -> int:
     from controlplane.api.quantity import parse
 
-    promised: dict[str, int] = {}
-    for pod in pods(run).values():
-        if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
-            asked = sum(
-                container.resources.requests["cpu"].milli_value()
-                for container in pod.spec.containers
-                if "cpu" in container.resources.requests
-            )
-            promised[pod.spec.node_name] = promised.get(pod.spec.node_name, 0) + asked
-    for node in run.objects("/registry/minions/"):
-        allocatable = (node.tree.get("status") or {}).get("allocatable") or {}
-        room = parse(str(allocatable.get("cpu", "0"))).milli_value()
-        if promised.get(node.name, 0) > room:
-            return f"{promised[node.name]}m of CPU are promised on {node.name}, which has {room}m"
-    return None
+    allocatable = (node.tree.get("status") or {}).get("allocatable") or {}
+    return parse(str(allocatable.get("cpu", "0"))).milli_value()
 
 
 EVERY_POD_IS_BOUND = Invariant("every pod gets a node", _every_pod_is_bound)
@@ -131,3 +170,5 @@ NOBODY_SLEEPS_BESIDE_A_POPPABLE_POD = Invariant(
 )
 THE_SCHEDULER_LIVES = Invariant("the scheduler does not end itself", _the_scheduler_lives)
 NOTHING_IS_PROMISED_TWICE = Invariant("no node is overcommitted", _nothing_is_promised_twice)
+ROOM_IS_USED = Invariant("no pod waits although there is room", _room_is_used)
+"""By CPU, selectors and taints; of workloads whose pods ask for nothing else."""
