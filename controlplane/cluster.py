@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from actors import EventLog, World
+from actors import EventLog, LinkBroken, World
 from controlplane.api import identity
 from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity
@@ -26,6 +26,7 @@ from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.watch_cache import WatchEvent
+from controlplane.client.errors import ApiError, is_already_exists
 from controlplane.client.features import PLAIN, plain
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
@@ -403,7 +404,17 @@ def _bootstrap_uid(first: int = 0) -> Callable[[], str]:
 
 
 async def _register(ctx: Context, nodes: Iterable[Tree], server: RestConfig) -> None:
-    """Without kubelets somebody has to create the nodes."""
+    """Without kubelets somebody has to create the nodes; as a kubelet would, he does not give up."""
     client = Client(ctx, server)
     for tree in nodes:
-        await client.create(NODES, tree)
+        while True:
+            try:
+                await client.create(NODES, tree)
+            except LinkBroken:
+                await ctx.sleep(SECOND)
+            except ApiError as error:
+                if not is_already_exists(error):
+                    raise
+                break
+            else:
+                break

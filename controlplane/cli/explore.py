@@ -1,4 +1,4 @@
-"""`controlplane explore FILE.py`: search the schedules of a user's own scenario."""
+"""`controlplane explore FILE`: search the schedules of a user's own scenario."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def _scenario(name: str) -> Scenario:
-    from controlplane.scenarios.loading import from_file
+    from controlplane.scenarios.loading import NAMED, from_file, from_module
 
-    return searchable(from_file(Path(name)))
+    return searchable(from_module(NAMED[name]) if name in NAMED else from_file(Path(name)))
 
 
 @click.command(
@@ -26,10 +26,11 @@ def _scenario(name: str) -> Scenario:
     find=_scenario,
     short_help="Search the schedules of a scenario of yours for a broken invariant.",
 )
-@click.argument("file", metavar="FILE.py")
+@click.argument("file", metavar="FILE")
 @search_options
 def command(scenario: Scenario, asked: dict[str, Any], **how: Any) -> int:
-    """Search schedules of the scenario in FILE.py for a broken invariant. Its own options come after FILE.py.
+    """Search schedules of the scenario in FILE (Python, or YAML) for a broken invariant. Its own options come
+    after FILE. `churn` in place of a file is the workload that comes with the package and aims at nothing.
 
     Exit status 1 when one is found.
     """

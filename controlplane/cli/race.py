@@ -223,5 +223,76 @@ def run(
     return 0 if result.ok else 1
 
 
+@command.command("power")
+@click.argument("gates", nargs=-1, metavar="[GATE]...")
+@click.option("--schedules", type=click.IntRange(1), default=300, show_default=True)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Stop looking for a gate after so many seconds.",
+)
+@click.option("--strategy", default="random-walk", show_default=True, help="Who answers choices.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first schedule.")
+@format_option()
+def power(
+    gates: tuple[str, ...],
+    schedules: int,
+    seconds: float | None,
+    strategy: str,
+    seed: int,
+    output_format: str,
+) -> int:
+    """Blind power: turn one gate off at a time, under the one default churn, and say which are found, and when.
+
+    The first line turns none off: there nothing may break. Exit status 1 when something does.
+    """
+    import time
+
+    from actors.strategies import NAMES
+    from controlplane.errors import UsageError
+    from controlplane.races import power as blind
+
+    for gate in gates:
+        if gate not in blind.gates():
+            raise UsageError(
+                f"{gate!r} is no gate of the scheduler; known: {', '.join(blind.gates())}"
+            )
+    if strategy not in NAMES:
+        raise UsageError(f"--strategy {strategy!r}: expected {' or '.join(NAMES)}")
+    progress = output.Progress()
+    rows = []
+    for gate in ("", *(gates or blind.gates())):
+        started = time.perf_counter()
+        progress.show(f"{gate or 'every fix on'} ...")
+
+        def over(started: float = started) -> bool:
+            return seconds is not None and time.perf_counter() - started >= seconds
+
+        found = blind.look_for(gate, schedules, strategy=strategy, seed=seed, over=over)
+        rows.append((found, time.perf_counter() - started))
+    progress.clear()
+    if output_format == "json":
+        output.emit_json([{**each.to_json(), "wall_s": round(wall, 2)} for each, wall in rows])
+    else:
+        output.table(
+            f"Found: {sum(each.schedule > 0 for each, _ in rows[1:])} of {len(rows) - 1}",
+            ["GATE", "FOUND IN SCHEDULE", "OF", "SECONDS", "WITHOUT IT", "WHAT BROKE"],
+            [
+                (
+                    each.gate or "none",
+                    each.schedule or "-",
+                    each.tried,
+                    f"{wall:.1f}",
+                    each.title,
+                    each.reason,
+                )
+                for each, wall in rows
+            ],
+            ["FOUND IN SCHEDULE", "OF", "SECONDS"],
+        )
+    return 1 if rows[0][0].schedule else 0
+
+
 command.add_command(replay_command)
 command.add_command(shrink_command)

@@ -22,6 +22,8 @@ BUILT_IN = "controlplane."
 """What the modules of scenarios that come with the package begin with."""
 SUFFIX = ".py"
 ATTRIBUTE = "SCENARIO"
+NAMED = {"churn": "controlplane.scenarios.churn"}
+"""Scenarios that come with the package and may be named in place of a file."""
 _MODULES = "controlplane_user_scenarios"
 
 
@@ -46,6 +48,14 @@ def from_file(path: Path, *, expected: str = "") -> Scenario:
     found_digest = digest(source)
     if expected and found_digest != expected:
         raise UsageError(f"{path}: the source is another one than that recorded")
+    origin = Origin(PurePath(path).as_posix(), found_digest)
+    if is_declared(path):
+        from controlplane.scenarios.declared import scenario_in
+
+        try:
+            return evolve(scenario_in(source.decode("utf-8"), str(path)), origin=origin)
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path}: not UTF-8 text") from error
     module = _execute(path, source)
     scenarios = [value for value in vars(module).values() if isinstance(value, Scenario)]
     scenarios = [each for number, each in enumerate(scenarios) if each not in scenarios[:number]]
@@ -58,6 +68,11 @@ def from_file(path: Path, *, expected: str = "") -> Scenario:
     return evolve(scenarios[0], origin=Origin(PurePath(path).as_posix(), found_digest), title=title)
 
 
+def is_declared(path: PurePath) -> bool:
+    """Whether a file's name says that it holds a scenario in YAML; see `scenarios.declared`."""
+    return path.suffix.lower() in (".yaml", ".yml")
+
+
 def recorded(told: Mapping[str, Any], beside: Path) -> Scenario:
     """The scenario that a recording names; its source must be what it was.
 
@@ -65,7 +80,7 @@ def recorded(told: Mapping[str, Any], beside: Path) -> Scenario:
     UsageError.
     """
     name, address, source = told["name"], str(told["address"]), str(told["source"])
-    if address.endswith(SUFFIX):
+    if address.endswith(SUFFIX) or is_declared(PurePath(address)):
         places = [Path(address), beside.parent / PurePath(address).name]
         for place in places:
             if place.is_file():

@@ -83,7 +83,7 @@ def test_a_scenario_shows_its_options_and_takes_no_others():
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["explore"], "Missing argument 'FILE.py'"),
+        (["explore"], "Missing argument 'FILE'"),
         (["explore", "none.py"], "none.py: cannot be read"),
         (["explore", "README.md"], "README.md:"),
         (["explore", EXAMPLE, "--nodes", "x"], "'x' is not a valid whole number"),

@@ -164,6 +164,15 @@ def load_text(text: str, file: str) -> list[Manifest]:
     return found
 
 
+def document(text: str, file: str) -> Manifest:
+    """The one mapping in a text, of whatever kind. Raises ManifestError."""
+    found = [Manifest(tree, file, line, node) for tree, node, line in _documents(text, file)]
+    found = [each for each in found if each.tree is not None]
+    if len(found) != 1 or not isinstance(found[0].tree, dict):
+        raise ManifestError("expected one mapping", file=file)
+    return found[0]
+
+
 def _flatten(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterator[Manifest]:
     """The object, or the items of a list kind."""
     if not isinstance(tree, dict):
