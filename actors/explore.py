@@ -42,6 +42,8 @@ class Exploration:
     findings: tuple[Finding, ...]
     classes: tuple[str, ...] = field(default=(), repr=False)
     exhausted: bool = False
+    reached: dict[str, int] = field(factory=dict, repr=False)
+    """In how many runs each thing happened that should happen in some (`World.sometimes`)."""
 
     @property
     def distinct(self) -> int:
@@ -79,6 +81,7 @@ def explore(
     steps = 0
     done = 0
     exhausted = False
+    reached: dict[str, int] = {}
     with collector.frozen():
         for number in range(schedules):
             answering = strategy(seed + number)
@@ -89,6 +92,8 @@ def explore(
             if result.verdict != "abandoned":
                 traces[result.causal_class or result.trace_hash] = None
             verdicts[result.verdict] = verdicts.get(result.verdict, 0) + 1
+            for name in result.reached:
+                reached[name] = reached.get(name, 0) + 1
             if progress is not None:
                 progress(done)
             if check_every and number % check_every == 0 and result.verdict != "abandoned":
@@ -106,4 +111,4 @@ def explore(
             exhausted = answering.exhausted
             if exhausted or (over is not None and over()):
                 break
-    return Exploration(done, steps, verdicts, tuple(findings), tuple(traces), exhausted)
+    return Exploration(done, steps, verdicts, tuple(findings), tuple(traces), exhausted, reached)

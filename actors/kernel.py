@@ -120,6 +120,9 @@ class Kernel:
         self.until_ns: int | None = None
         self.checks: dict[str, list[tuple[str, Callable[[], str | None]]]] = {}
         self.end_checks: list[tuple[str, Callable[[], str | None]]] = []
+        self.hopes: dict[str, Callable[[], bool]] = {}
+        """What should happen in some run of a search: asked at the end of each."""
+        self.reached: list[str] = []
         self.context: Callable[[Kernel, Task], Any] = lambda _kernel, task: task
         self._uid_no = 0
         self._outside: Actor | None = None
@@ -863,7 +866,8 @@ class Kernel:
         return self.sharing is not None and self._ask("actors share nothing", self.sharing)
 
     def run_end_checks(self) -> None:
-        """Invariants that hold once the run has settled."""
+        """Invariants that hold once the run has settled; and what it reached, however it ended."""
+        self.reached = [name for name, reached in self.hopes.items() if reached()]
         if self.verdict != "quiescent":
             return
         self.verdict = None

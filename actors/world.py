@@ -42,7 +42,8 @@ class RunResult:
     "invariant-error" (an invariant raised: `error` has the traceback), "failed" (an actor raised),
     "diverged" (a replay met another choice), "abandoned" (the strategy gave it up), or "stopped". `t_ns` is virtual
     nanoseconds; `trace_hash` identifies everything that happened, `causal_class` all of it but the
-    order of steps that do not touch each other ("" when nobody noted what steps touch).
+    order of steps that do not touch each other ("" when nobody noted what steps touch). `reached`
+    names what of `World.sometimes` happened.
     """
 
     verdict: str
@@ -55,6 +56,7 @@ class RunResult:
     inputs: tuple[Input, ...] = field(repr=False)
     error: BaseException | None = field(repr=False)
     marks: Marks = field(repr=False)
+    reached: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -196,6 +198,10 @@ class World:
         else:
             self._kernel.checks.setdefault(after, []).append((name, check))
 
+    def sometimes(self, name: str, reached: Callable[[], bool]) -> None:
+        """Something that should happen in some run of a search, or the search is vacuous; asked at a run's end."""
+        self._kernel.hopes[name] = reached
+
     def observe(self, every_steps: int, look: Callable[[], None]) -> None:
         """Call `look` every so many steps: progress for people. It must not touch the world."""
         self._kernel.observer = look
@@ -258,6 +264,7 @@ class World:
             tuple(inlet.admitted) if inlet else (),
             kernel.error,
             self.log.marks(),
+            tuple(kernel.reached),
         )
 
 

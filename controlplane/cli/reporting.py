@@ -173,6 +173,7 @@ def exploration_json(campaign: Campaign, found: Exploration, wall: float) -> dic
         "distinct": found.distinct,
         "steps": found.steps,
         "verdicts": found.verdicts,
+        "reached": {hope.name: found.reached.get(hope.name, 0) for hope in plan.scenario.sometimes},
         "findings": [
             {
                 "schedule": each.schedule,
@@ -194,6 +195,11 @@ def print_exploration(campaign: Campaign, found: Exploration, wall: float, own: 
         f"{plan_text(campaign.plan, own)}: {found.schedules} schedules, {found.distinct} distinct,"
         f" {found.steps} steps, {rate:.0f} schedules/s"
     )
+    never = [
+        hope.name for hope in campaign.plan.scenario.sometimes if not found.reached.get(hope.name)
+    ]
+    if never:
+        output.echo(f"never reached, so nothing is said about it: {'; '.join(never)}")
     if not found.findings:
         output.echo("nothing broke")
         return

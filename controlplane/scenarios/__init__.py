@@ -24,14 +24,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.scenarios.option import Option
-from controlplane.scenarios.scenario import Fault, Invariant, Scenario
+from controlplane.scenarios.scenario import Fault, Invariant, Scenario, Sometimes
 
 if TYPE_CHECKING:
     from controlplane.scenarios.run import Run
     from controlplane.scenarios.setting import Setting
     from controlplane.scenarios.user import User
 
-__all__ = ["Fault", "Invariant", "Option", "Run", "Scenario", "Setting", "User"]
+__all__ = ["Fault", "Invariant", "Option", "Run", "Scenario", "Setting", "Sometimes", "User"]
 
 _LATE = {
     "Run": "controlplane.scenarios.run",

@@ -65,6 +65,8 @@ class Execution(Run):
         for invariant in plan.invariants():
             for actor in invariant.after or (None,):
                 world.invariant(invariant.name, partial(invariant.check, self), after=actor)
+        for hope in plan.scenario.sometimes:
+            world.sometimes(hope.name, partial(hope.reached, self))
         self._result: RunResult | None = None
 
     def execute(self, driver: Driver = "trio") -> RunResult:

@@ -56,6 +56,7 @@ class Done:
     steps: int
     verdicts: dict[str, int]
     findings: tuple[tuple[int, int, ChoiceList], ...]
+    reached: dict[str, int]
 
 
 def can_be_dealt_out(plan: Plan, strategy: str) -> bool:
@@ -74,7 +75,9 @@ def work(piece: Piece) -> Done:
         check_every=piece.check_every,
     )
     found = tuple((each.schedule, each.seed, each.result.choices) for each in seen.findings)
-    return Done(piece.number, seen.schedules, seen.classes, seen.steps, seen.verdicts, found)
+    return Done(
+        piece.number, seen.schedules, seen.classes, seen.steps, seen.verdicts, found, seen.reached
+    )
 
 
 def explore(
@@ -157,6 +160,7 @@ def _merged(plan: Plan, done: dict[int, Done], last: int) -> Exploration:
     """The pieces up to the last one that counts, in order."""
     classes: dict[str, None] = {}
     verdicts: dict[str, int] = {}
+    reached: dict[str, int] = {}
     findings: list[Finding] = []
     schedules = steps = 0
     for number in sorted(each for each in done if each <= last):
@@ -166,9 +170,10 @@ def _merged(plan: Plan, done: dict[int, Done], last: int) -> Exploration:
         schedules += piece.schedules
         steps += piece.steps
         classes.update(dict.fromkeys(piece.classes))
-        for verdict, times in piece.verdicts.items():
-            verdicts[verdict] = verdicts.get(verdict, 0) + times
-    return Exploration(schedules, steps, verdicts, tuple(findings), tuple(classes))
+        for counts, more in ((verdicts, piece.verdicts), (reached, piece.reached)):
+            for name, times in more.items():
+                counts[name] = counts.get(name, 0) + times
+    return Exploration(schedules, steps, verdicts, tuple(findings), tuple(classes), reached=reached)
 
 
 def _again(plan: Plan, schedule: int, seed: int, choices: ChoiceList) -> Finding:

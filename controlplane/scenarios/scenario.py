@@ -67,6 +67,17 @@ class Invariant:
 
 
 @frozen
+class Sometimes:
+    """Something that should happen in some run of a search; a search that never meets it says nothing.
+
+    `reached(run)` is asked at the end of each run.
+    """
+
+    name: str
+    reached: Callable[[Run], bool]
+
+
+@frozen
 class Fault:
     """Something that may go wrong, and when: an actor that does it. Ready-made ones stand in `scenarios.faults`."""
 
@@ -125,6 +136,7 @@ class Scenario:
             unless given.
         faults: what may fail.
         invariants: what must hold; or a function of the setting that gives them.
+        sometimes: what should happen in some run of a search.
         options: its own, besides the common ones.
         defaults: of common options, where they differ, by key. told: what help says of defaults
             that are no values, by key.
@@ -142,6 +154,7 @@ class Scenario:
     invariants: Sequence[Invariant] | Callable[[Setting], Sequence[Invariant]] = field(
         default=(), kw_only=True, validator=_all_are(Invariant, "an Invariant")
     )
+    sometimes: Sequence[Sometimes] = field(default=(), kw_only=True)
     options: Sequence[Option] = field(default=(), kw_only=True, validator=_options_are_new)
     defaults: Mapping[str, Any] = field(factory=dict, kw_only=True, validator=_defaults_are_known)
     told: Mapping[str, str] = field(factory=dict, kw_only=True)

@@ -59,3 +59,19 @@ def test_a_search_on_a_dask_cluster_sees_the_same(monkeypatch) -> None:
         seen = parallel.explore(clean, "random-walk", 60, jobs=1, executor=client.get_executor())
     alone = Campaign(clean).explore(60)
     assert sorted(seen.classes) == sorted(alone.classes)
+
+
+def test_what_should_happen_sometimes_is_counted_over_all_runs() -> None:
+    from attrs import evolve
+
+    from controlplane.scenarios import Sometimes
+
+    scenario = evolve(
+        catalogue.find("138324").scenario,
+        sometimes=(
+            Sometimes("a pod was bound", lambda run: run.cluster.scheduler.core is not None),
+            Sometimes("never", lambda _run: False),
+        ),
+    )
+    seen = Campaign(plan_of(scenario)).explore(10)
+    assert seen.reached == {"a pod was bound": 10}
