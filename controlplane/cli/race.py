@@ -232,7 +232,7 @@ def run(
     metavar="S",
     help="Stop looking for a gate after so many seconds.",
 )
-@click.option("--strategy", default="random-walk", show_default=True, help="Who answers choices.")
+@click.option("--strategy", default="portfolio", show_default=True, help="Who answers choices.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first schedule.")
 @format_option()
 def power(

@@ -30,7 +30,7 @@ STORY = "story.txt"
 
 def searchable(scenario: Scenario) -> Scenario:
     """The scenario with a strategy that looks for something, unless it or the user names another."""
-    return evolve(scenario, defaults={"strategy": "random-walk", **scenario.defaults})
+    return evolve(scenario, defaults={"strategy": "portfolio", **scenario.defaults})
 
 
 def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
