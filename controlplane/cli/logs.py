@@ -48,3 +48,15 @@ def why(about: str, place: Path, output_format: str) -> int:
     title = f"{asked.kind}/{asked.key}: {told.ending}"
     output.table(title, ("TIME", "STEP", "WHO", "WHAT"), rows, ("TIME", "STEP"))
     return 0
+
+
+@command.command(
+    "schema", short_help="The JSON Schema of log.jsonl: of every line, and of every event's data."
+)
+def schema() -> int:
+    """Print the JSON Schema of the lines of log.jsonl."""
+    from actors import jsonl
+    from controlplane.logs import vocabulary
+
+    output.emit_json({"line": jsonl.schema(), "events": vocabulary.schema()})
+    return 0

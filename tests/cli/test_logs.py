@@ -53,3 +53,10 @@ def test_a_file_that_is_no_log_is_refused(tmp_path, content):
         2,
         f"controlplane: {path}, line 1: expected an event of a log (a JSON object)\n",
     )
+
+
+def test_the_published_schema_tells_every_events_data():
+    told = json.loads(controlplane("logs", "schema").stdout)
+    names = [each["if"]["properties"]["event"]["const"] for each in told["events"]["allOf"]]
+    assert {"apiserver.write", "scheduler.failed", "fault"} <= set(names)
+    assert told["line"]["required"] == ["actor", "event", "run", "step", "t", "task"]
