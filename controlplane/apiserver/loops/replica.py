@@ -12,7 +12,7 @@ is whatever the cache has; another one waits for the cache at most three seconds
 
 Points: `recv`, `apiserver.request` (a worker takes a request), `apiserver.etcd` (the store has
 answered), `apiserver.fresh` (a cache may have caught up), `apiserver.feed` (news of the store),
-`apiserver.cache` (one watch cache moves on), `apiserver.lag`, `apiserver.bookmarks`,
+`apiserver.cache RESOURCE` (one watch cache moves on), `apiserver.lag`, `apiserver.bookmarks`,
 `apiserver.compactor`, `apiserver.watch` (a watch's time limit).
 """
 
@@ -115,7 +115,7 @@ class Release(NamedTuple):
         return f"release {self.resource}"
 
 
-class _Feed(NamedTuple):
+class _Source(NamedTuple):
     """One watch cache and who moves it on."""
 
     resource: str
@@ -173,9 +173,9 @@ class _Replica(_Server):
         options: ReplicaOptions,
     ) -> None:
         self._held: dict[str, None] = {}
-        self._fed: dict[str, _Feed] = {}
+        self._fed: dict[str, _Source] = {}
         self._mirror = mirror
-        super().__init__(ctx, make_core(ctx, mirror, self._feed), epoch_ns, activity)
+        super().__init__(ctx, make_core, mirror, epoch_ns, activity)
         self._options = options
         lags = not options.lagging or ctx.actor in options.lagging
         self._lag_ns = options.lag_ns if lags else 0
@@ -427,16 +427,16 @@ class _Replica(_Server):
         news = self._ctx.condition()
         name = f"cache {info.resource}"
         task = self._ctx.spawn(self._follow_store, info.resource, cache, news, name=name)
-        self._fed[info.storage_prefix] = _Feed(info.resource, cache, news, task)
+        self._fed[info.storage_prefix] = _Source(info.resource, cache, news, task)
 
     async def _follow_store(
         self, ctx: Context, resource: str, cache: WatchCache, news: Condition
     ) -> None:
         """Take one resource's news into its cache and tell the watchers."""
-        due = 0
+        due, point = 0, f"apiserver.cache {resource}"
         while True:
             while resource in self._held or not self._has_news(cache):
-                await news.wait(idle=True, point="apiserver.cache")
+                await news.wait(idle=True, point=point)
             target = self._mirror.revision
             relists = cache.revision < cache.keyspace.store.compacted
             if self._lag_ns and not relists and resource != "events":
@@ -445,7 +445,7 @@ class _Replica(_Server):
                 if due > ctx.now:
                     await ctx.sleep_until(due, point="apiserver.lag")
             while resource in self._held:
-                await news.wait(idle=True, point="apiserver.cache")
+                await news.wait(idle=True, point=point)
             relists = cache.revision < cache.keyspace.store.compacted
             if not self._options.progress_notify and not relists:
                 target = min(target, cache.keyspace.latest)

@@ -5,14 +5,16 @@ request is handled in parts, as upstream's is: it reads its object, asks admissi
 nobody wrote the object meanwhile, else it begins again with the newer one. Between the parts others
 may come in; where no other request could make a difference (`contention`) the parts are one step.
 The watch caches hear of a write in later steps, so what watchers and cached lists show may lag
-behind; how far is the schedule's choice.
+behind; how far is the schedule's choice. Each resource's cache moves on by itself, as upstream's
+cachers do (one reflector and one dispatching goroutine for each): what is told of pods and of nodes
+reaches watchers in either order, what is told of pods in the order in which it was written.
 
 What arrives from outside the world is an HTTP request, see `http_server`.
 
 Points: `recv` (a request arrives), `apiserver.request` (a worker takes a request that others
 meet), `apiserver.read` (its object is read), `apiserver.admit` (admission looks at others),
-`apiserver.commit` (it is written, unless somebody else did), `apiserver.cache` (the watch caches move
-on and watchers are told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is
+`apiserver.commit` (it is written, unless somebody else did), `apiserver.cache RESOURCE` (the watch cache of a
+resource moves on and its watchers are told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is
 due), `apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`.
 """
 
@@ -57,11 +59,12 @@ from controlplane.apiserver.storage.transactions import (
 from controlplane.client.loops.informer import WatchBatch
 
 if TYPE_CHECKING:
-    from actors import Message
+    from actors import Condition, Message, Task
     from controlplane.apiserver.loops.activity import Activity
     from controlplane.apiserver.loops.http_server import HttpFront
     from controlplane.apiserver.requests.memory import Account
-    from controlplane.apiserver.storage.watch_cache import Watcher
+    from controlplane.apiserver.schema.resources import ResourceInfo
+    from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
 
 Work = Callable[[Context], Coroutine[Any, Any, None]]
 """What a worker does."""
@@ -89,9 +92,7 @@ class Job:
 
 async def run(ctx: Context, make_core: MakeCore, epoch_ns: int, activity: Activity) -> None:
     """Main task. `epoch_ns` is the wall time of virtual 0."""
-    core = make_core(ctx, None, None)
-    server = _Server(ctx, core, epoch_ns, activity)
-    ctx.spawn(server.advance, name="cache")
+    server = _Server(ctx, make_core, None, epoch_ns, activity)
     ctx.spawn(server.expire, name="expiry")
     try:
         while True:
@@ -100,15 +101,36 @@ async def run(ctx: Context, make_core: MakeCore, epoch_ns: int, activity: Activi
         server.hang_up()
 
 
-class _Server:
-    """What the two tasks share."""
+class _Feed:
+    """What moves one watch cache on: its task sleeps until there is news of its resource."""
 
-    def __init__(self, ctx: Context, core: ApiServer, epoch_ns: int, activity: Activity) -> None:
+    __slots__ = ("cache", "news", "resource", "task")
+
+    def __init__(self, resource: str, cache: WatchCache, news: Condition) -> None:
+        self.resource = resource
+        self.cache = cache
+        self.news = news
+        self.task: Task | None = None
+        """None until there is news for the first time."""
+
+
+class _Server:
+    """What the tasks share."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        make_core: MakeCore,
+        heard: Store | None,
+        epoch_ns: int,
+        activity: Activity,
+    ) -> None:
+        """`heard` is what the server hears of a store that others share; None: the store is its own."""
         self._ctx = ctx
         self._activity = activity
-        self._core = core
+        self._feeds: dict[str, _Feed] = {}
+        self._core = core = make_core(ctx, heard, self._feed)
         self._epoch = epoch_ns
-        self._changed = ctx.condition()
         self._revision = core.store.revision
         self._filled: list[Watcher] = []
         self._front: HttpFront | None = None
@@ -288,12 +310,27 @@ class _Server:
         return False
 
     def _wrote(self) -> None:
-        revision = self._core.store.revision
-        if revision != self._revision:
-            self._revision = revision
-            # A write of what nobody has a cache of (events, mostly) is no news for the cache task.
-            if self._front is not None or self._core.caches.has_news():
-                self._changed.notify_all()
+        """Wake the watch caches of what was written; what nobody has a cache of is no news."""
+        store = self._core.store
+        if store.revision == self._revision:
+            return
+        self._revision = store.revision
+        for feed in self._feeds.values():
+            if feed.cache.is_behind():
+                if feed.task is not None:
+                    feed.news.notify_all()
+                else:
+                    name = f"cache {feed.resource}"
+                    feed.task = self._ctx.spawn(self._advance, feed, name=name)
+        if self._front is not None:  # bookmarks tell clients outside how far a quiet watch is
+            self._core.caches.note_progress()
+
+    def _feed(self, info: ResourceInfo, cache: WatchCache) -> None:
+        """A cache was made: it moves on from now on."""
+        known = self._feeds.get(info.storage_prefix)
+        if known is not None and known.task is not None:  # its definition went and came again
+            self._ctx.cancel(known.task)
+        self._feeds[info.storage_prefix] = _Feed(info.resource, cache, self._ctx.condition())
 
     def _serve_outside(self, message: ExternalMessage) -> None:
         if self._front is None:
@@ -370,15 +407,14 @@ class _Server:
             self._filled.append(watcher)
             self._flush()
 
-    async def advance(self, ctx: Context) -> None:
-        """Move the watch cache to the store's revision whenever something was written."""
-        core = self._core
-        seen = -1
+    async def _advance(self, ctx: Context, feed: _Feed) -> None:
+        """Move one watch cache to the store's revision whenever its resource was written."""
+        cache, point = feed.cache, f"apiserver.cache {feed.resource}"
         while True:
-            while seen == core.store.revision:
-                await self._changed.wait(idle=True, point="apiserver.cache")
-            seen = core.store.revision
-            core.advance()
+            while not cache.is_behind():
+                await feed.news.wait(idle=True, point=point)
+            cache.advance()
+            self._core.caches.note_progress()
             self._flush()
             if self._front is not None:
                 self._front.sweep()

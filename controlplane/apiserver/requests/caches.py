@@ -62,9 +62,15 @@ class Caches:
                 count += cache.advance(up_to)
         return count
 
-    def has_news(self) -> bool:
-        """Whether some cache has not seen all that was written of its resource."""
-        return any(cache.keyspace.latest > cache.revision for cache in self._caches.values())
+    def note_progress(self) -> None:
+        """Caches of whose resource nothing is new are as far as the store.
+
+        Upstream: etcd tells of its progress on every watch of a cacher.
+        """
+        current = self._store.revision
+        for cache in self._caches.values():
+            if not cache.is_behind():
+                cache.revision = current
 
     def forget(self, storage_prefix: str) -> None:
         """Drop the cache of a resource that is no longer served and of which nothing is stored."""

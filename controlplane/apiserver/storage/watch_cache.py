@@ -214,6 +214,11 @@ class WatchCache:
 
     # -- feeding ---------------------------------------------------------------------------------
 
+    def is_behind(self) -> bool:
+        """Whether something was written of this resource that the cache has not seen, or it must relist."""
+        revision = self.revision
+        return self.keyspace.latest > revision or self.keyspace.store.compacted > revision
+
     def pending(self) -> list[Event]:
         """The store's events that the cache has not seen yet, oldest first."""
         return self.keyspace.events_after(self.revision)
