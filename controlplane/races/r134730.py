@@ -69,4 +69,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("at most one preemption of a preemptor is under way"),
     scenario=SCENARIO,
+    schedules=200,
 )

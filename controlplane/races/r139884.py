@@ -48,4 +48,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("no pod serves its backoff to the end while the scheduler has nothing else to do"),
     scenario=SCENARIO,
+    schedules=400,
 )

@@ -45,4 +45,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("no attempt ends with a pod taken for deleted, since nobody deletes any"),
     scenario=SCENARIO,
+    schedules=1000,
 )

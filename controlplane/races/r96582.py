@@ -49,5 +49,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("once nothing moves any more, no pod in a queue has a node"),
     scenario=SCENARIO,
-    schedules=120,
+    schedules=200,
 )
