@@ -154,7 +154,7 @@ def _print_story(short: Short) -> None:
 
     shrunk = short.shrunk
     output.echo(
-        f"\nIn {shrunk.runs} runs it came down to {plural(shrunk.deviations, 'decision')} of the schedule"
+        f"\nIn {plural(shrunk.runs, 'run')} it came down to {plural(shrunk.deviations, 'decision')} of the schedule"
         f" and {plural(shrunk.operations, 'draw')} of the workload:\n"
     )
     for line in story_of(short).lines():

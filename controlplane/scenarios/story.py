@@ -130,7 +130,8 @@ def story_of(short: Short) -> Story:
         decisions.append("none: it happens in the plain order, first in first out")
     result = failing.result
     events = list(failing.world.log)
-    about = named_in(result.reason, events)
+    users = short.plan.scenario.mains()
+    about = named_in(result.reason, events) or written_by(users, events)
     return Story(
         f"{result.verdict} at step {result.steps}: {result.reason}",
         tuple(decisions),
@@ -231,6 +232,18 @@ def named_in(reason: str, events: Iterable[LogEvent]) -> set[str]:
         if event.uid in uids or key in words or event.obj in words or name in words:
             found.add(event.obj)
     return found
+
+
+def written_by(users: Iterable[str], events: Iterable[LogEvent]) -> set[str]:
+    """The objects that these actors wrote: what a violation is about that names none."""
+    names = set(users)
+    return {
+        event.obj
+        for event in events
+        if event.obj is not None
+        and event.event == "apiserver.write"
+        and (event.data or {}).get("by") in names
+    }
 
 
 def _concerns(event: LogEvent, about: set[str]) -> bool:
