@@ -5,7 +5,8 @@ Finding Bugs, ASPLOS 2010. What has a priority is a *chain*: a task, an actor (a
 a channel (a slow link). Of n chains and k choices a bug of depth d is met in a run with probability
 1 / (n * k^(d-1)) at least.
 
-It is unfair: whoever has a low priority may wait for ever, so it says nothing about liveness.
+Priorities are unfair: whoever has a low one may wait for ever, while somebody else turns in a circle
+in no time. So a chain that led `STREAK` times in a row falls behind all others.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 By = Literal["task", "actor", "channel"]
 FIRST_HORIZON = 100
 """How many choices a run is taken to have before one was seen."""
+
+
+STREAK = 300
+"""So often in a row a chain may lead while others are ready."""
 
 
 class Pct:
@@ -53,6 +58,9 @@ class Pct:
         self._data: dict[str, Random] = {}
         self._count = 0
         self._priority: dict[str, float] = {}
+        self._leader = ""
+        self._streak = 0
+        self._lowest = -self.depth
         self._changes: dict[int, int] = {}
         for rank in range(1, self.depth):
             self._changes[1 + int(self._random() * max(1, self.horizon - 1))] = rank
@@ -70,6 +78,14 @@ class Pct:
             if chain not in self._priority:
                 self._priority[chain] = 1 + self._random()
         leader = max(chains, key=self._priority.__getitem__)
+        if leader != self._leader:
+            self._leader, self._streak = leader, 0
+        self._streak += 1
+        if self._streak > STREAK:
+            self._lowest -= 1
+            self._priority[leader] = self._lowest
+            self._streak = 0
+            leader = max(chains, key=self._priority.__getitem__)
         rank = self._changes.get(self._count)
         if rank is not None:
             self._priority[leader] = -rank

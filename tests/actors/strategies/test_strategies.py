@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from actors import EventLog, World
+from actors import Context, EventLog, World
 from actors.strategies import LEARNING, NAMES, named
 from actors.strategies.bounded import Bounded
 from actors.strategies.pct import Pct
@@ -92,3 +92,21 @@ def test_a_log_of_a_portfolio_names_whose_turn_it_was() -> None:
     for _ in range(3):
         World(strategy=strategy, log=EventLog()).run("bare")
     assert strategy.parameters()["member"] == "pct"
+
+
+@pytest.mark.parametrize("by", ["task", "actor", "channel"])
+def test_nobody_turns_in_a_circle_for_ever_while_others_wait(by) -> None:
+    """One actor works until another one says stop: priorities alone would never let the other one speak."""
+
+    async def busy(ctx: Context) -> None:
+        while not ctx.inbox.ready():
+            await ctx.point("work")
+
+    async def calm(ctx: Context) -> None:
+        ctx.send("busy", "stop")
+
+    for seed in range(20):
+        world = World(strategy=Pct(seed, by=by), livelock_limit=2_000)
+        world.actor("busy", busy)
+        world.actor("calm", calm)
+        assert world.run("bare").verdict == "quiescent"
