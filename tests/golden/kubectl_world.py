@@ -21,7 +21,7 @@ from typing import Any
 import trio
 from attrs import evolve
 
-from actors import World
+from actors import Context, World
 from actors.pace import Pacer
 from controlplane.api.request import User
 from controlplane.apiserver.front.answering import HttpAnswer
@@ -32,6 +32,7 @@ from controlplane.apiserver.loops import server as apiserver
 from controlplane.apiserver.loops.activity import Activity
 from controlplane.apiserver.loops.http_listener import Listener
 from controlplane.apiserver.options import ServerOptions
+from controlplane.apiserver.requests.caches import CacheMade
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.store import Store
@@ -246,10 +247,15 @@ class Session:
             await self.listener.close(0.1)
             nursery.cancel_scope.cancel()
 
-    def _served(self, *_: object) -> ApiServer:
+    def _served(
+        self, ctx: Context, heard: Store | None = None, cache_made: CacheMade | None = None
+    ) -> ApiServer:
         """The server that is served: it knows its address, and what users may do."""
         options = evolve(self.options, authorize=True, address=f"127.0.0.1:{self.port}")
-        self.core = ApiServer(self.core.store, uid=self._uid, suffix=self._suffix, options=options)
+        self.core = ApiServer(
+            self.core.store, uid=self._uid, suffix=self._suffix, options=options,
+            cache_made=cache_made,
+        )  # fmt: skip
         return self.core
 
     def kubeconfig(self, namespace: str) -> Json:
