@@ -11,6 +11,7 @@ from controlplane.scheduler.framework.interface import (
     PreBindPlugin,
     Status,
     StatusError,
+    WaitingPreBindPlugin,
 )
 
 
@@ -78,3 +79,43 @@ class RefuseLabelled(Refuse):
         if asked and self.refused.setdefault(pod.uid, state) is state:
             raise StatusError(Status(Code.ERROR, ("not yet",), self.name))
         return ()
+
+
+class RefuseThrice(Refuse):
+    """Fails every pod's first three attempts that get so far in PreBind."""
+
+    name = "RefuseThrice"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self.refused: dict[str, list[Any]] = {}
+
+    def pre_bind(self, state: Any, pod: Any, node_name: str) -> tuple[()]:
+        """An error three times; then nothing is left to be written."""
+        attempts = self.refused.setdefault(pod.uid, [])
+        if state not in attempts:
+            attempts.append(state)
+        if len(attempts) <= 3:
+            raise StatusError(Status(Code.ERROR, ("not yet",), self.name))
+        return ()
+
+
+class Provision(WaitingPreBindPlugin):
+    """A pod labelled provision=slow waits in PreBind for something that takes a minute, and in vain."""
+
+    name = "Provision"
+    bind_timeout = 60 * SECOND
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def pre_bind_pre_flight(self, state: Any, pod: Any, node_name: str) -> Any:
+        """Only pods with the label have to wait."""
+        return None if pod.labels.get("provision") == "slow" else Status(Code.SKIP)
+
+    def pre_bind(self, state: Any, pod: Any, node_name: str) -> tuple[()]:
+        """Nothing is written."""
+        return ()
+
+    def is_bound(self, state: Any, pod: Any, node_name: str) -> bool:
+        """Not yet."""
+        return False

@@ -65,6 +65,10 @@ def test_the_recording_of_a_finding_replays(number, driver, tmp_path):
     assert result.trace_hash == recording.trace_hash
 
 
+def test_every_fix_gate_has_its_entry():
+    assert CATALOGUE.keys() <= set(RACES)
+
+
 @pytest.mark.parametrize("number", catalogue.numbers())
 def test_an_entry_says_all_there_is_to_say(number):
     race = catalogue.find(number)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controlplane.scenarios.run import Run
-    from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 
 AFTER_EVERY_STEP = ("I1", "I2", "I4", "I5", "I7")
 ONCE_SETTLED = ("I3", "I6")
@@ -50,29 +49,18 @@ def _ask(name: str, run: Run) -> str | None:
 
 def _ask_each(names: tuple[str, ...], run: Run) -> str | None:
     core = run.cluster.scheduler.core
-    now = () if core is None else _sizes(core.queue)
-    if now == run.notes.get(_SEEN, ()):  # most steps do not touch the queue
+    if core is None:
         return None
-    run.notes[_SEEN] = now
+    queue, changes = core.queue, core.queue.changes
+    seen, before = run.notes.get(_SEEN, (None, 0))
+    if seen is queue and before == changes:  # most steps do not touch the queue
+        return None
+    run.notes[_SEEN] = (queue, changes)
     for name in names:
         violation = _ask(name, run)
         if violation is not None:
             return f"{name}: {violation}"
     return None
-
-
-def _sizes(queue: PriorityQueue) -> tuple[int, ...]:
-    """Changes with every move of a pod or an event."""
-    active = queue.active_q
-    return (
-        queue.scheduling_cycle,
-        len(active.heap),
-        len(active.in_flight),
-        len(active.ledger),
-        len(queue.backoff_q.heap),
-        len(queue.backoff_q.error_heap),
-        len(queue.unschedulable),
-    )
 
 
 def _waiting_uids(run: Run) -> list[str]:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Heap(Generic[T]):
     """Entries with unique string keys, smallest (by `less`) first."""
 
-    __slots__ = ("_index", "_items", "_keys", "_less", "key_of")
+    __slots__ = ("_index", "_items", "_keys", "_less", "changes", "key_of")
 
     def __init__(self, key_of: Callable[[T], str], less: Callable[[T, T], bool]) -> None:
         self.key_of = key_of
@@ -23,6 +23,8 @@ class Heap(Generic[T]):
         self._items: list[T] = []
         self._keys: list[str] = []
         self._index: dict[str, int] = {}
+        self.changes = 0
+        """How often something was pushed or taken out."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -45,6 +47,7 @@ class Heap(Generic[T]):
 
     def push(self, item: T) -> None:
         """Insert `item`, or replace the entry with its key and restore the order (Fix)."""
+        self.changes += 1
         key = self.key_of(item)
         index = self._index.get(key)
         if index is not None:
@@ -92,6 +95,7 @@ class Heap(Generic[T]):
         return out
 
     def _drop_last(self) -> T:
+        self.changes += 1
         del self._index[self._keys.pop()]
         return self._items.pop()
 

@@ -28,12 +28,14 @@ class Entry:
 class Ledger:
     """A doubly linked list; each event is stored once for all pods that precede it."""
 
-    __slots__ = ("_size", "back", "front")
+    __slots__ = ("_size", "back", "changes", "front")
 
     def __init__(self) -> None:
         self.front: Entry | None = None
         self.back: Entry | None = None
         self._size = 0
+        self.changes = 0
+        """How often an entry was put in or taken out."""
 
     def __len__(self) -> int:
         return self._size
@@ -61,6 +63,7 @@ class Ledger:
             last.next = entry
         self.back = entry
         self._size += 1
+        self.changes += 1
         return entry
 
     def remove(self, entry: Entry) -> None:
@@ -76,3 +79,4 @@ class Ledger:
             after.prev = before
         entry.prev = entry.next = None
         self._size -= 1
+        self.changes += 1

@@ -110,6 +110,7 @@ class PriorityQueue:
         """Whether Pop was to be woken since `take_signal` was asked last."""
         self.landing = ""
         """UID of the pod that is being put back and whose flight ends in a moment."""
+        self._changes = 0
         self.metrics = QueueMetrics()
         self.backoff_q = BackoffQueue(
             less,
@@ -159,6 +160,19 @@ class PriorityQueue:
     def scheduling_cycle(self) -> int:
         """Number of pods popped so far."""
         return self.active_q.scheduling_cycle
+
+    @property
+    def changes(self) -> int:
+        """Moves whenever a pod, an event, or an object that stands in the queue does; never backwards."""
+        active, backoff = self.active_q, self.backoff_q
+        return (
+            self._changes
+            + active.heap.changes
+            + active.ledger.changes
+            + backoff.heap.changes
+            + backoff.error_heap.changes
+            + self.unschedulable.changes
+        )
 
     def take_signal(self) -> bool:
         """Whether something became poppable and Pop, if it waits, has to be woken for it."""
@@ -260,11 +274,13 @@ class PriorityQueue:
 
         def steps() -> Steps[None]:
             self.landing = uid
+            self._changes += 1
             try:
                 self.requeue_failed(info, cycle, now, in_flight_uid=uid)
                 yield "scheduler.queue.done"
             finally:
                 self.landing = ""
+                self._changes += 1
                 self.done(uid)
 
         return self.holding(steps())
@@ -417,6 +433,7 @@ class PriorityQueue:
         return self.holding(in_one_step(lambda: self.delete(pod)))
 
     def _replace_pod(self, old: Pod, info: QueuedPodInfo, new: Pod) -> None:
+        self._changes += 1
         info.pod_info.update(new)
         if self._signer is not None:
             info.pod_signature = self._signer(new)

@@ -18,7 +18,7 @@ ALWAYS: Group = ()
 class UnschedulablePods:
     """Entries by `namespace/name`, in the order in which they came in."""
 
-    __slots__ = ("_group_of", "_groups", "_infos", "_number", "metrics")
+    __slots__ = ("_group_of", "_groups", "_infos", "_number", "changes", "metrics")
 
     def __init__(self, metrics: QueueMetrics) -> None:
         self._infos: dict[str, QueuedPodInfo] = {}
@@ -27,6 +27,8 @@ class UnschedulablePods:
         self._groups: dict[Group, dict[str, int]] = {}
         self._group_of: dict[str, Group] = {}
         self._number = 0
+        self.changes = 0
+        """How often a pod came in, was replaced or was taken out."""
         self.metrics = metrics
 
     def __len__(self) -> int:
@@ -44,6 +46,7 @@ class UnschedulablePods:
 
     def add_or_update(self, info: QueuedPodInfo, event: str) -> None:
         """Put the pod in; only a pod that was not there counts as incoming."""
+        self.changes += 1
         key = pod_key(info.pod)
         if key not in self._infos:
             self.metrics.incoming("unschedulable", event)
@@ -67,6 +70,7 @@ class UnschedulablePods:
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the pod out; None when absent."""
+        self.changes += 1
         self._leave_group(key)
         return self._infos.pop(key, None)
 
