@@ -1,0 +1,107 @@
+"""The queue's change counter: whoever looks only when it moved misses nothing."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.plugins.priority_sort import PrioritySort
+from controlplane.scheduler.queue.scheduling_queue import (
+    AlreadyQueuedError,
+    PriorityQueue,
+    QueueOptions,
+)
+from controlplane.scheduler.state.listers import MemoryLister
+from tests.scheduler.make import SECOND, T0, pod
+
+PROFILE = "default-scheduler"
+NAMES = ("a", "b", "c")
+EVENT = ev.ClusterEvent(ev.NODE, ev.ADD)
+
+operations = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ("add", "recreated", "update", "delete", "pop", "reject", "fail", "done", "event",
+             "flush", "timeout", "activate", "wait")
+        ),
+        st.integers(0, len(NAMES) - 1),
+    ),
+    max_size=30,
+)  # fmt: skip
+
+
+def content(queue):
+    """Everything that the invariants look at."""
+    active, backoff = queue.active_q, queue.backoff_q
+    places = (active.heap, backoff.heap, backoff.error_heap, queue.unschedulable)
+    return (
+        [[(info.key, info.uid, id(info.pod)) for info in place] for place in places],
+        [id(entry) for entry in active.ledger],
+        list(active.in_flight.items()),
+        queue.landing,
+        dict(queue.metrics.inflight_events),
+    )
+
+
+def perform(queue, name, which, popped, now):
+    old = pod(NAMES[which], uid=NAMES[which])
+    if name == "add":
+        queue.add(old, now)
+    elif name in ("update", "recreated"):
+        uid = NAMES[which] + ("" if name == "update" else "-2")
+        queue.update(old, pod(NAMES[which], uid=uid, labels={"x": str(now)}), now)
+    elif name == "delete":
+        queue.delete(old)
+    elif name == "pop":
+        info = queue.pop()
+        if info is not None:
+            popped.append(info)
+    elif name in ("reject", "fail") and popped:
+        info = popped.pop()
+        info.unschedulable_plugins = {"A": None} if name == "reject" else {}
+        steps = queue.add_unschedulable_steps(info, queue.scheduling_cycle, now)
+        try:
+            yield from steps
+        except AlreadyQueuedError:
+            return
+    elif name == "done" and popped:
+        queue.done(popped.pop().uid)
+    elif name == "event":
+        queue.move_all_to_active_or_backoff_queue(EVENT, None, None, now)
+    elif name == "flush":
+        queue.flush_backoff(now)
+    elif name == "timeout":
+        queue.flush_unschedulable(now + 301 * SECOND)
+    elif name == "activate":
+        queue.activate([old], now)
+    yield name
+
+
+@settings(max_examples=150, deadline=None)
+@given(operations, st.booleans())
+def test_nothing_changes_in_the_queue_without_the_counter(todo, hints):
+    queue = PriorityQueue(
+        PrioritySort().less,
+        MemoryLister(),
+        hint_maps={PROFILE: [(EVENT, [("A", None)])]},
+        options=QueueOptions(hints_enabled=hints),
+    )
+    popped, now = [], T0
+    before, counted = content(queue), queue.changes
+    for name, which in todo:
+        now += SECOND if name == "wait" else 0
+        for _ in perform(queue, name, which, popped, now):
+            after = content(queue)
+            assert queue.changes >= counted
+            assert after == before or queue.changes != counted, name
+            before, counted = after, queue.changes
+
+
+def test_a_look_changes_nothing():
+    queue = PriorityQueue(PrioritySort().less, MemoryLister())
+    queue.add(pod("a"), T0)
+    counted = queue.changes
+    queue.pending_pods()
+    queue.can_pop()
+    queue.next_backoff_release()
+    queue.active_q.heap.sorted()
+    assert queue.changes == counted
