@@ -11,8 +11,6 @@ import json
 from importlib import resources
 from typing import IO, TYPE_CHECKING, Any
 
-import structlog
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
 
@@ -72,6 +70,8 @@ def _line(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> st
 
 def logger(file: IO[str]) -> Any:
     """A structlog logger that writes event lines to `file`."""
+    import structlog  # takes a tenth of a second, and most runs write no lines
+
     return structlog.wrap_logger(
         _Lines(file),
         processors=[_flat, _line],

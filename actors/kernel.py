@@ -116,6 +116,8 @@ class Kernel:
         self._instant_start = 0
         self._limit = min(step_limit, livelock_limit + 1)
         self._look_at = 0
+        self._alone_until = 0
+        """The first step that a task may not just go on to: somebody may choose, or looks, before it."""
         self._strikes: list[tuple[int, int, Callable[[], None]]] = []
         self.until_ns: int | None = None
         self.checks: dict[str, list[tuple[str, Callable[[], str | None]]]] = {}
@@ -239,22 +241,20 @@ class Kernel:
         """
         step = self.step + 1
         if (
-            not self._fifo
+            step >= self._alone_until
             or self.checks
             or self.reaping
             or self._strikes
-            or self._eager
             or task.dead
             or self.tearing_down
             or self.inlet is not None
             or self.footprint is not None
             or self.verdict is not None
-            or step > self._limit
-            or step >= self._look_at
         ):
             return False
-        if self.ready:
-            self.choices.append("task", len(self.ready) + 1, 0, task.label)
+        ready = self.ready
+        if ready:
+            self.choices.append("task", len(ready) + 1, 0, task.label)
         task.cause = self.step
         self.step = step
         self.log.step(step, self.now, task.no, task.point, task.cause)
@@ -433,6 +433,7 @@ class Kernel:
                 self.sharing_checked()
             due = min(due, step - step % SHARING_STEPS + SHARING_STEPS)
         self._look_at = due
+        self._set_alone_until()
 
     def _choose_with_time(self) -> tuple[int, int]:
         """Eager time: besides the ready tasks, the next timer is an option (the last one)."""
@@ -503,6 +504,12 @@ class Kernel:
         """Input came, or time moved on: steps from here on are its doing, not a livelock."""
         self._instant_start = self.step
         self._limit = min(self._step_limit, self.step + self._livelock_limit + 1)
+        self._set_alone_until()
+
+    def _set_alone_until(self) -> None:
+        """After a change of `_limit` or `_look_at`."""
+        free = self._fifo and not self._eager
+        self._alone_until = min(self._limit + 1, self._look_at) if free else 0
 
     def _settled(self) -> None:
         stuck = [

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 class Condition:
     """Waiters sleep until notified. Like Go's sync.Cond: re-check what you wait for after waking."""
 
-    __slots__ = ("_kernel", "_waiters")
+    __slots__ = ("_kernel", "waiters")
 
     def __init__(self, kernel: Port) -> None:
         self._kernel = kernel
-        self._waiters: list[tuple[Task, int]] = []
+        self.waiters: list[tuple[Task, int]] = []
+        """Who waits, longest waiting first, each with the number of its wait. To be looked at only."""
 
     async def wait(
         self, timeout_ns: int | None = None, *, idle: bool = False, point: str = "wait"
@@ -30,27 +31,27 @@ class Condition:
         task.point = point
         task.idle = idle
         wait_no = kernel.parked(task, point)
-        self._waiters.append((task, wait_no))
+        self.waiters.append((task, wait_no))
         if timeout_ns is not None:
             kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT)
         ended_by = await kernel.park()
         if ended_by is kernel.TIMED_OUT:
-            self._waiters = [waiter for waiter in self._waiters if waiter[0] is not task]
+            self.waiters = [waiter for waiter in self.waiters if waiter[0] is not task]
             return False
         return True
 
     def notify_all(self) -> None:
         """Wake all waiters, longest waiting first."""
-        if not self._waiters:
+        if not self.waiters:
             return
-        waiters, self._waiters = self._waiters, []
+        waiters, self.waiters = self.waiters, []
         for task, wait_no in waiters:
             self._wake(task, wait_no)
 
     def notify(self) -> None:
         """Wake the longest waiting one."""
-        while self._waiters:
-            task, wait_no = self._waiters.pop(0)
+        while self.waiters:
+            task, wait_no = self.waiters.pop(0)
             if self._wake(task, wait_no):
                 return
 

@@ -126,13 +126,13 @@ class Shared:
     def queue_moved(self) -> None:
         """After a region in which pods may have moved: wake whoever waits for it."""
         queue = self.core.queue
-        if not queue.locked:
+        if self.unlocked.waiters and not queue.locked:
             self.unlocked.notify_all()
-        if queue.take_signal():
+        if queue.signalled and queue.take_signal():
             self.poppable.notify_all()
-        if len(queue.backoff_q):
+        if self.backing_off.waiters and len(queue.backoff_q):
             self.backing_off.notify_all()
-        if len(queue.unschedulable):
+        if self.pooled.waiters and len(queue.unschedulable):
             self.pooled.notify_all()
 
     async def activate(self, ctx: Context, attempt: Attempt) -> None:
