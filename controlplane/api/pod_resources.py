@@ -6,7 +6,7 @@ in-place resize does to them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 import attrs
@@ -199,19 +199,24 @@ def _max(total: dict[str, Quantity], other: Resources) -> None:
 
 def compute_qos(pod: Pod) -> str:
     """The quality-of-service class that the spec gives a pod."""
+    whole = pod.spec.resources
+    if whole is not None:
+        return quality_of_service([(whole.requests, whole.limits)])
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    return quality_of_service((c.resources.requests, c.resources.limits) for c in containers)
+
+
+def quality_of_service(parts: Iterable[tuple[Resources, Resources]]) -> str:
+    """The class of requests and limits: the pod's own if it has some, else those of each container.
+
+    Upstream: pkg/apis/core/helper/qos, ComputePodQOS.
+    """
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     guaranteed = True
-    whole = pod.spec.resources
-    if whole is not None:
-        parts = [whole] if whole.limits else []
-        _add(requests, _counting(whole.requests))
-    else:
-        parts = [item.resources for item in (*pod.spec.init_containers, *pod.spec.containers)]
-        for part in parts:
-            _add(requests, _counting(part.requests))
-    for part in parts:
-        counting = _counting(part.limits)
+    for asked, limited in parts:
+        _add(requests, _counting(asked))
+        counting = _counting(limited)
         _add(limits, counting)
         guaranteed = guaranteed and CPU in counting and MEMORY in counting
     if not requests and not limits:

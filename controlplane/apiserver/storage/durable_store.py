@@ -6,6 +6,11 @@ the file reads it back: revision, keys, history since the last compaction, lease
 
 By default every write is a transaction of its own. A `grouped` store leaves the transaction open
 until `commit`: whoever lets something out of the process (an answer, a watch event) commits before.
+
+The file is written within the step of the world that writes the store, deliberately: were it written
+at the rim, memory would have to be undone where the file refuses, after others have read it. Nothing
+is read back, so a run does the same with a file and without, unless the file fails; then the store
+takes no more, and requests are answered 500. See docs/interleavings-apiserver.md.
 """
 
 from __future__ import annotations
