@@ -6,7 +6,7 @@ a channel (a slow link). Of n chains and k choices a bug of depth d is met in a 
 1 / (n * k^(d-1)) at least.
 
 Priorities are unfair: whoever has a low one may wait for ever, while somebody else turns in a circle
-in no time. So a chain that led `STREAK` times in a row falls behind all others.
+in no time. So who has been ready longest is passed over `PATIENCE` times at most.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FIRST_HORIZON = 100
 """How many choices a run is taken to have before one was seen."""
 
 
-STREAK = 300
-"""So often in a row a chain may lead while others are ready."""
+PATIENCE = 100
+"""After so many choices whoever has been ready longest goes on."""
 
 
 class Pct:
@@ -58,9 +58,8 @@ class Pct:
         self._data: dict[str, Random] = {}
         self._count = 0
         self._priority: dict[str, float] = {}
-        self._leader = ""
-        self._streak = 0
-        self._lowest = -self.depth
+        self._oldest: dict[str, str] = {}
+        self._since: dict[str, int] = {}
         self._changes: dict[int, int] = {}
         for rank in range(1, self.depth):
             self._changes[1 + int(self._random() * max(1, self.horizon - 1))] = rank
@@ -73,19 +72,18 @@ class Pct:
                 stream = self._data[kind] = Random(f"{self.seed}:{kind}")
             return int(stream.random() * len(options))
         self._count += 1
+        oldest = options[0].label
+        if oldest != self._oldest.get(kind):
+            self._oldest[kind] = oldest
+            self._since[kind] = self._count
+        elif self._count - self._since[kind] > PATIENCE:
+            del self._oldest[kind]
+            return 0
         chains = [self._chain(option) for option in options]
         for chain in chains:
             if chain not in self._priority:
                 self._priority[chain] = 1 + self._random()
         leader = max(chains, key=self._priority.__getitem__)
-        if leader != self._leader:
-            self._leader, self._streak = leader, 0
-        self._streak += 1
-        if self._streak > STREAK:
-            self._lowest -= 1
-            self._priority[leader] = self._lowest
-            self._streak = 0
-            leader = max(chains, key=self._priority.__getitem__)
         rank = self._changes.get(self._count)
         if rank is not None:
             self._priority[leader] = -rank
