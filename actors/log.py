@@ -222,7 +222,7 @@ class EventLog:
             (at for at, (one, other) in enumerate(zip(found, then, strict=False)) if one != other),
             min(len(found), len(then)) if len(found) != len(then) else 0,
         )
-        events = list(msgpack.Unpacker(_stream(chunk), use_list=False))
+        events = list(msgpack.Unpacker(io.BytesIO(chunk), use_list=False))
         if not events:
             differs("the trace ends before the recorded one")
             return
@@ -258,10 +258,6 @@ class EventLog:
 
     def __iter__(self) -> Iterator[Event]:
         return read(self.chunks(), self._notes)
-
-
-def _stream(chunk: bytes) -> io.BytesIO:
-    return io.BytesIO(chunk)
 
 
 def checks_of(chunks: Iterable[bytes]) -> bytes:

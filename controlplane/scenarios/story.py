@@ -30,7 +30,7 @@ LINES = 15
 """A story has no more lines than this."""
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TELLING = (
-    "apiserver.write", "informer.told", "client.read", "scheduler.popped", "scheduler.read", "scheduler.failed",
+    "apiserver.write", "informer.told", "client.read", "scheduler.failed",
     "scheduler.assumed", "scheduler.skip", "kubelet.admitted", "kubelet.rejected", "pod.evicted",
 )  # fmt: skip
 _LOUD = ("fault",)
@@ -269,8 +269,6 @@ def _line(event: LogEvent) -> str:
             + (f", was {data['was'][:8]}" if "was" in data else "")
         ),
         "client.read": lambda: f"{event.actor} reads it from the server",
-        "scheduler.popped": lambda: f"{event.actor} pops it",
-        "scheduler.read": lambda: f"{event.actor} reads it from its cache",
         "fault": lambda: "fault: " + " ".join(str(value) for value in data.values()),
     }.get(event.event)
     what = said() if said is not None else f"{event.actor}: {event.event} {_short(data)}".rstrip()
