@@ -58,8 +58,13 @@ class Shrunk:
 
 def identity(result: RunResult) -> tuple[str, str]:
     """What failed: the verdict, and the invariant's name where one broke."""
-    name, _, _ = result.reason.partition(":")
-    return result.verdict, name if result.verdict in {"violated", "invariant-error"} else ""
+    return failure(result.verdict, result.reason)
+
+
+def failure(verdict: str, reason: str) -> tuple[str, str]:
+    """What failed, given how a run ended: two runs with the same answer failed in the same way."""
+    name, _, _ = reason.partition(":")
+    return verdict, name if verdict in {"violated", "invariant-error"} else ""
 
 
 class _Budget(Exception):

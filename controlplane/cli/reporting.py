@@ -11,10 +11,11 @@ from controlplane.cli import debug, output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from actors import Exploration, World
+    from actors import World
     from controlplane.scenarios.exploring import Campaign
     from controlplane.scenarios.plan import Plan
     from controlplane.scenarios.summary import Summary
+    from controlplane.scenarios.tally import Tally
 
 SHOWN_PODS = 60
 SHOWN_NODES = 20
@@ -161,8 +162,10 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def exploration_json(campaign: Campaign, found: Exploration, wall: float) -> dict[str, Any]:
-    """A search, for programs."""
+def exploration_json(
+    campaign: Campaign, found: Tally, wall: float, earlier: int = 0
+) -> dict[str, Any]:
+    """A search, for programs; `earlier` schedules of it ran before these `wall` seconds."""
     plan = campaign.plan
     return {
         "scenario": plan.scenario.name,
@@ -170,7 +173,9 @@ def exploration_json(campaign: Campaign, found: Exploration, wall: float) -> dic
         "options": plan.header()["options"],
         "strategy": campaign.strategy,
         "schedules": found.schedules,
-        "distinct": found.distinct,
+        "earlier": earlier,
+        "distinct": len(found.classes),
+        "exhausted": found.exhausted,
         "steps": found.steps,
         "verdicts": found.verdicts,
         "reached": {hope.name: found.reached.get(hope.name, 0) for hope in plan.scenario.sometimes},
@@ -178,36 +183,54 @@ def exploration_json(campaign: Campaign, found: Exploration, wall: float) -> dic
             {
                 "schedule": each.schedule,
                 "seed": each.seed,
-                "verdict": each.result.verdict,
-                "reason": each.result.reason,
+                "verdict": each.verdict,
+                "reason": each.reason,
+                "first": each.first,
+                "times": each.times,
             }
-            for each in found.findings
+            for each in found.failing
         ],
         "wall_s": round(wall, 3),
-        "schedules_per_s": round(found.schedules / wall, 1) if wall else None,
+        "schedules_per_s": round((found.schedules - earlier) / wall, 1) if wall else None,
     }
 
 
-def print_exploration(campaign: Campaign, found: Exploration, wall: float, own: str = "") -> None:
-    """A search, for people."""
-    rate = found.schedules / wall if wall else 0
+def print_exploration(
+    campaign: Campaign, found: Tally, wall: float, own: str = "", earlier: int = 0
+) -> None:
+    """A search, for people; `earlier` schedules of it ran before these `wall` seconds."""
+    rate = (found.schedules - earlier) / wall if wall else 0
+    before = f" ({earlier} of them earlier)" if earlier else ""
     output.echo(
-        f"{plan_text(campaign.plan, own)}: {found.schedules} schedules, {found.distinct} distinct,"
+        f"{plan_text(campaign.plan, own)}: {found.schedules} schedules{before}, {len(found.classes)} distinct,"
         f" {found.steps} steps, {rate:.0f} schedules/s"
     )
+    if found.exhausted:
+        output.echo("that is every schedule that the strategy distinguishes")
     never = [
         hope.name for hope in campaign.plan.scenario.sometimes if not found.reached.get(hope.name)
     ]
     if never:
         output.echo(f"never reached, so nothing is said about it: {'; '.join(never)}")
-    if not found.findings:
+    if not found.failing:
         output.echo("nothing broke")
         return
-    first = found.findings[0]
-    output.echo(
-        f"broken in {len(found.findings)} of them, first in schedule {first.schedule} (seed {first.seed}):"
+    if found.failures == 1:
+        (one,) = found.failing
+        output.echo(
+            f"broken in {one.times} of them, first in schedule {one.first} (seed {one.seed}):"
+        )
+        output.echo(f"  {one.verdict}: {one.reason}")
+        return
+    output.table(
+        f"{found.failures} different failures",
+        ["TIMES", "FIRST IN", "SHORTEST SEED", "CHOICES", "WHAT"],
+        [
+            (each.times, each.first, each.seed, len(each.choices), f"{each.verdict}: {each.reason}")
+            for each in found.failing
+        ],
+        ["TIMES", "FIRST IN", "SHORTEST SEED", "CHOICES"],
     )
-    output.echo(f"  {first.result.verdict}: {first.result.reason}")
 
 
 def tell_traceback(text: str, out: Path | None = None) -> None:

@@ -16,11 +16,12 @@ from controlplane.cli.options import driver_option, format_option, out_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors import ChoiceList, Exploration
+    from controlplane.scenarios.corpus import Corpus
     from controlplane.scenarios.exploring import Campaign
     from controlplane.scenarios.plan import Plan
     from controlplane.scenarios.scenario import Scenario
     from controlplane.scenarios.shrinking import Short
+    from controlplane.scenarios.tally import Failing, Seen, Tally
 
 SCHEDULES = 1000
 CHECK_EVERY = 20
@@ -46,7 +47,21 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Runs that making a finding short may take; 0 leaves it as it was found.",
         ),
-        click.option("--all", "keep_going", is_flag=True, help="Do not stop at the first finding."),
+        click.option(
+            "--corpus",
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            help="Keep the search in a folder, and go on with the one that is there:"
+            " counts, and every different failure with its recording and story.",
+        ),
+        click.option("--all", "keep_going", is_flag=True, help="Do not stop at a finding."),
+        click.option(
+            "--failures",
+            type=click.IntRange(1),
+            default=1,
+            show_default=True,
+            help="Stop after so many different failures, not counting those of the corpus.",
+        ),
         click.option(
             "--check-determinism",
             is_flag=True,
@@ -87,66 +102,95 @@ def search(
     jobs: int | None,
     dask: str | None,
     check_determinism: bool,
+    failures: int,
     keep_going: bool,
+    corpus: Path | None,
     shrinks: int,
     out: Path | None,
     output_format: str,
     own: str = "",
 ) -> int:
-    """Search, print what came of it, and keep the first finding; the exit status."""
+    """Search, print what came of it, and keep what was found; the exit status."""
     from controlplane.scenarios.exploring import Campaign
     from controlplane.scenarios.plan import plan_of
 
     plan = plan_of(scenario, **asked)
     campaign = Campaign(plan, plan["strategy"])
-    limit = schedules or (SCHEDULES if seconds is None else 1 << 62)
+    kept = None if corpus is None else _corpus(corpus, campaign)
+    earlier = 0 if kept is None else kept.tally.schedules
+    known = () if kept is None else [each.identity for each in kept.tally.failing]
     found, wall = _explore(
         campaign,
-        limit,
+        schedules or (SCHEDULES if seconds is None else 1 << 62),
         seconds,
         jobs or os.cpu_count() or 1,
         dask,
-        stop_at_first=not keep_going,
+        kept,
+        failures=None if keep_going else failures,
         check_every=CHECK_EVERY if check_determinism else 0,
     )
-    if not found.findings:
+    new = [each for each in found.failing if each.identity not in known]
+    shown = min(new or found.failing, key=lambda each: len(each.choices), default=None)
+    if output_format != "json":
+        reporting.print_exploration(campaign, found, wall, own, earlier)
+    if shown is None:
         if output_format == "json":
-            output.emit_json(reporting.exploration_json(campaign, found, wall))
-        else:
-            reporting.print_exploration(campaign, found, wall, own)
+            output.emit_json(reporting.exploration_json(campaign, found, wall, earlier))
         return 0
-    finding = found.findings[0]
-    short = _short(plan, finding.result.choices, shrinks)
-    done = campaign.again(finding) if short is None else short.failing
+    short = _short(plan, shown, shrinks)
+    done = campaign.under_choices(shown.choices) if short is None else short.failing
     left: tuple[str, ...] = ()
     if out is not None:
-        recording = campaign.recording(finding) if short is None else short.recording()
-        left = (*done.save(out, recording), *_save_story(short, out))
+        left = (*done.save(out), *_save_story(short, out))
+    if kept is not None:
+        for each in new:
+            its = short if each is shown else _short(plan, each, shrinks)
+            if its is not None:
+                its.failing.save(kept.place(each))
+                _save_story(its, kept.place(each))
     if output_format == "json":
-        told = reporting.exploration_json(campaign, found, wall)
+        told = reporting.exploration_json(campaign, found, wall, earlier)
         output.emit_json({**told, **({} if short is None else short_json(short))})
     else:
-        reporting.print_exploration(campaign, found, wall, own)
         if short is None:
             reporting.print_timeline(done.world)
         else:
             _print_story(short)
-        if out is not None:
-            reporting.print_left(out, left)
-            output.echo(f"repeat it with controlplane replay {out / 'run.rec'}")
-        else:
-            output.echo("keep it with --out DIR, repeat it with controlplane replay DIR/run.rec")
+        _tell_where(out, left, kept)
     reporting.tell_traceback(done.traceback, out)
     return 1
 
 
-def _short(plan: Plan, choices: ChoiceList, runs: int) -> Short | None:
-    """The finding made short, unless that was not wanted."""
-    if not runs:
+def _corpus(folder: Path, campaign: Campaign) -> Corpus:
+    """The corpus of this search. Raises UsageError."""
+    from controlplane.errors import UsageError
+    from controlplane.scenarios import parallel
+    from controlplane.scenarios.corpus import Corpus
+
+    if parallel.enumerates(campaign.strategy):
+        raise UsageError(
+            f"--corpus: strategy {campaign.strategy} enumerates: its search cannot go on later"
+        )
+    return Corpus(folder, campaign.plan, campaign.strategy, campaign.plan["seed"])
+
+
+def _tell_where(out: Path | None, left: tuple[str, ...], kept: Corpus | None) -> None:
+    if out is not None:
+        reporting.print_left(out, left)
+        output.echo(f"repeat it with controlplane replay {out / 'run.rec'}")
+    elif kept is not None:
+        output.echo(f"kept in {kept.folder}: the same command goes on from there")
+    else:
+        output.echo("keep it with --out DIR, repeat it with controlplane replay DIR/run.rec")
+
+
+def _short(plan: Plan, found: Failing, runs: int) -> Short | None:
+    """The finding made short, unless that was not wanted or its choices do not decide."""
+    if not runs or found.verdict == "diverged":
         return None
     from controlplane.scenarios.shrinking import shorten
 
-    return shorten(plan, choices, runs=runs)
+    return shorten(plan, found.choices, runs=runs)
 
 
 def _print_story(short: Short) -> None:
@@ -203,38 +247,87 @@ def _explore(
     seconds: float | None,
     jobs: int,
     dask: str | None,
-    **how: Any,
-) -> tuple[Exploration, float]:
+    kept: Corpus | None,
+    *,
+    failures: int | None,
+    check_every: int,
+) -> tuple[Tally, float]:
     from controlplane.scenarios import parallel
 
+    plan, strategy = campaign.plan, campaign.strategy
+    if dask is None and (parallel.enumerates(strategy) or plan.scenario.origin is None):
+        jobs = 1
     progress = output.Progress()
     started = time.perf_counter()
+    earlier = 0 if kept is None else kept.tally.schedules
+    hopes = len(plan.scenario.sometimes)
     total = f" of {schedules}" if schedules < 1 << 62 else ""
 
-    def show(done: int) -> None:
-        rate = done / (time.perf_counter() - started)
-        progress.show(f"schedule {done}{total}, {rate:.0f} schedules/s")
+    def over() -> bool:
+        return seconds is not None and time.perf_counter() - started >= seconds
 
-    how |= {
-        "seed": campaign.plan["seed"],
-        "progress": show if progress.on else None,
-        "over": None if seconds is None else lambda: time.perf_counter() - started >= seconds,
-    }
-    plan, strategy = campaign.plan, campaign.strategy
-    if dask is not None:
-        found = _on_dask(dask, plan, strategy, schedules, how)
-    elif jobs > 1 and schedules > parallel.BATCH and parallel.can_be_dealt_out(plan, strategy):
-        found = parallel.explore(plan, strategy, schedules, jobs=jobs, **how)
+    def heard(tally: Tally, seen: Seen) -> None:
+        if kept is not None:
+            kept.note(tally, seen)
+        here = tally.schedules - earlier
+        rate = here / (time.perf_counter() - started)
+        reached = f", {len(tally.reached)} of {hopes} reached" if hopes else ""
+        progress.show(
+            f"schedule {here}{total}, {rate:.0f} schedules/s, {len(tally.classes)} distinct{reached},"
+            f" {tally.failures} found"
+        )
+
+    if jobs == 1 and kept is None and dask is None:
+        found = _alone(campaign, schedules, failures, check_every, heard, over)
     else:
-        found = campaign.explore(schedules, **how)
+        how: dict[str, Any] = {
+            "seed": plan["seed"],
+            "failures": failures,
+            "check_every": check_every,
+            "heard": heard,
+            "over": over,
+        }
+        if kept is not None:
+            how |= {"begin": kept.pieces, "tally": kept.tally}
+        if dask is not None:
+            found = _on_dask(dask, plan, strategy, schedules, how)
+        else:
+            found = parallel.explore(plan, strategy, schedules, jobs=jobs, **how)
     wall = time.perf_counter() - started
     progress.clear()
     return found, wall
 
 
-def _on_dask(
-    address: str, plan: Plan, strategy: str, schedules: int, how: dict[str, Any]
-) -> Exploration:
+def _alone(
+    campaign: Campaign,
+    schedules: int,
+    failures: int | None,
+    check_every: int,
+    heard: Callable[[Tally, Seen], None],
+    over: Callable[[], bool],
+) -> Tally:
+    """The whole search with one strategy object, which may learn from each run or go through them all."""
+    from controlplane.scenarios.parallel import BATCH
+    from controlplane.scenarios.tally import Seen, Tally
+
+    tally = Tally()
+    for part in campaign.parts(
+        schedules,
+        BATCH,
+        seed=campaign.plan["seed"],
+        stop_at_first=failures == 1,
+        check_every=check_every,
+        over=over,
+    ):
+        seen = Seen.of(part)
+        tally.add(seen)
+        heard(tally, seen)
+        if failures is not None and tally.failures >= failures:
+            break
+    return tally
+
+
+def _on_dask(address: str, plan: Plan, strategy: str, schedules: int, how: dict[str, Any]) -> Tally:
     """The same search on the workers of a Dask cluster."""
     from controlplane.errors import UsageError
     from controlplane.scenarios import parallel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -10,9 +11,10 @@ from actors import EventLog, Replay, explore, strategies
 from controlplane.scenarios.execution import Execution, recording_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from actors import Exploration, Finding, Recording, Strategy, World
+    from actors import ChoiceList, Exploration, Finding, Recording, Strategy, World
+    from actors.log import Marks
     from actors.world import Driver
     from controlplane.scenarios.plan import Plan
 
@@ -45,26 +47,53 @@ class Campaign:
 
         One of every `check_every` is run twice, to see whether only its choices decide.
         """
-        learning: dict[str, Strategy] = {}
-
-        def answering(number: int) -> Strategy:
-            if self.strategy not in strategies.LEARNING:
-                return strategies.named(self.strategy, number)
-            if not learning:
-                learning[""] = strategies.named(self.strategy, seed)
-            return learning[""]
-
         return explore(
             self.world,
             schedules,
             seed=seed,
-            strategy=answering,
+            strategy=self._answering(seed),
             stop_at_first=stop_at_first,
             until_ns=self.plan.until_ns,
             check_every=check_every,
             progress=progress,
             over=over,
         )
+
+    def parts(
+        self,
+        schedules: int,
+        size: int,
+        *,
+        seed: int = 0,
+        stop_at_first: bool = True,
+        check_every: int = 0,
+        over: Callable[[], bool] | None = None,
+    ) -> Iterator[Exploration]:
+        """`explore`, told every `size` schedules; a strategy that learns or enumerates does so over all of them."""
+        answering = self._answering(seed)
+        done = 0
+        while done < schedules:
+            part = explore(
+                self.world,
+                min(size, schedules - done),
+                seed=seed + done,
+                strategy=answering,
+                stop_at_first=stop_at_first,
+                until_ns=self.plan.until_ns,
+                check_every=check_every,
+                over=over,
+            )
+            done += part.schedules
+            yield part
+            if part.exhausted or (stop_at_first and part.findings) or (over is not None and over()):
+                return
+
+    def _answering(self, seed: int) -> Callable[[int], Strategy]:
+        """The strategy of each schedule: one by one, or one object for all."""
+        if self.strategy not in strategies.LEARNING:
+            return partial(strategies.named, self.strategy)
+        one = strategies.named(self.strategy, seed)
+        return lambda _number: one
 
     def under(self, seed: int, driver: Driver = "bare") -> Execution:
         """The schedule with this seed, executed with its whole log."""
@@ -74,9 +103,13 @@ class Campaign:
 
     def again(self, finding: Finding, driver: Driver = "bare") -> Execution:
         """The schedule that was found, executed with its whole log."""
-        run = Execution(
-            self.plan, Replay(finding.result.choices, marks=finding.result.marks), log=EventLog()
-        )
+        return self.under_choices(finding.result.choices, driver, finding.result.marks)
+
+    def under_choices(
+        self, choices: ChoiceList, driver: Driver = "bare", marks: Marks | None = None
+    ) -> Execution:
+        """The schedule with these choices, executed with its whole log."""
+        run = Execution(self.plan, Replay(choices, marks=marks), log=EventLog())
         run.execute(driver)
         return run
 

@@ -1,34 +1,31 @@
-"""A search on several processes: batches of schedules, merged as if one process had run them in order.
+"""A search in pieces, on this process or several, summed as if one process had run them in order.
 
 A worker gets the plan as a recording's header tells it, so whatever can be replayed can be searched in
-parallel. The finding with the lowest number counts, whichever batch ends first; it is run again here,
-so that it is the same object as in a search of one process.
+parallel. A search that ends with its first finding ends with the one of the lowest number, whichever
+piece is done first.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from itertools import count
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from actors import Exploration, Finding, Replay, strategies
 from controlplane.scenarios import loading
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.plan import plan_of_header
+from controlplane.scenarios.tally import Seen, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Executor, Future
 
-    from actors import ChoiceList
     from controlplane.scenarios.plan import Plan
 
 BATCH = 48
-"""Schedules in one piece of work: enough that every member of a portfolio has its turn several times."""
+"""Schedules in one piece: enough that every member of a portfolio has its turn several times."""
 ONE_OBJECT = ("delay-bounded", "preemption-bounded", "dpor")
 """Strategies that enumerate: their runs cannot be dealt out."""
 
@@ -48,36 +45,49 @@ class Piece:
 
 @frozen
 class Done:
-    """What a worker saw. `findings` are (schedule within the piece, seed, choices)."""
+    """A piece, and what its schedules showed."""
 
     number: int
-    schedules: int
-    classes: tuple[str, ...]
-    steps: int
-    verdicts: dict[str, int]
-    findings: tuple[tuple[int, int, ChoiceList], ...]
-    reached: dict[str, int]
+    seen: Seen
+
+
+def enumerates(strategy: str) -> bool:
+    """Whether a strategy goes through all schedules in an order of its own: such a search is one piece."""
+    return strategy in ONE_OBJECT
 
 
 def can_be_dealt_out(plan: Plan, strategy: str) -> bool:
     """Whether other processes can run this search: they must find the scenario, and the strategy must allow it."""
-    return plan.scenario.origin is not None and strategy not in ONE_OBJECT
+    return plan.scenario.origin is not None and not enumerates(strategy)
 
 
 def work(piece: Piece) -> Done:
     """Run a piece; called in a worker."""
     scenario = loading.recorded(piece.header["scenario"], Path())
-    plan = plan_of_header(scenario, piece.header)
-    seen = Campaign(plan, piece.strategy).explore(
+    return _run(plan_of_header(scenario, piece.header), piece)
+
+
+def _run(plan: Plan, piece: Piece) -> Done:
+    found = Campaign(plan, piece.strategy).explore(
         piece.schedules,
         seed=piece.seed,
         stop_at_first=piece.stop_at_first,
         check_every=piece.check_every,
     )
-    found = tuple((each.schedule, each.seed, each.result.choices) for each in seen.findings)
-    return Done(
-        piece.number, seen.schedules, seen.classes, seen.steps, seen.verdicts, found, seen.reached
-    )
+    return Done(piece.number, Seen.of(found))
+
+
+class _Here(Executor):
+    """Does what it is asked at once, in this process."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def submit(self, _work: Any, piece: Piece, /) -> Future[Done]:  # type: ignore[override]
+        """Run a piece."""
+        future: Future[Done] = Future()
+        future.set_result(_run(self._plan, piece))
+        return future
 
 
 def explore(
@@ -87,98 +97,113 @@ def explore(
     *,
     jobs: int,
     seed: int = 0,
-    stop_at_first: bool = True,
+    failures: int | None = 1,
     check_every: int = 0,
-    progress: Callable[[int], None] | None = None,
+    begin: int = 0,
+    tally: Tally | None = None,
+    heard: Callable[[Tally, Seen], None] | None = None,
     over: Callable[[], bool] | None = None,
     executor: Executor | None = None,
-) -> Exploration:
-    """`Campaign.explore` on `jobs` processes, or on an executor of the caller's (a Dask client's, say)."""
-    search = _Search(plan, strategy, schedules, jobs, seed, stop_at_first, check_every)
+) -> Tally:
+    """Up to so many schedules on `jobs` processes, or on an executor of the caller's (a Dask client's, say).
+
+    It ends after so many different `failures` besides those that `tally` has already (None: with
+    none). An earlier search is continued with its tally and `begin`, how many pieces it had. `heard`
+    is told the tally after each piece, in their order; `over` is asked whether that is enough.
+    """
+    pieces = _Pieces(
+        plan, strategy, seed, begin, schedules, failures == 1 and tally is None, check_every
+    )
+    search = _Search(
+        pieces, failures, tally or Tally(), heard or (lambda _tally, _seen: None), over
+    )
     if executor is not None:
-        return search.run(executor, progress, over)
+        return search.run(executor, jobs)
+    if jobs == 1:
+        return search.run(_Here(plan), 1)
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        return search.run(pool, progress, over)
+        return search.run(pool, jobs)
 
 
 @frozen
-class _Search:
-    """What is searched, and how."""
+class _Pieces:
+    """How a search is cut into pieces."""
 
     plan: Plan
     strategy: str
-    schedules: int
-    jobs: int
     seed: int
+    begin: int
+    schedules: int
     stop_at_first: bool
     check_every: int
 
     def piece(self, number: int) -> Piece | None:
         """The piece of that number; None beyond the last."""
-        begin = number * BATCH
-        if begin >= self.schedules:
+        tried = (number - self.begin) * BATCH
+        if tried >= self.schedules:
             return None
-        size = min(BATCH, self.schedules - begin)
+        size = min(BATCH, self.schedules - tried)
         return Piece(
-            self.plan.header(), self.strategy, number, self.seed + begin, size, self.stop_at_first,
-            self.check_every,
+            self.plan.header(), self.strategy, number, self.seed + number * BATCH, size,
+            self.stop_at_first, self.check_every,
         )  # fmt: skip
 
-    def run(
+
+class _Search:
+    """Pieces handed out, two for each process, and summed in order."""
+
+    def __init__(
         self,
-        pool: Executor,
-        progress: Callable[[int], None] | None,
+        pieces: _Pieces,
+        failures: int | None,
+        tally: Tally,
+        heard: Callable[[Tally, Seen], None],
         over: Callable[[], bool] | None,
-    ) -> Exploration:
-        """Hand pieces out, two for each process, until nothing more is to be asked."""
-        numbers = count()
-        done: dict[int, Done] = {}
+    ) -> None:
+        self._pieces = pieces
+        self._tally = tally
+        self._heard = heard
+        self._over = over
+        self._enough = None if failures is None else tally.failures + failures
+        self._next = pieces.begin
+        self._waiting: dict[int, Seen] = {}
+        self._summed = pieces.begin
+
+    def run(self, pool: Executor, jobs: int) -> Tally:
+        """Until nothing more is to be asked."""
         running: set[Future[Done]] = set()
-        last = -1  # the first piece with a finding, where one is enough
-        more = True
         while True:
-            while more and len(running) < 2 * self.jobs and last < 0:
-                asked = None if over is not None and over() else self.piece(next(numbers))
-                more = asked is not None
-                if asked is not None:
-                    running.add(pool.submit(work, asked))
+            while len(running) < (2 * jobs if jobs > 1 else 1):
+                asked = self._ask()
+                if asked is None:
+                    break
+                running.add(pool.submit(work, asked))
             if not running:
-                return _merged(self.plan, done, last if last >= 0 else max(done, default=-1))
+                return self._tally
             finished, running = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
-                piece = future.result()
-                done[piece.number] = piece
-                if piece.findings and self.stop_at_first:
-                    last = piece.number if last < 0 else min(last, piece.number)
-            if progress is not None:
-                progress(sum(each.schedules for each in done.values()))
+                done = future.result()
+                self._waiting[done.number] = done.seen
+            self._sum()
 
+    def _ask(self) -> Piece | None:
+        if self._is_enough() or (self._over is not None and self._over()):
+            return None
+        if self._pieces.stop_at_first and any(seen.failing for seen in self._waiting.values()):
+            return None
+        asked = self._pieces.piece(self._next)
+        if asked is not None:
+            self._next += 1
+        return asked
 
-def _merged(plan: Plan, done: dict[int, Done], last: int) -> Exploration:
-    """The pieces up to the last one that counts, in order."""
-    classes: dict[str, None] = {}
-    verdicts: dict[str, int] = {}
-    reached: dict[str, int] = {}
-    findings: list[Finding] = []
-    schedules = steps = 0
-    for number in sorted(each for each in done if each <= last):
-        piece = done[number]
-        for schedule, seed, choices in piece.findings:
-            findings.append(_again(plan, schedules + schedule, seed, choices))
-        schedules += piece.schedules
-        steps += piece.steps
-        classes.update(dict.fromkeys(piece.classes))
-        for counts, more in ((verdicts, piece.verdicts), (reached, piece.reached)):
-            for name, times in more.items():
-                counts[name] = counts.get(name, 0) + times
-    return Exploration(schedules, steps, verdicts, tuple(findings), tuple(classes), reached=reached)
+    def _is_enough(self) -> bool:
+        return self._enough is not None and self._tally.failures >= self._enough
 
-
-def _again(plan: Plan, schedule: int, seed: int, choices: ChoiceList) -> Finding:
-    """The finding of another process, run here."""
-    strategy = Replay(choices)
-    world = Campaign(plan, strategies.NAMES[0]).world(strategy)
-    result = world.run("bare", until_ns=plan.until_ns)
-    return Finding(schedule, seed, result, world)
+    def _sum(self) -> None:
+        while self._summed in self._waiting and not self._is_enough():
+            seen = self._waiting.pop(self._summed)
+            self._summed += 1
+            self._tally.add(seen)
+            self._heard(self._tally, seen)

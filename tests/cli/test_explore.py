@@ -148,3 +148,25 @@ def test_a_defect_is_one_line_and_its_traceback_is_saved(tmp_path):
     bad.write_text("raise KeyError('gone')\n")
     assert "Traceback" not in controlplane("explore", bad).stderr
     assert "Traceback" in controlplane("--debug", "explore", bad).stderr
+
+
+def test_a_search_goes_on_in_its_corpus(tmp_path):
+    asked = ("explore", EXAMPLE, "--corpus", tmp_path / "corpus", "--all", "--schedules", 48)
+    first = controlplane(*asked, "--format", "json")
+    assert first.returncode == 1, first.stderr
+    assert [json.loads(first.stdout)[key] for key in ("schedules", "earlier")] == [48, 0]
+    then = controlplane(*asked, "--format", "json")
+    told = json.loads(then.stdout)
+    assert [told[key] for key in ("schedules", "earlier")] == [96, 48]
+    (one,) = told["findings"]
+    assert one["times"] > 1
+    place = tmp_path / "corpus" / "findings" / "1"
+    assert {each.name for each in place.iterdir()} >= {"run.rec", "log.jsonl", "story.txt"}
+    again = controlplane("replay", place)
+    assert again.returncode == 1, again.stderr
+    other = controlplane("explore", EXAMPLE, "--careful", "--corpus", tmp_path / "corpus")
+    assert other.returncode == 2
+    assert "another search: its options is" in other.stderr
+    listed = controlplane("explore", EXAMPLE, "--corpus", tmp_path, "--strategy", "dpor")
+    assert listed.returncode == 2
+    assert "strategy dpor enumerates: its search cannot go on later" in listed.stderr

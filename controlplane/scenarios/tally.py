@@ -1,0 +1,118 @@
+"""What a search has seen so far: counts, and every different failure once, in its shortest run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from actors.shrink import failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from actors import ChoiceList, Exploration
+
+Identity = tuple[str, str]
+
+
+@frozen
+class Failing:
+    """A failure and the shortest run that showed it. Schedules count from 1; it was first seen in `first`."""
+
+    first: int
+    schedule: int
+    seed: int
+    verdict: str
+    reason: str
+    choices: ChoiceList = field(repr=False)
+    times: int = 1
+
+    @property
+    def identity(self) -> Identity:
+        """What failed, whatever the run's details."""
+        return failure(self.verdict, self.reason)
+
+    def later_by(self, schedules: int) -> Failing:
+        """The same in a search that had tried so many before."""
+        return evolve(self, first=self.first + schedules, schedule=self.schedule + schedules)
+
+    def and_also(self, other: Failing) -> Failing:
+        """Both as one: the shorter run, the earlier of two equally long."""
+        shorter = other if len(other.choices) < len(self.choices) else self
+        return evolve(shorter, first=min(self.first, other.first), times=self.times + other.times)
+
+
+@frozen
+class Seen:
+    """What some schedules showed."""
+
+    schedules: int
+    steps: int
+    verdicts: Mapping[str, int]
+    reached: Mapping[str, int]
+    classes: tuple[str, ...]
+    failing: tuple[Failing, ...]
+    exhausted: bool = False
+
+    @classmethod
+    def of(cls, found: Exploration) -> Seen:
+        """What an exploration saw."""
+        failing: dict[Identity, Failing] = {}
+        for each in found.findings:
+            result = each.result
+            one = Failing(
+                each.schedule, each.schedule, each.seed, result.verdict, result.reason, result.choices
+            )  # fmt: skip
+            _note(failing, one)
+        return cls(
+            found.schedules, found.steps, found.verdicts, found.reached, found.classes,
+            tuple(failing.values()), found.exhausted,
+        )  # fmt: skip
+
+
+def _note(failing: dict[Identity, Failing], one: Failing) -> None:
+    known = failing.get(one.identity)
+    failing[one.identity] = one if known is None else known.and_also(one)
+
+
+class Tally:
+    """The sum of what was seen, in the order of the schedules."""
+
+    def __init__(self, seen: Iterable[Seen] = ()) -> None:
+        self.schedules = 0
+        self.steps = 0
+        self.verdicts: dict[str, int] = {}
+        self.reached: dict[str, int] = {}
+        self.classes: dict[str, None] = {}
+        self.exhausted = False
+        self._failing: dict[Identity, Failing] = {}
+        for each in seen:
+            self.add(each)
+
+    @property
+    def failing(self) -> tuple[Failing, ...]:
+        """Every different failure once, the first one first."""
+        return tuple(sorted(self._failing.values(), key=lambda each: each.first))
+
+    @property
+    def failures(self) -> int:
+        """How many different failures there are."""
+        return len(self._failing)
+
+    @property
+    def shortest(self) -> Failing | None:
+        """The failure with the shortest run; None when nothing failed."""
+        return min(self.failing, key=lambda each: len(each.choices), default=None)
+
+    def add(self, seen: Seen) -> None:
+        """What the next schedules showed."""
+        for one in seen.failing:
+            _note(self._failing, one.later_by(self.schedules))
+        self.schedules += seen.schedules
+        self.steps += seen.steps
+        self.classes.update(dict.fromkeys(seen.classes))
+        self.exhausted = self.exhausted or seen.exhausted
+        for counts, more in ((self.verdicts, seen.verdicts), (self.reached, seen.reached)):
+            for name, times in more.items():
+                counts[name] = counts.get(name, 0) + times
