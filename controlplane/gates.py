@@ -217,6 +217,14 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.24",
         ),
         FixGate(
+            number="111773",
+            title="a preemption that finds too few candidates leaks its context",
+            issue="111773",
+            component="scheduler",
+            variants=("deferred-cancel",),
+            fixed_in="1.22",
+        ),
+        FixGate(
             number="109245",
             title="the nomination of a pod that was bound meanwhile stays for ever",
             issue="109236",

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from controlplane.scenarios.invariants.contexts import EVERY_CONTEXT_ENDS
 from controlplane.scenarios.invariants.scheduling import (
     CHOSEN_BY_USERS,
     EVERY_WAITING_POD_IS_QUEUED,
@@ -214,6 +215,7 @@ SCENARIO = Scenario(
         ROOM_IS_USED,
         NOTHING_IS_PROMISED_TWICE,
         THE_SCHEDULER_LIVES,
+        EVERY_CONTEXT_ENDS,
     ),
     options=(OPERATIONS, USERS, FAULTS),
     defaults={"node_cpu": "2"},

@@ -446,6 +446,26 @@ def test_106816_a_nomination_is_taken_back_when_preemption_cannot_help(fixed):
     assert [info.pod for info in world.queue.nominated_pods_for_node("a")] == [vip][fixed:]
 
 
+@both
+@pytest.mark.parametrize("priority", [9, 0])
+def test_111773_a_preemption_leaves_no_context_behind(fixed, priority):
+    world = world_with("111773", fixed, nodes={"a": "1", "b": "1"})
+    seen(world, "low", cpu="1", priority=0, node="a")
+    seen(world, "rival", cpu="1", priority=9, node="b")
+    seen(world, "middle", cpu="1", priority=priority)
+    fail(world, world.attempt())
+    assert len(world.scheduler.handle.context) == (not fixed)
+
+
+@both
+def test_111773_enough_candidates_end_the_context_either_way(fixed):
+    world = world_with("111773", fixed, nodes={"a": "1"})
+    seen(world, "low", cpu="1", priority=0, node="a")
+    seen(world, "high", cpu="1", priority=9)
+    fail(world, world.attempt())
+    assert len(world.scheduler.handle.context) == 0
+
+
 # ---------------------------------------------------------------------- backoff
 
 

@@ -13,6 +13,7 @@ import attrs
 from controlplane.gates import FixGates
 from controlplane.scheduler.columns.columns import Columns
 from controlplane.scheduler.config.features import defaults
+from controlplane.scheduler.framework.cancellation import CancelContext
 from controlplane.scheduler.state.listers import Listers
 from controlplane.scheduler.state.snapshot import Snapshot
 
@@ -51,6 +52,8 @@ class Handle:
 
     waiting_pods: dict[str, WaitingPod] = attrs.Factory(dict)
     """Pods that Permit plugins hold back, by uid: a plugin may allow or reject them."""
+    context: CancelContext = attrs.Factory(CancelContext)
+    """The scheduler's own context, from which operations derive theirs."""
     preemptions: list[PreemptionTask] = attrs.Factory(list)
     """Evictions that a PostFilter decided on; whoever drives the scheduler takes them out."""
 

@@ -66,6 +66,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self._async = handle.feature("SchedulerAsyncPreemption")
         self._watches_last = handle.fixes.fixed("134730")
         self._clears = handle.fixes.fixed("106816")
+        self._cancels_always = handle.fixes.fixed("111773")
         self._lowest = LowestPriorities()
         self._known: IdentityCache[Known] = IdentityCache()
         self.attempts = 0
@@ -179,11 +180,18 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     def find_candidates(
         self, state: CycleState, pod: Pod, statuses: NodeToStatus, filters: Filters
     ) -> DryRun:
-        """Try preemption on potential nodes, from an offset that upstream draws at random."""
+        """Try preemption on potential nodes, from an offset that upstream draws at random.
+
+        Gate 111773. The workers have a context, derived from the scheduler's. Unfixed, it is
+        cancelled only when enough candidates end the search early, and else stays with its parent
+        for ever. Fixed, it ends with the search.
+        """
         lowest = self._lowest.anywhere(self._handle.snapshot)
         if lowest >= (pod.spec.priority or 0) and statuses.absent.code != Code.UNSCHEDULABLE:
             # Nobody to preempt anywhere: every potential node would say the same.
             count = statuses.count_code(Code.UNSCHEDULABLE)
+            if count and not self._cancels_always:
+                self._handle.context.with_cancel()
             return DryRun(statuses=SameStatuses(NO_VICTIMS, count))
         nodes = self.potential_nodes(statuses)
         if not nodes:
@@ -191,7 +199,11 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         offset = 0
         if len(nodes) > 1:
             offset = self._handle.choose_offset("scheduler.preemption.offset", len(nodes))
-        return self.dry_run(state, pod, nodes, offset, self.candidates_wanted(len(nodes)), filters)
+        context = self._handle.context.with_cancel()
+        found = self.dry_run(state, pod, nodes, offset, self.candidates_wanted(len(nodes)), filters)
+        if found.enough or self._cancels_always:
+            context.cancel()
+        return found
 
     def dry_run(
         self,

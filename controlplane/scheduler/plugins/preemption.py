@@ -52,6 +52,8 @@ class DryRun:
     candidates: list[Candidate] = attrs.Factory(list)
     statuses: NodeToStatus = attrs.Factory(NodeToStatus)
     errors: list[str] = attrs.Factory(list)
+    enough: bool = False
+    """Whether it ended because enough candidates were found."""
 
 
 class SameStatuses(NodeToStatus):
@@ -141,6 +143,7 @@ def dry_run(
         if len(kind) < wanted:
             kind.append(Candidate(info.name, victims, violations))
         if clean and len(clean) + len(violating) >= wanted:
+            out.enough = True
             break
     out.candidates = clean + violating
     return out

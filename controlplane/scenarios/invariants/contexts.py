@@ -1,0 +1,27 @@
+"""What must hold of the contexts that the scheduler's operations derive from its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.scenarios.invariants.scheduling import SCHEDULER
+from controlplane.scenarios.scenario import Invariant
+
+if TYPE_CHECKING:
+    from controlplane.scenarios.run import Run
+
+
+def _contexts_end(run: Run) -> str | None:
+    core = run.cluster.scheduler.core
+    if core is None:
+        return None
+    left = len(core.handle.context)
+    if left:
+        return f"{left} contexts of operations that have ended are still registered"
+    return None
+
+
+EVERY_CONTEXT_ENDS = Invariant(
+    "a context ends with the operation that derived it", _contexts_end, (SCHEDULER,)
+)
+"""Asked between steps, when no preemption is being computed."""
