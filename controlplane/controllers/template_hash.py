@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.fnv import fnv1a_32
 from controlplane.controllers.go_types import structs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_OFFSET = 2166136261
-_PRIME = 16777619
 _QUANTITY = re.compile(r"([+-]?)([0-9]*)\.?([0-9]*)(.*)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -24,14 +23,6 @@ _INT64_DIGITS = 18
 _BINARY_DIGITS = 15
 _WORD = 1 << 64
 _NANO = -9
-
-
-def fnv1a_32(data: bytes) -> int:
-    """FNV-1a, 32 bit."""
-    value = _OFFSET
-    for byte in data:
-        value = ((value ^ byte) * _PRIME) & 0xFFFFFFFF
-    return value
 
 
 def safe_encode(text: str) -> str:

@@ -1,0 +1,1 @@
+"""Which CPUs belong to which container. Upstream: pkg/kubelet/cm/cpumanager."""

@@ -1,0 +1,1 @@
+"""The configuration file of a kubelet. Upstream: pkg/kubelet/apis/config."""

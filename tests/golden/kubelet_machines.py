@@ -1,0 +1,93 @@
+"""Machines as the kubelet's golden files describe them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from controlplane.kubelet.cm.cpuset import CPUSet
+from controlplane.kubelet.cm.topologymanager.hints import Hints, TopologyHint
+from controlplane.kubelet.machine import Core, HugePages, Machine, NUMANode, from_rows
+
+
+def machine_of(given: Any) -> Machine:
+    """Rows of CPUs, or raw nodes and cores; memory and distances where they are given."""
+    if "topology" in given:
+        nodes = tuple(
+            NUMANode(
+                id=node["node_id"],
+                cores=tuple(
+                    Core(core["core_id"], core["socket_id"], tuple(core["thread_ids"]))
+                    for core in node["cores"]
+                ),
+            )
+            for node in given["topology"]
+        )
+        return Machine(nodes, given["num_sockets"], given["num_cpus"])
+    machine = from_rows(
+        given["cpus"], num_sockets=given["num_sockets"], num_cpus=given.get("num_cpus")
+    )
+    if "memory" not in given:
+        return machine
+    cores = {node.id: node.cores for node in machine.nodes}
+    nodes = tuple(
+        attrs.evolve(node, cores=cores.get(node.id, ())) for node in memory_of(given["memory"])
+    )
+    distances = given.get("distances")
+    if distances is not None:
+        nodes = tuple(
+            attrs.evolve(node, distances=tuple(row))
+            for node, row in zip(nodes, distances, strict=True)
+        )
+    return attrs.evolve(machine, nodes=nodes)
+
+
+def memory_of(nodes: Any) -> tuple[NUMANode, ...]:
+    """NUMA nodes with memory and huge pages only."""
+    return tuple(
+        NUMANode(
+            id=node["id"],
+            memory=node.get("memory", 0),
+            huge_pages=tuple(HugePages(page, count) for page, count in _pages(node)),
+            distances=tuple(node.get("distances") or ()),
+        )
+        for node in nodes
+    )
+
+
+def _pages(node: Any) -> list[tuple[int, int]]:
+    return [(each["page_size_kib"], each["num_pages"]) for each in node.get("hugepages") or ()]
+
+
+def hint_of(text: str) -> TopologyHint:
+    """`0-1+`: NUMA nodes, and whether they are preferred; `any` is no mask."""
+    nodes = text.removesuffix("+")
+    preferred = nodes != text
+    return TopologyHint(None if nodes == "any" else CPUSet.parse(nodes).mask, preferred)
+
+
+def hints_of(given: Any) -> Hints:
+    """What a provider says."""
+    if given is None:
+        return None
+    return {
+        name: None if texts is None else [hint_of(text) for text in texts]
+        for name, texts in given.items()
+    }
+
+
+def shown_hint(hint: TopologyHint) -> str:
+    """The other way round."""
+    nodes = "any" if hint.mask is None else str(CPUSet(hint.mask))
+    return nodes + "+" * hint.preferred
+
+
+def shown_hints(hints: Hints) -> Any:
+    """None without preference, else the texts by resource."""
+    if hints is None:
+        return None
+    return {
+        name: None if offered is None else [shown_hint(hint) for hint in offered]
+        for name, offered in hints.items()
+    }
