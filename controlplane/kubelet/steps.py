@@ -8,7 +8,7 @@ Whoever runs it decides what may happen in between: another task, a crash.
 from __future__ import annotations
 
 from collections.abc import Generator, MutableMapping
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import attrs
 
@@ -20,12 +20,20 @@ class Point:
     name: str
 
 
+class Content(Protocol):
+    """What a file is to hold; the text is only made when somebody reads it."""
+
+    @property
+    def text(self) -> str:
+        """The text, to the byte."""
+
+
 @attrs.frozen
 class Write:
-    """A file that is to hold this text. Memory is ahead of the disk until that is done."""
+    """A file that is to hold this content. Memory is ahead of the disk until that is done."""
 
     file: str
-    text: str
+    content: Content
 
 
 Step = Point | Write
@@ -42,4 +50,4 @@ def run(steps: Steps[T], files: MutableMapping[str, str] | None = None) -> T:
             result: T = stop.value
             return result
         if files is not None and isinstance(step, Write):
-            files[step.file] = step.text
+            files[step.file] = step.content.text

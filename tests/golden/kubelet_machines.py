@@ -6,7 +6,10 @@ from typing import Any
 
 import attrs
 
+from controlplane.api.containers import Container
+from controlplane.api.pod import Pod
 from controlplane.kubelet.cm.cpuset import CPUSet
+from controlplane.kubelet.cm.errors import UNEXPECTED, ManagerError
 from controlplane.kubelet.cm.topologymanager.hints import Hints, TopologyHint
 from controlplane.kubelet.machine import Core, HugePages, Machine, NUMANode, from_rows
 
@@ -91,3 +94,15 @@ def shown_hints(hints: Hints) -> Any:
         name: None if offered is None else [shown_hint(hint) for hint in offered]
         for name, offered in hints.items()
     }
+
+
+def container_of(pod: Pod, name: str) -> Container:
+    """The container of a name."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    return next(each for each in containers if each.name == name)
+
+
+def failure(error: ManagerError) -> dict[str, str]:
+    """An error, with its reason if it has one of its own."""
+    shown = {"error": str(error)}
+    return shown if error.reason == UNEXPECTED else {**shown, "error_type": error.reason}

@@ -1,0 +1,244 @@
+"""The CPU manager: a policy with its state, who is active, and what each container runs on.
+
+Upstream: pkg/kubelet/cm/cpumanager/cpu_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from controlplane.api.containers import Container
+from controlplane.api.pod import Pod
+from controlplane.api.pod_resources import CPU
+from controlplane.api.quantity import Quantity
+from controlplane.api.validation import quote
+from controlplane.kubelet.cm.active import ContainerMap, stale
+from controlplane.kubelet.cm.cpumanager.policy_static import NAME as STATIC
+from controlplane.kubelet.cm.cpumanager.policy_static import Affinity, StaticPolicy
+from controlplane.kubelet.cm.cpumanager.state import FILE, Containers, CPUState, restore
+from controlplane.kubelet.cm.cpumanager.topology import TopologyError, discover
+from controlplane.kubelet.cm.cpuset import EMPTY, CPUSet
+from controlplane.kubelet.cm.errors import ManagerError
+from controlplane.kubelet.cm.requests import containers_of
+from controlplane.kubelet.cm.topologymanager.hints import Hints
+from controlplane.kubelet.features import DEFAULTS, Features
+from controlplane.kubelet.machine import Machine
+from controlplane.kubelet.metrics import Metrics
+from controlplane.kubelet.steps import Point, Steps, Write
+
+NONE: Final = "none"
+STALE_REMOVED: Final = "kubelet.cpu_manager.stale_state_removed"
+"""The point between removing stale state, under the lock, and taking the lock again."""
+
+
+class NonePolicy:
+    """Nobody gets a CPU for itself."""
+
+    name = NONE
+
+    def __init__(self) -> None:
+        self.state = CPUState(NONE)
+        self.reserved = EMPTY
+        self.allocatable = EMPTY
+
+    def start(self, state: CPUState) -> Steps[None]:
+        """Take over a restored state, whatever it says."""
+        self.state = state
+        yield from ()
+
+    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
+        """Nothing to do."""
+        yield from ()
+
+    def allocate_pod(self, pod: Pod) -> Steps[None]:
+        """Nothing to do."""
+        yield from ()
+
+    def remove(self, pod_uid: str, container: str) -> Steps[None]:
+        """Nothing to do."""
+        yield from ()
+
+    def topology_hints(self, pod: Pod, container: Container) -> Hints:
+        """No preference."""
+        return None
+
+    def pod_topology_hints(self, pod: Pod) -> Hints:
+        """No preference."""
+        return None
+
+
+@attrs.frozen
+class Update:
+    """A running container that is to run on other CPUs."""
+
+    pod_uid: str
+    container: str
+    container_id: str
+    cpus: CPUSet
+
+
+class CPUManager:
+    """Operations are generators: see `controlplane.kubelet.steps`."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        policy: str,
+        affinity: Affinity,
+        *,
+        options: Mapping[str, str] | None = None,
+        reservation: Mapping[str, Quantity] | None = None,
+        reserved_cpus: CPUSet = EMPTY,
+        active_pods: Callable[[], Sequence[Pod]] = tuple,
+        sources_ready: Callable[[], bool] = lambda: True,
+        features: Features = DEFAULTS,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """`reservation` is what node allocatable keeps back. Raises ManagerError."""
+        self.metrics = metrics or Metrics()
+        self.features = features
+        self.active_pods = active_pods
+        self.sources_ready = sources_ready
+        self.containers = ContainerMap()
+        self.last_applied: dict[tuple[str, str], CPUSet] = {}
+        self.policy: NonePolicy | StaticPolicy
+        if policy == NONE:
+            if options:
+                shown = " ".join(f"{name}:{value}" for name, value in sorted(options.items()))
+                raise ManagerError(
+                    f"new none policy error: None policy: received unsupported options=map[{shown}]"
+                )
+            self.policy = NonePolicy()
+        elif policy == STATIC:
+            self.policy = self._static(
+                machine, affinity, options or {}, reservation or {}, reserved_cpus
+            )
+        else:
+            raise ManagerError(f"unknown policy: {quote(policy)}")
+
+    def _static(
+        self,
+        machine: Machine,
+        affinity: Affinity,
+        options: Mapping[str, str],
+        reservation: Mapping[str, Quantity],
+        reserved: CPUSet,
+    ) -> StaticPolicy:
+        try:
+            topology = discover(machine)
+        except TopologyError as error:
+            raise ManagerError(str(error)) from None
+        amount = reservation.get(CPU)
+        if amount is None:
+            raise ManagerError(
+                "[cpumanager] unable to determine reserved CPU resources for static policy"
+            )
+        if amount.is_zero():
+            raise ManagerError(
+                "[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to "
+                "be greater than zero"
+            )
+        count = -(-amount.milli_value() // 1000)
+        try:
+            return StaticPolicy(
+                topology, count, reserved, affinity, options, self.features, self.metrics
+            )
+        except ManagerError as error:
+            raise ManagerError(f"new static policy error: {error}") from None
+
+    @property
+    def state(self) -> CPUState:
+        """Who has which CPUs."""
+        return self.policy.state
+
+    def start(self, text: str | None, containers: Containers | None = None) -> Steps[None]:
+        """Begin with the checkpoint file, None when there is none. Raises ManagerError.
+
+        `containers` are those that the runtime knows, for files of the oldest format.
+        """
+        with_pods = self.features.enabled("PodLevelResourceManagers")
+        known = containers or {}
+        for container_id, (pod_uid, name) in known.items():
+            self.containers.add(pod_uid, name, container_id)
+        if text is None:
+            state = CPUState(self.policy.name, pods={} if with_pods else None)
+            yield Write(FILE, state)
+        else:
+            state = restore(text, self.policy.name, known, pod_entries=with_pods)
+        yield from self.policy.start(state)
+
+    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
+        """Give a container its CPUs, after taking back those of containers that are gone."""
+        yield from self.remove_stale_state()
+        yield Point(STALE_REMOVED)
+        yield from self.policy.allocate(pod, container)
+
+    def allocate_pod(self, pod: Pod) -> Steps[None]:
+        """Give a pod with resources of its own its CPUs."""
+        yield from self.remove_stale_state()
+        yield Point(STALE_REMOVED)
+        yield from self.policy.allocate_pod(pod)
+
+    def topology_hints(self, pod: Pod, container: Container) -> Steps[Hints]:
+        """Where a container could get its CPUs; the state is read without the lock."""
+        yield from self.remove_stale_state()
+        yield Point(STALE_REMOVED)
+        return self.policy.topology_hints(pod, container)
+
+    def pod_topology_hints(self, pod: Pod) -> Steps[Hints]:
+        """Where a pod could get its CPUs; the state is read without the lock."""
+        yield from self.remove_stale_state()
+        yield Point(STALE_REMOVED)
+        return self.policy.pod_topology_hints(pod)
+
+    def add_container(self, pod_uid: str, container: str, container_id: str) -> None:
+        """A container was made: it was told its CPUs if it has some of its own."""
+        self.containers.add(pod_uid, container, container_id)
+        cpus = self.state.get(pod_uid, container)
+        if cpus is not None:
+            self.last_applied[pod_uid, container] = cpus
+
+    def affinity_of(self, pod_uid: str, container: str) -> CPUSet:
+        """The CPUs that a container runs on; empty means that it is told nothing."""
+        return self.state.get_or_default(pod_uid, container)
+
+    def remove(self, pod_uid: str, container: str) -> Steps[None]:
+        """Take a container's CPUs back."""
+        yield from self.policy.remove(pod_uid, container)
+        self.last_applied.pop((pod_uid, container), None)
+        self.containers.remove(pod_uid, container)
+
+    def remove_stale_state(self) -> Steps[None]:
+        """Take back the CPUs of containers of pods that are not active. Nothing else frees CPUs.
+
+        While not all sources of pods have been heard, nobody can tell who is active.
+        """
+        if not self.sources_ready():
+            return
+        for pod_uid, name in stale(self.state.assignments, self.containers, self.active_pods):
+            yield from self.remove(pod_uid, name)
+
+    def updates(self, running: Callable[[Pod, str], str | None]) -> list[Update]:
+        """What a pass of the reconcile loop has to change, after stale state was removed.
+
+        `running` tells the id of the running container of a name, None when none runs, from the
+        status manager's picture of the pod. Whoever applied an update calls `applied`.
+        """
+        found = []
+        for pod in self.active_pods():
+            for container in containers_of(pod):
+                container_id = running(pod, container.name)
+                if container_id is None:
+                    continue
+                self.containers.add(pod.uid, container.name, container_id)
+                cpus = self.affinity_of(pod.uid, container.name)
+                if cpus and cpus != self.last_applied.get((pod.uid, container.name)):
+                    found.append(Update(pod.uid, container.name, container_id, cpus))
+        return found
+
+    def applied(self, update: Update) -> None:
+        """A container runs on other CPUs now."""
+        self.last_applied[update.pod_uid, update.container] = update.cpus

@@ -1,0 +1,80 @@
+"""Feature gates that the kubelet's decisions look at, with what each release had.
+
+Upstream: pkg/features/kube_features.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from controlplane.errors import UsageError
+from controlplane.gates import LATEST, minor_of
+
+_HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
+    "CPUManagerPolicyAlphaOptions": (("1.23", False),),
+    "CPUManagerPolicyBetaOptions": (("1.23", True),),
+    "CPUManagerPolicyOptions": (("1.22", False), ("1.23", True)),
+    "DRANodeAllocatableResources": (("1.36", False),),
+    "DisableCPUQuotaWithExclusiveCPUs": (("1.33", True),),
+    "InPlacePodLevelResourcesVerticalScaling": (("1.35", False), ("1.36", True)),
+    "InPlacePodVerticalScaling": (("1.27", False), ("1.33", True)),
+    "InPlacePodVerticalScalingExclusiveCPUs": (("1.32", False),),
+    "InPlacePodVerticalScalingExclusiveMemory": (("1.34", False),),
+    "InPlacePodVerticalScalingInitContainers": (("1.36", True),),
+    "NodeDeclaredFeatures": (("1.35", False), ("1.36", True)),
+    "NodeSwap": (("1.22", False), ("1.30", True)),
+    "PodLevelResourceManagers": (("1.36", False),),
+    "PodLevelResources": (("1.32", False), ("1.34", True)),
+    "TopologyManagerPolicyAlphaOptions": (("1.26", False),),
+    "TopologyManagerPolicyBetaOptions": (("1.26", False), ("1.28", True)),
+    "TopologyManagerPolicyOptions": (("1.26", False), ("1.28", True)),
+}
+"""Name -> from which release on it is on or off by default; before the first it did not exist."""
+
+_LOCKED: Final[Mapping[str, str]] = {
+    "CPUManagerPolicyOptions": "1.33",
+    "InPlacePodVerticalScaling": "1.35",
+    "NodeSwap": "1.34",
+    "TopologyManagerPolicyOptions": "1.32",
+}
+"""Name -> since which release it cannot be turned off any more."""
+
+
+@attrs.frozen
+class Features:
+    """The gates of one kubelet."""
+
+    release: str = LATEST
+    on: frozenset[str] = frozenset()
+
+    def enabled(self, name: str) -> bool:
+        """Whether a gate is on; one that the release does not know is off."""
+        return name in self.on
+
+    def at_least(self, release: str) -> bool:
+        """Whether the kubelet is of this release or a younger one."""
+        return minor_of(self.release) >= minor_of(release)
+
+
+def features(given: Mapping[str, bool] | None = None, release: str = LATEST) -> Features:
+    """The defaults of a release with what was set. Raises UsageError, with upstream's messages."""
+    now = minor_of(release)
+    state: dict[str, bool] = {}
+    for name, history in _HISTORY.items():
+        for since, value in history:
+            if minor_of(since) <= now:
+                state[name] = value
+    for name, value in (given or {}).items():
+        if name not in state:
+            raise UsageError(f"unrecognized feature gate: {name}")
+        locked = _LOCKED.get(name)
+        if locked is not None and minor_of(locked) <= now and not value:
+            raise UsageError(f"cannot set feature gate {name} to false, feature is locked to true")
+        state[name] = value
+    return Features(release, frozenset(name for name, value in state.items() if value))
+
+
+DEFAULTS: Final = features()
