@@ -63,6 +63,8 @@ class Execution(Run):
             self.cluster.user(name, _as_user, fault.main, self)
         world = self.cluster.world
         for invariant in plan.invariants():
+            if invariant.begin is not None:
+                invariant.begin(self)
             for actor in invariant.after or (None,):
                 world.invariant(invariant.name, partial(invariant.check, self), after=actor)
         for hope in plan.scenario.sometimes:

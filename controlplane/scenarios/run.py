@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from actors import World
     from controlplane.api.object import Object
     from controlplane.cluster import Cluster
+    from controlplane.scenarios.invariants.linearizability import History
     from controlplane.scenarios.setting import Setting
 
 
@@ -24,6 +25,8 @@ class Run:
         self.setting = setting
         self.cluster = cluster
         self.notes: dict[str, Any] = {}
+        self.history: History | None = None
+        """What users were told, where an invariant wants it written down."""
 
     @property
     def options(self) -> Mapping[str, Any]:

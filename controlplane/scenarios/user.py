@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from actors import Context, Task
     from controlplane.api.object import Object
     from controlplane.cluster import Cluster
+    from controlplane.scenarios.invariants.linearizability import History
     from controlplane.scenarios.run import Run
 
 Tree = dict[str, Any]
@@ -40,7 +41,7 @@ class User:
     def __init__(self, ctx: Context, run: Run) -> None:
         self.ctx = ctx
         self.run = run
-        self.client = Client(ctx)
+        self.client = Client(ctx) if run.history is None else _recording(ctx, run.history)
 
     @property
     def cluster(self) -> Cluster:
@@ -265,6 +266,12 @@ class User:
     def break_link(self, one: str, other: str) -> None:
         """Reset all connections between two processes."""
         self.ctx.break_link(one, other)
+
+
+def _recording(ctx: Context, history: History) -> Client:
+    from controlplane.scenarios.invariants.linearizability import RecordingClient
+
+    return RecordingClient(ctx, history)
 
 
 def _afresh(tree: Tree) -> Tree:
