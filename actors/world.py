@@ -114,6 +114,11 @@ class World:
         self._ran = False
 
     @property
+    def choices(self) -> ChoiceList:
+        """What was chosen so far."""
+        return self._kernel.choices
+
+    @property
     def now(self) -> int:
         """Virtual nanoseconds since the start."""
         return self._kernel.now

@@ -409,7 +409,8 @@ class _Turn:
         at = progress.recheck_at(self.found, status, self._now())
         workers = self._of.workers
         if at == 0:
-            workers.add_rate_limited(self.found.key)
+            # Upstream turns in a circle here, ten times a second, until pods are ready again.
+            workers.add_rate_limited(self.found.key, idle=True)
         elif at is not None:
             workers.add_after(self.found.key, at - self._of._epoch, idle=True)
 

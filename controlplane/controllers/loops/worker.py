@@ -70,9 +70,9 @@ class Workers:
         elif before != (queue.next_due(), queue.only_idle_delays):
             self._delays.notify()
 
-    def add_rate_limited(self, key: str) -> None:
+    def add_rate_limited(self, key: str, *, idle: bool = False) -> None:
         """Ask for a key after a backoff that grows until the key is reconciled without error."""
-        self.add_after(key, self._limiter.when(key, self._ctx.now))
+        self.add_after(key, self._limiter.when(key, self._ctx.now), idle=idle)
 
     async def _release(self, ctx: Context) -> None:
         """Sleep until the next delayed key is due, as often as that time changes."""

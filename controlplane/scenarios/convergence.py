@@ -1,0 +1,126 @@
+"""What two worlds that have settled differ in, apart from what differs without anything going wrong.
+
+The end of a run is a set of objects. Fields that say who, when and where are masked, and so is every
+field in which runs without faults differ among themselves (Sieve, OSDI 2022).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from controlplane.api.object import Object
+
+Tree = dict[str, Any]
+Path = tuple[str, ...]
+End = dict[str, list[Tree]]
+"""The objects of a settled world by kind, namespace and name; several where names are generated."""
+
+PASSING = ("Event", "Lease")
+"""Kinds that tell what happened, not how things are."""
+METADATA = ("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences")
+"""What is compared of an object's metadata."""
+MASKED = frozenset(
+    ("uid", "resourceVersion", "generation", "observedGeneration", "nodeName", "nominatedNodeName", "hostIP",
+     "hostIPs", "podIP", "podIPs", "clusterIP", "clusterIPs", "containerID", "imageID", "message",
+     "restartCount", "lastState", "leaseTransitions")
+)  # fmt: skip
+"""Fields that are masked wherever they stand; and so are those whose name ends in Time, Timestamp or Probe."""
+ANY = "*"
+
+
+def end_of(objects: Iterable[Object]) -> End:
+    """What is compared of these objects."""
+    found: End = {}
+    for obj in objects:
+        tree = obj.tree
+        if tree.get("kind") in PASSING:
+            continue
+        metadata = tree["metadata"]
+        key = f"{tree['kind']} {metadata.get('namespace', '')}/{_name(metadata)}"
+        found.setdefault(key, []).append(_masked(_compared(tree, metadata)))
+    for trees in found.values():
+        trees.sort(key=_text)
+    return found
+
+
+def _name(metadata: Tree) -> str:
+    """The name; without the random part if it was generated."""
+    base = metadata.get("generateName")
+    return f"{base}{ANY}" if base else metadata["name"]
+
+
+def _compared(tree: Tree, metadata: Tree) -> Tree:
+    kept = {key: metadata[key] for key in METADATA if key in metadata}
+    if "generateName" in metadata:
+        kept["name"] = _name(metadata)
+    return {**tree, "metadata": kept}
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _masked(item)
+            for key, item in value.items()
+            if key not in MASKED and not key.endswith(("Time", "Timestamp", "Probe"))
+        }
+    if isinstance(value, list):
+        items = [_masked(item) for item in value]
+        return sorted(items, key=_text)
+    return value
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def unstable(ends: Sequence[End]) -> dict[str, frozenset[Path]]:
+    """Where worlds differ that should not: paths by key; the path () where not even the count is the same."""
+    found: dict[str, dict[Path, None]] = {}
+    first = ends[0]
+    for other in ends[1:]:
+        for key in {**first, **other}:
+            for path, _, _ in _differences(first.get(key, []), other.get(key, [])):
+                found.setdefault(key, {})[path] = None
+    return {key: frozenset(paths) for key, paths in found.items()}
+
+
+def difference(end: End, expected: End, masks: dict[str, frozenset[Path]]) -> str | None:
+    """The first thing in which an end is not as expected, in one line; None when it is."""
+    for key in sorted({**end, **expected}):
+        hidden = masks.get(key, frozenset())
+        for path, is_so, should_be in _differences(end.get(key, []), expected.get(key, [])):
+            if any(path[: len(mask)] == mask for mask in hidden):
+                continue
+            if not path:
+                return f"{key}: there are {is_so}, and {should_be} when nothing fails"
+            where = ".".join(path)
+            return f"{key}: {where} is {_short(is_so)}, and {_short(should_be)} when nothing fails"
+    return None
+
+
+def _short(value: Any) -> str:
+    text = "absent" if value is None else _text(value)
+    return text if len(text) < 100 else text[:97] + "..."
+
+
+def _differences(some: Sequence[Tree], others: Sequence[Tree]) -> Iterator[tuple[Path, Any, Any]]:
+    if len(some) != len(others):
+        yield (), len(some), len(others)
+        return
+    for one, other in zip(some, others, strict=True):
+        yield from _inside((), one, other)
+
+
+def _inside(path: Path, one: Any, other: Any) -> Iterator[tuple[Path, Any, Any]]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({**one, **other}):
+            yield from _inside((*path, key), one.get(key), other.get(key))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for at, (item, its) in enumerate(zip(one, other, strict=True)):
+            yield from _inside((*path, str(at)), item, its)
+    elif one != other:
+        yield path, one, other

@@ -1,0 +1,63 @@
+"""After every fault the world ends where it ends when nothing fails."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from attrs import evolve
+
+from actors import EventLog, strategies
+from controlplane.scenarios.convergence import End, difference, end_of, unstable
+from controlplane.scenarios.scenario import Invariant
+
+if TYPE_CHECKING:
+    from controlplane.scenarios.execution import Execution
+    from controlplane.scenarios.run import Run
+
+CALM = (("fifo", 0), ("random-walk", 1), ("random-walk", 2), ("pct-actor", 3))
+"""The runs without faults: in what they differ among themselves, nothing is asked."""
+DRAWN = "workload"
+"""The kind of choices that users draw."""
+
+
+def converges() -> Invariant:
+    """Once nothing moves: all objects are as in the runs of the same scenario without its faults, apart from masks.
+
+    The workload must not draw anything (`User.choose`), or the runs would not be the same; one that
+    does, and one whose calm runs do not end well, is a mistake in the scenario: an exception.
+    """
+    known: dict[str, tuple[End, dict[str, Any]]] = {}
+
+    def check(run: Run) -> str | None:
+        execution = cast("Execution", run)
+        if any(kind == DRAWN for kind, _ in execution.world.choices.labels):
+            raise ValueError("converges(): the workload draws, so no two of its runs are the same")
+        which = json.dumps(execution.plan.header(), sort_keys=True)
+        if which not in known:
+            known[which] = _calm(execution)
+        expected, masks = known[which]
+        return difference(_end(run), expected, masks)
+
+    return Invariant("the world ends as when nothing fails", check)
+
+
+def _end(run: Run) -> End:
+    cluster = run.cluster
+    return end_of(obj for prefix in cluster.store.prefixes() for obj in cluster.objects(prefix))
+
+
+def _calm(execution: Execution) -> tuple[End, dict[str, Any]]:
+    """How runs without faults end, and where they differ."""
+    plan = execution.plan
+    calm = evolve(plan, scenario=evolve(plan.scenario, faults=(), invariants=(), sometimes=()))
+    ends = []
+    for name, seed in CALM:
+        run = type(execution)(calm, strategies.named(name, seed), log=EventLog(keep=False))
+        result = run.execute("bare")
+        if not result.ok:
+            raise ValueError(
+                f"converges(): without faults the scenario ends in {result.verdict}: {result.reason}"
+            )
+        ends.append(_end(run))
+    return ends[0], unstable(ends)
