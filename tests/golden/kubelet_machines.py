@@ -8,8 +8,10 @@ import attrs
 
 from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
+from controlplane.api.quantity import parse
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.cm.errors import UNEXPECTED, ManagerError
+from controlplane.kubelet.cm.memorymanager.manager import MemoryReservation
 from controlplane.kubelet.cm.topologymanager.hints import Hints, TopologyHint
 from controlplane.kubelet.machine import Core, HugePages, Machine, NUMANode, from_rows
 
@@ -106,3 +108,13 @@ def failure(error: ManagerError) -> dict[str, str]:
     """An error, with its reason if it has one of its own."""
     shown = {"error": str(error)}
     return shown if error.reason == UNEXPECTED else {**shown, "error_type": error.reason}
+
+
+def reservations_of(given: Any) -> list[MemoryReservation]:
+    """What the system keeps of each NUMA node."""
+    return [
+        MemoryReservation(
+            each["numaNode"], {name: parse(text) for name, text in each["limits"].items()}
+        )
+        for each in given or ()
+    ]

@@ -386,6 +386,11 @@ class StaticPolicy:
                 assigned |= cpus
         if len(assigned) == count:
             return {CPU: self._hints(assigned, EMPTY, count)}
+        if managed_as_a_whole(pod, self.features):
+            try:
+                self._check_shared_pool(pod, count)
+            except EmptyPodSharedPoolError:
+                return {CPU: []}
         reusable = self._reuse.get(pod.uid, EMPTY) | assigned
         return {CPU: self._hints(self.available, reusable, count)}
 

@@ -1,0 +1,221 @@
+"""The memory manager: a policy with its state, who is active, and the NUMA nodes of each container.
+
+Upstream: pkg/kubelet/cm/memorymanager/memory_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from controlplane.api.containers import Container
+from controlplane.api.pod import Pod
+from controlplane.api.pod_resources import HUGE_PAGES, MEMORY
+from controlplane.api.quantity import Quantity, parse
+from controlplane.api.validation import quote
+from controlplane.kubelet.cm.active import ContainerMap, stale
+from controlplane.kubelet.cm.errors import ManagerError
+from controlplane.kubelet.cm.memorymanager.policy_static import NAME as STATIC
+from controlplane.kubelet.cm.memorymanager.policy_static import Affinity, StaticPolicy
+from controlplane.kubelet.cm.memorymanager.state import FILE, MemoryState, restore
+from controlplane.kubelet.cm.requests import is_sidecar
+from controlplane.kubelet.cm.topologymanager.hints import Hints
+from controlplane.kubelet.features import DEFAULTS, Features
+from controlplane.kubelet.machine import NUMANode
+from controlplane.kubelet.metrics import Metrics
+from controlplane.kubelet.steps import Point, Steps, Write
+
+NONE: Final = "None"
+BEST_EFFORT: Final = "BestEffort"
+STALE_REMOVED: Final = "kubelet.memory_manager.stale_state_removed"
+"""The point between removing stale state, under the lock, and taking the lock again."""
+
+_ZERO: Final = parse("0")
+
+
+@attrs.frozen
+class MemoryReservation:
+    """What the system keeps of a NUMA node, by resource."""
+
+    numa_node: int
+    limits: Mapping[str, Quantity]
+
+
+class NonePolicy:
+    """Nobody gets memory of a particular node."""
+
+    name = NONE
+
+    def __init__(self) -> None:
+        self.state = MemoryState(NONE)
+
+    def start(self, state: MemoryState) -> Steps[None]:
+        """Take over a restored state, whatever it says."""
+        self.state = state
+        yield from ()
+
+    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
+        """Nothing to do."""
+        yield from ()
+
+    def allocate_pod(self, pod: Pod) -> Steps[None]:
+        """Nothing to do."""
+        yield from ()
+
+    def remove(self, pod_uid: str, container: str) -> Steps[None]:
+        """Nothing to do."""
+        yield from ()
+
+    def topology_hints(self, pod: Pod, container: Container) -> Hints:
+        """No preference."""
+        return None
+
+    def pod_topology_hints(self, pod: Pod) -> Hints:
+        """No preference."""
+        return None
+
+
+class MemoryManager:
+    """Operations are generators: see `controlplane.kubelet.steps`."""
+
+    def __init__(
+        self,
+        nodes: Sequence[NUMANode],
+        policy: str,
+        affinity: Affinity,
+        *,
+        reservation: Mapping[str, Quantity] | None = None,
+        reserved_memory: Sequence[MemoryReservation] = (),
+        active_pods: Callable[[], Sequence[Pod]] = tuple,
+        sources_ready: Callable[[], bool] = lambda: True,
+        features: Features = DEFAULTS,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """`reservation` is what node allocatable keeps back. Raises ManagerError."""
+        self.metrics = metrics or Metrics()
+        self.features = features
+        self.active_pods = active_pods
+        self.sources_ready = sources_ready
+        self.containers = ContainerMap()
+        self.policy: NonePolicy | StaticPolicy
+        if policy == NONE:
+            self.policy = NonePolicy()
+        elif policy == STATIC:
+            check_reservation(nodes, reservation or {}, reserved_memory)
+            reserved = system_reserved(nodes, reserved_memory)
+            self.policy = StaticPolicy(nodes, reserved, affinity, features, self.metrics)
+        elif policy == BEST_EFFORT:
+            raise ManagerError(
+                f"policy {quote(BEST_EFFORT)} is not available for platform {quote('linux')}"
+            )
+        else:
+            raise ManagerError(f"unknown policy: {quote(policy)}")
+
+    @property
+    def state(self) -> MemoryState:
+        """Who has which memory."""
+        return self.policy.state
+
+    def start(self, text: str | None) -> Steps[None]:
+        """Begin with the checkpoint file, None when there is none. Raises ManagerError."""
+        with_pods = self.features.enabled("PodLevelResourceManagers")
+        if text is None:
+            state = MemoryState(self.policy.name, pods={} if with_pods else None)
+            yield Write(FILE, state)
+        else:
+            state = restore(text, self.policy.name, pod_entries=with_pods)
+        yield from self.policy.start(state)
+
+    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
+        """Give a container its memory, after taking back that of containers that are gone."""
+        yield from self.remove_stale_state()
+        yield Point(STALE_REMOVED)
+        yield from self.policy.allocate(pod, container)
+
+    def allocate_pod(self, pod: Pod) -> Steps[None]:
+        """Give a pod with resources of its own its memory."""
+        yield from self.remove_stale_state()
+        yield Point(STALE_REMOVED)
+        yield from self.policy.allocate_pod(pod)
+
+    def topology_hints(self, pod: Pod, container: Container) -> Steps[Hints]:
+        """Where a container could get its memory; the state is read without the lock."""
+        yield from self.remove_stale_state()
+        yield Point(STALE_REMOVED)
+        return self.policy.topology_hints(pod, container)
+
+    def pod_topology_hints(self, pod: Pod) -> Steps[Hints]:
+        """Where a pod could get its memory; the state is read without the lock."""
+        yield from self.remove_stale_state()
+        yield Point(STALE_REMOVED)
+        return self.policy.pod_topology_hints(pod)
+
+    def add_container(self, pod: Pod, container: str, container_id: str) -> Steps[None]:
+        """A container was made: the init containers before it have ended and lose their memory."""
+        self.containers.add(pod.uid, container, container_id)
+        for init in pod.spec.init_containers:
+            if init.name == container:
+                break
+            if not is_sidecar(init):
+                yield from self.remove(pod.uid, init.name)
+
+    def numa_nodes(self, pod_uid: str, container: str) -> tuple[int, ...]:
+        """The NUMA nodes that a container is bound to; none means all."""
+        blocks = self.state.blocks(pod_uid, container) or ()
+        return tuple(sorted({node for block in blocks for node in block.nodes}))
+
+    def remove(self, pod_uid: str, container: str) -> Steps[None]:
+        """Take a container's memory back."""
+        yield from self.policy.remove(pod_uid, container)
+        self.containers.remove(pod_uid, container)
+
+    def remove_stale_state(self) -> Steps[None]:
+        """Take back the memory of containers of pods that are not active, once all sources were heard."""
+        if not self.sources_ready():
+            return
+        for pod_uid, name in stale(self.state.entries, self.containers, self.active_pods):
+            yield from self.remove(pod_uid, name)
+
+
+def check_reservation(
+    nodes: Sequence[NUMANode],
+    reservation: Mapping[str, Quantity],
+    reserved: Sequence[MemoryReservation],
+) -> None:
+    """What the NUMA nodes keep back must add up to what the node does. Raises ManagerError."""
+    known = dict.fromkeys(node.id for node in nodes)
+    total: dict[str, Quantity] = {}
+    for each in reserved:
+        if each.numa_node not in known:
+            raise ManagerError(
+                f"the reserved memory configuration references a NUMA node {each.numa_node} that "
+                "does not exist on this machine"
+            )
+        for name, quantity in each.limits.items():
+            total[name] = quantity + total[name] if name in total else quantity
+    for name in sorted({**total, **reservation}):
+        if name != MEMORY and not name.startswith(HUGE_PAGES):
+            continue
+        mine, node = _ZERO + total.get(name, _ZERO), _ZERO + reservation.get(name, _ZERO)
+        if mine != node:
+            raise ManagerError(
+                f"the total amount {quote(str(mine))} of type {quote(name)} is not equal to the "
+                f"value {quote(str(node))} determined by Node Allocatable feature"
+            )
+
+
+def system_reserved(
+    nodes: Sequence[NUMANode], reserved: Sequence[MemoryReservation]
+) -> dict[int, dict[str, int]]:
+    """Bytes by NUMA node and resource; of several entries for a node the last counts."""
+    found: dict[int, dict[str, int]] = {node.id: {} for node in nodes}
+    for each in reserved:
+        found[each.numa_node] = {}
+        for name, quantity in each.limits.items():
+            value = quantity.as_int64()
+            if value is None:
+                raise ManagerError("could not represent quantity as int64")
+            found[each.numa_node][name] = value
+    return found

@@ -1,0 +1,521 @@
+"""The static policy: containers of Guaranteed pods get memory and huge pages on given NUMA nodes.
+
+Upstream: pkg/kubelet/cm/memorymanager/policy_static.go. The sums on the nodes are written before the
+blocks of the container: what comes in between finds one without the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from controlplane.api.containers import Container
+from controlplane.api.pod import Pod
+from controlplane.api.pod_resources import HUGE_PAGES, MEMORY
+from controlplane.api.quantity import Quantity
+from controlplane.kubelet.cm.errors import EmptyPodSharedPoolError, ManagerError
+from controlplane.kubelet.cm.memorymanager.machine_state import (
+    agree,
+    charge,
+    default_machine_state,
+    release,
+    replay,
+)
+from controlplane.kubelet.cm.memorymanager.state import (
+    FILE,
+    Block,
+    Blocks,
+    MachineState,
+    MemoryState,
+    MemoryTable,
+)
+from controlplane.kubelet.cm.requests import (
+    containers_of,
+    has_own_guarantee,
+    is_guaranteed,
+    is_init,
+    is_sidecar,
+    left_alone,
+    managed_as_a_whole,
+)
+from controlplane.kubelet.cm.topologymanager.hints import (
+    Hints,
+    TopologyHint,
+    all_masks,
+    mask_of,
+    narrower,
+    nodes_of,
+)
+from controlplane.kubelet.features import Features
+from controlplane.kubelet.machine import NUMANode
+from controlplane.kubelet.metrics import Metrics
+from controlplane.kubelet.steps import Steps, Write
+
+NAME: Final = "Static"
+
+Amounts = dict[str, int]
+
+
+class Affinity(Protocol):
+    """Where hints that were decided upon are kept: the topology manager."""
+
+    def affinity(self, pod_uid: str, container: str) -> TopologyHint:
+        """The hint of a container."""
+
+
+class StaticPolicy:
+    """Works on `state`, which it replaces by another value with each change."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        nodes: Sequence[NUMANode],
+        reserved: Mapping[int, Mapping[str, int]],
+        affinity: Affinity,
+        features: Features,
+        metrics: Metrics,
+    ) -> None:
+        """`reserved` is the system's part by NUMA node and resource, in bytes. Raises ManagerError."""
+        if not any(amounts.get(MEMORY, 0) for amounts in reserved.values()):
+            raise ManagerError("[memorymanager] you should specify the system reserved memory")
+        self.affinity = affinity
+        self.features = features
+        self.metrics = metrics
+        self.state = MemoryState(NAME)
+        self._default = default_machine_state(nodes, reserved)
+        self._reuse: dict[str, dict[tuple[int, str], int]] = {}
+
+    # -- start -------------------------------------------------------------------------------
+
+    def start(self, state: MemoryState) -> Steps[None]:
+        """Take over a restored state. Raises ManagerError when it does not fit this machine."""
+        self.state = state
+        if not state.machine:
+            if state.entries:
+                raise ManagerError(
+                    "[memorymanager] machine state can not be empty when it has memory assignments"
+                )
+            yield self._set(state.with_machine(self._default))
+            return
+        expected: MachineState = self._default
+        for uid, pod in sorted(state.entries.items()):
+            whole = state.of_pod(uid)
+            if whole is not None:
+                expected = replay(expected, uid, "", whole)
+                continue
+            for name, blocks in sorted(pod.items()):
+                expected = replay(expected, uid, name, blocks)
+        for uid, whole in sorted((state.pods or {}).items()):
+            if uid not in state.entries:
+                expected = replay(expected, uid, "", whole)
+        if not agree(expected, state.machine):
+            raise ManagerError(
+                "[memorymanager] the expected machine state is different from the real one"
+            )
+
+    def _set(self, state: MemoryState) -> Write:
+        self.state = state
+        return Write(FILE, state)
+
+    # -- allocation --------------------------------------------------------------------------
+
+    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
+        """Give a container its memory. Raises ManagerError."""
+        if not is_guaranteed(pod) or left_alone(pod, self.features):
+            return
+        self.metrics.add("memory_manager_pinning_requests_total")
+        try:
+            yield from self._allocate(pod, container)
+        except ManagerError:
+            self.metrics.add("memory_manager_pinning_errors_total")
+            raise
+
+    def _allocate(self, pod: Pod, container: Container) -> Steps[None]:
+        present = self.state.blocks(pod.uid, container.name)
+        if present is not None:
+            self._update_reuse(pod, container, present)
+            return
+        hint = self.affinity.affinity(pod.uid, container.name)
+        wanted = requested(container)
+        mask = self._fitting_mask(pod, hint, wanted)
+        nodes = nodes_of(mask)
+        blocks = tuple(Block(nodes, kind, wanted[kind]) for kind in sorted(wanted))
+        machine: MachineState = self.state.machine
+        for block in blocks:
+            size = max(block.size - self._reusable(pod, mask, block.kind), 0)
+            machine = charge(machine, attrs.evolve(block, size=size))
+        self._update_reuse(pod, container, blocks)
+        yield self._set(self.state.with_machine(machine))
+        yield self._set(self.state.with_blocks(pod.uid, container.name, blocks))
+        yield from self._shrink_init_containers(pod, container, blocks)
+
+    def _fitting_mask(self, pod: Pod, hint: TopologyHint, wanted: Amounts) -> int:
+        """The NUMA nodes to take from: those of the hint, more if these do not suffice."""
+        best = hint
+        if hint.mask is None:
+            hints = self._hints(pod, wanted).get(MEMORY)
+            if not hints:
+                raise ManagerError(
+                    "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
+                    "enough memory is available"
+                )
+            best = best_of(hints)
+            if hint.preferred and not best.preferred:
+                raise ManagerError("[memorymanager] failed to find the default preferred hint")
+        mask = best.mask or 0
+        if not self._has_free(mask, wanted):
+            larger = [
+                each
+                for each in self._hints(pod, wanted).get(MEMORY, ())
+                if each.mask is not None and each.mask & mask == mask
+            ]
+            if not larger:
+                raise ManagerError(
+                    "[memorymanager] failed to find NUMA nodes to extend the current topology hint"
+                )
+            extended = best_of(larger)
+            if best.preferred and not extended.preferred:
+                raise ManagerError("[memorymanager] failed to find the extended preferred hint")
+            mask = extended.mask or 0
+        if self._breaks_groups(mask):
+            raise ManagerError("[memorymanager] preferred hint violates NUMA node allocation")
+        return mask
+
+    def _has_free(self, mask: int, wanted: Amounts) -> bool:
+        """Whether the nodes have enough, memory that could be reused not counted."""
+        return all(
+            sum(self._table(node, kind).free for node in nodes_of(mask)) >= size
+            for kind, size in wanted.items()
+        )
+
+    def _table(self, node: int, kind: str) -> MemoryTable:
+        state = self.state.machine.get(node)
+        table = None if state is None else state.memory.get(kind)
+        if table is None:
+            raise ManagerError(
+                f"[memorymanager] NUMA node {node} has no {kind} (upstream's kubelet panics)"
+            )
+        return table
+
+    def _breaks_groups(self, mask: int) -> bool:
+        """A node serves either single-node blocks or one group of nodes. Upstream: #123443."""
+        nodes = nodes_of(mask)
+        if len(nodes) == 1:
+            return False
+        return any(
+            self.state.machine[node].assignments
+            and tuple(sorted(self.state.machine[node].cells)) != nodes
+            for node in nodes
+        )
+
+    def _update_reuse(self, pod: Pod, container: Container, blocks: Blocks) -> None:
+        """Memory of init containers serves the containers after them; only the last pod is remembered."""
+        table = self._reuse.get(pod.uid, {})
+        init = is_init(pod, container)
+        for block in blocks:
+            key = (mask_of(block.nodes), block.kind)
+            have = table.get(key, 0)
+            if init:
+                table[key] = max(have, block.size)
+            elif have:
+                table[key] = max(have - block.size, 0)
+        self._reuse = {pod.uid: table}
+
+    def _reusable(self, pod: Pod, mask: int, kind: str) -> int:
+        return self._reuse.get(pod.uid, {}).get((mask, kind), 0)
+
+    def _shrink_init_containers(
+        self, pod: Pod, container: Container, blocks: Blocks
+    ) -> Steps[None]:
+        """Earlier init containers lose what was reused, so that the blocks add up to what is charged."""
+        for block in blocks:
+            left = block.size
+            for init in pod.spec.init_containers:
+                if init.name == container.name or left == 0:
+                    break
+                before = self.state.blocks(pod.uid, init.name)
+                if is_sidecar(init) or not before:
+                    continue
+                after = []
+                for each in before:
+                    taken = 0
+                    if (each.kind, sorted(each.nodes)) == (block.kind, sorted(block.nodes)):
+                        taken = min(each.size, left)
+                        left -= taken
+                    after.append(attrs.evolve(each, size=each.size - taken))
+                yield self._set(self.state.with_blocks(pod.uid, init.name, tuple(after)))
+
+    # -- pods as a whole ---------------------------------------------------------------------
+
+    def allocate_pod(self, pod: Pod) -> Steps[None]:
+        """Give a pod with resources of its own its memory, and share it out. Raises ManagerError.
+
+        Upstream does not look whether the pod has some already (kubernetes/kubernetes#140906).
+        """
+        if not is_guaranteed(pod) or not managed_as_a_whole(pod, self.features):
+            return
+        self.metrics.add("memory_manager_pinning_requests_total")
+        try:
+            yield from self._allocate_pod(pod)
+        except ManagerError:
+            self.metrics.add("memory_manager_pinning_errors_total")
+            raise
+
+    def _allocate_pod(self, pod: Pod) -> Steps[None]:
+        wanted = self._requested_by_pod(pod)
+        self._check_shared_pool(pod, wanted)
+        hint = self.affinity.affinity(pod.uid, containers_of(pod)[0].name)
+        mask = self._fitting_mask(pod, hint, wanted)
+        nodes = nodes_of(mask)
+        bubble = tuple(Block(nodes, kind, wanted[kind]) for kind in sorted(wanted))
+        machine: MachineState = self.state.machine
+        for block in bubble:
+            machine = charge(machine, block)
+        yield self._set(self.state.with_machine(machine))
+        yield self._set(self.state.with_pod(pod.uid, bubble))
+        for name, amounts in self._shares(pod, wanted).items():
+            blocks = tuple(Block(nodes, kind, amounts[kind]) for kind in sorted(amounts))
+            yield self._set(self.state.with_blocks(pod.uid, name, blocks))
+
+    def _check_shared_pool(self, pod: Pod, wanted: Amounts) -> None:
+        """Containers without memory of their own must find some left at any time."""
+        for kind in sorted(wanted):
+            sidecars = 0
+            shared = False
+            for container in pod.spec.init_containers:
+                own = self._own(container).get(kind, 0)
+                if is_sidecar(container):
+                    sidecars += own
+                    shared = shared or not has_own_guarantee(container)
+                elif not has_own_guarantee(container) and wanted[kind] - sidecars <= 0:
+                    raise EmptyPodSharedPoolError(
+                        f"pod rejected, pod has shared init containers but no {kind} available "
+                        "for them"
+                    )
+            taken = sidecars
+            for container in pod.spec.containers:
+                taken += self._own(container).get(kind, 0)
+                shared = shared or not has_own_guarantee(container)
+            if shared and taken >= wanted[kind]:
+                raise EmptyPodSharedPoolError(
+                    f"pod rejected, sum of exclusive container {kind} requests equals pod budget, "
+                    f"leaving no {kind} for shared containers"
+                )
+
+    def _own(self, container: Container) -> Amounts:
+        return requested(container) if has_own_guarantee(container) else {}
+
+    def _shares(self, pod: Pod, wanted: Amounts) -> dict[str, Amounts]:
+        """Which container of a pod has how much of the pod's memory."""
+        shares: dict[str, Amounts] = {}
+        sidecars: Amounts = {}
+        sharing: list[str] = []
+        for container in pod.spec.init_containers:
+            own = self._own(container)
+            if own:
+                shares[container.name] = own
+                if is_sidecar(container):
+                    for kind, size in own.items():
+                        sidecars[kind] = sidecars.get(kind, 0) + size
+            elif is_sidecar(container):
+                sharing.append(container.name)
+            else:
+                shares[container.name] = _less(wanted, sidecars)
+        pool = _less(wanted, sidecars)
+        for container in pod.spec.containers:
+            own = self._own(container)
+            if own:
+                shares[container.name] = own
+                pool = _less(pool, own)
+            else:
+                sharing.append(container.name)
+        for name in sharing:
+            shares[name] = pool
+        return shares
+
+    # -- removal -----------------------------------------------------------------------------
+
+    def remove(self, pod_uid: str, container: str) -> Steps[None]:
+        """Take a container's memory back; that of a pod as a whole with its last container."""
+        blocks = self.state.blocks(pod_uid, container)
+        if blocks is None:
+            return
+        yield self._set(self.state.without(pod_uid, container))
+        whole = self.state.of_pod(pod_uid)
+        if whole is not None:
+            if pod_uid in self.state.entries:
+                return
+            blocks = whole
+            yield self._set(self.state.without_pod(pod_uid))
+        machine: MachineState = self.state.machine
+        for block in blocks:
+            machine = release(machine, block)
+        yield self._set(self.state.with_machine(machine))
+
+    # -- hints -------------------------------------------------------------------------------
+
+    def topology_hints(self, pod: Pod, container: Container) -> Hints:
+        """Where a container could get its memory; None without preference."""
+        if not is_guaranteed(pod) or left_alone(pod, self.features):
+            return None
+        try:
+            wanted = requested(container)
+        except ManagerError:
+            return None
+        present = self.state.blocks(pod.uid, container.name)
+        if present is not None:
+            return _same_again(present, wanted)
+        return self._hints(pod, wanted)
+
+    def pod_topology_hints(self, pod: Pod) -> Hints:
+        """Where a pod could get its memory; None without preference.
+
+        The first container with memory decides, although it is compared with the sums of the pod.
+        """
+        if not is_guaranteed(pod) or left_alone(pod, self.features):
+            return None
+        try:
+            wanted = self._requested_by_pod(pod)
+        except ManagerError:
+            return None
+        for container in containers_of(pod):
+            present = self.state.blocks(pod.uid, container.name)
+            if present is not None:
+                return _same_again(present, wanted)
+        if managed_as_a_whole(pod, self.features):
+            try:
+                self._check_shared_pool(pod, wanted)
+            except EmptyPodSharedPoolError:
+                return {kind: [] for kind in sorted(wanted)}
+        return self._hints(pod, wanted)
+
+    def _requested_by_pod(self, pod: Pod) -> Amounts:
+        if managed_as_a_whole(pod, self.features):
+            whole = pod.spec.resources
+            return {} if whole is None else amounts_of(whole.requests)
+        return requested_by_pod(pod)
+
+    def _hints(self, pod: Pod, wanted: Amounts) -> dict[str, list[TopologyHint]]:
+        """The same list for every resource; an empty answer means that nothing fits.
+
+        Upstream: calculateHints. Sums over nodes are built from those of one node less.
+        """
+        machine = self.state.machine
+        free: dict[str, dict[int, int]] = {}
+        allocatable: dict[str, dict[int, int]] = {}
+        kinds = sorted(wanted)
+        for kind in kinds:
+            free[kind] = {0: 0}
+            allocatable[kind] = {0: 0}
+        single = 0
+        groups: dict[int, int] = {}
+        for node, state in machine.items():
+            cells = mask_of(state.cells)
+            if len(state.cells) > 1 or state.assignments:
+                groups[node] = cells
+            if state.assignments and len(state.cells) == 1:
+                single |= 1 << node
+        smallest = len(machine)
+        found: list[tuple[int, int]] = []
+        nodes = tuple(sorted(machine))
+        reuse = self._reuse.get(pod.uid, {})
+        for mask, chosen in all_masks(nodes):
+            first = chosen[0]
+            rest = mask & ~(1 << first)
+            enough = fits = True
+            for kind in kinds:
+                table = self._table(first, kind)
+                can = allocatable[kind][mask] = allocatable[kind][rest] + table.allocatable
+                has = free[kind][mask] = free[kind][rest] + table.free
+                size = wanted[kind]
+                if can < size:
+                    enough = False
+                if has + reuse.get((mask, kind), 0) < size:
+                    fits = False
+            if not enough:
+                continue
+            size_of_mask = len(chosen)
+            smallest = min(smallest, size_of_mask)
+            if size_of_mask == 1:
+                if len(machine[first].cells) > 1:
+                    continue
+            elif mask & single or any(
+                groups.get(node, mask) != mask and machine[node].assignments for node in chosen
+            ):
+                continue
+            if fits:
+                found.append((mask, size_of_mask))
+        if not found:
+            return {}
+        hints = [TopologyHint(mask, size == smallest) for mask, size in found]
+        return dict.fromkeys(kinds, hints)
+
+
+def _less(amounts: Amounts, taken: Amounts) -> Amounts:
+    return {kind: max(size - taken.get(kind, 0), 0) for kind, size in amounts.items()}
+
+
+def _same_again(blocks: Blocks, wanted: Amounts) -> Hints:
+    """The nodes that it has already; no preference when the sizes differ."""
+    if len(blocks) != len(wanted):
+        return None
+    hints: dict[str, list[TopologyHint]] = {kind: [] for kind in sorted(wanted)}
+    for block in blocks:
+        if wanted.get(block.kind) != block.size:
+            return None
+        hints[block.kind].append(TopologyHint(mask_of(block.nodes), True))
+    return hints
+
+
+def best_of(hints: Sequence[TopologyHint]) -> TopologyHint:
+    """A preferred one before the others, then the narrowest."""
+    best = hints[0]
+    for hint in hints[1:]:
+        if hint.preferred != best.preferred:
+            best = hint if hint.preferred else best
+        elif narrower(hint.mask or 0, best.mask or 0):
+            best = hint
+    return best
+
+
+def amounts_of(requests: Mapping[str, Quantity]) -> Amounts:
+    """Memory and huge pages in bytes. Raises ManagerError for what is no whole number."""
+    found = {}
+    for name, quantity in requests.items():
+        if name == MEMORY or name.startswith(HUGE_PAGES):
+            value = quantity.as_int64()
+            if value is None:
+                raise ManagerError("[memorymanager] failed to represent quantity as int64")
+            found[name] = value
+    return found
+
+
+def requested(container: Container) -> Amounts:
+    """What a container asks for. Raises ManagerError."""
+    return amounts_of(container.resources.requests)
+
+
+def requested_by_pod(pod: Pod) -> Amounts:
+    """What a pod needs at most at any moment. Raises ManagerError.
+
+    Only kinds that app containers ask for: others are forgotten (kubernetes/kubernetes#140814).
+    """
+    largest: Amounts = {}
+    sidecars: Amounts = {}
+    for container in pod.spec.init_containers:
+        for kind, size in requested(container).items():
+            if is_sidecar(container):
+                sidecars[kind] = sidecars.get(kind, 0) + size
+            else:
+                largest[kind] = max(largest.get(kind, 0), sidecars.get(kind, 0) + size)
+    total: Amounts = {}
+    for container in pod.spec.containers:
+        for kind, size in requested(container).items():
+            total[kind] = total.get(kind, 0) + size
+    return {
+        kind: max(size + sidecars.get(kind, 0), largest.get(kind, 0))
+        for kind, size in total.items()
+    }
