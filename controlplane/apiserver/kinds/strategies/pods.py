@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from controlplane.api.pod import Pod
+from controlplane.api.pod_resources import pod_requests
+from controlplane.api.quantity import parse
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting.pods import default_pod
@@ -114,15 +117,11 @@ class PodStrategy(Strategy):
 
     def prepare_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:
         """What an update of a subresource keeps."""
-        spec, was = new["spec"], old["spec"]
         if sub == "resize":
-            kept = {**was}
-            for key in ("containers", "initContainers"):
-                if key in was:
-                    kept[key] = _resized(spec.get(key) or [], was[key])
-            spec = kept
-        else:
-            spec = with_status(was, spec, "ephemeralContainers")
+            from controlplane.apiserver.kinds.validation.pod_resize import prepare_resize
+
+            return prepare_resize(new, old)
+        spec = with_status(old["spec"], new["spec"], "ephemeralContainers")
         meta = old["metadata"]
         changed = {**meta, "resourceVersion": new["metadata"].get("resourceVersion", "")}
         if "managedFields" in new["metadata"]:
@@ -134,13 +133,15 @@ class PodStrategy(Strategy):
 
     def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
         """What is wrong with an update of a subresource."""
-        from controlplane.apiserver.kinds.validation import pod_updates
-
         if sub == "resize":
-            errors = pod_updates.validate_resize(new, old)
+            from controlplane.apiserver.kinds.validation.pod_resize import validate_resize
+
+            errors = validate_resize(new, old)
             if not errors:
                 _check_node(ctx, new, old)
             return errors
+        from controlplane.apiserver.kinds.validation import pod_updates
+
         return pod_updates.validate_ephemeral_update(new, old)
 
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
@@ -161,26 +162,41 @@ class PodStrategy(Strategy):
         return 1 if period < 0 else period
 
 
-def _resized(new: list[Tree], old: list[Tree]) -> list[Tree]:
-    """The old containers with the new ones' resources; a changed set is left for validation."""
-    if [c.get("name") for c in new] != [c.get("name") for c in old]:
-        return new
-    out = []
-    for container, earlier in zip(new, old, strict=True):
-        kept = dict(earlier)
-        for key in ("resources", "resizePolicy"):
-            kept = with_status(kept, container, key)
-        out.append(kept)
-    return out
-
-
 def _check_node(ctx: Context, new: Tree, old: Tree) -> None:
-    """A pod on a node that is not there cannot be resized."""
-    node = new["spec"].get("nodeName", "")
-    if new["spec"] == old["spec"] or not node:
+    """Refuse to resize a pod on a node that is gone, is no Linux, or could never give so much.
+
+    Upstream: plugin/pkg/admission/podresize, new in 1.36. Other pods do not count here.
+    """
+    name = new["spec"].get("nodeName", "")
+    if new["spec"] == old["spec"] or not name:
         return
-    if ctx.find("", "nodes", "", node) is None:
-        raise status.forbidden(ctx.info, new["metadata"]["name"], f'node "{node}" not found')
+    pod = new["metadata"]["name"]
+    found = ctx.find("", "nodes", "", name)
+    if found is None:
+        raise status.forbidden(ctx.info, pod, f'node "{name}" not found')
+    node = found.tree
+    system = (node["metadata"].get("labels") or {}).get("kubernetes.io/os", "linux")
+    if system != "linux":
+        text = f'pod resize is only supported on linux nodes, node "{name}" is "{system}"'
+        raise status.forbidden(ctx.info, pod, text, [_cause("UnsupportedPlatform", text)])
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    short = []
+    requests = pod_requests(Pod.from_tree(new))
+    for resource in ("cpu", "memory"):
+        if resource in requests and resource in allocatable:
+            wanted, has = requests[resource], parse(allocatable[resource])
+            if wanted > has:
+                amounts = [
+                    q.milli_value() if resource == "cpu" else q.value() for q in (wanted, has)
+                ]
+                short.append(f"{resource}, requested: {amounts[0]}, allocatable: {amounts[1]}")
+    if short:
+        text = f"node didn't have enough allocatable resources: {'; '.join(short)}"
+        raise status.forbidden(ctx.info, pod, text, [_cause("NodeCapacity", text)])
+
+
+def _cause(reason: str, text: str) -> Tree:
+    return {"reason": reason, "message": text}
 
 
 def bound(ctx: Context, tree: Tree, node: str, annotations: Tree, labels: Tree) -> Tree:

@@ -51,13 +51,14 @@ _SUBSCRIPT = re.compile(r"(.*)\['(.*)'\]")
 
 @define(eq=False)
 class PodScope:
-    """What the containers of a pod refer to."""
+    """What the containers of a pod refer to; `restarting_init`: init containers may restart for a resize."""
 
     volumes: dict[str, Tree] = field(factory=dict)
     claims: list[str] = field(factory=list)
     grace: int | None = None
     restart_policy: str = "Always"
     host_users: bool = True
+    restarting_init: bool = False
 
 
 def validate_containers(containers: list[Tree], scope: PodScope, path: str) -> list[FieldError]:
@@ -115,7 +116,26 @@ def validate_init_containers(
                     f"{place}.{key}",
                     "may not be set for init containers without restartPolicy=Always",
                 ))  # fmt: skip
+        if not scope.restarting_init:
+            errors += [
+                invalid(
+                    f"{place}.resizePolicy[{number}].restartPolicy", "RestartContainer",
+                    "must not be set to 'RestartContainer' for non-sidecar initContainers",
+                )
+                for number, each in enumerate(container.get("resizePolicy") or ())
+                if each.get("restartPolicy") == "RestartContainer"
+            ]  # fmt: skip
     return errors
+
+
+def restarts_init_containers(spec: Tree) -> bool:
+    """Whether some init container that ends is to restart for a resize: older pods may have that."""
+    return any(
+        policy.get("restartPolicy") == "RestartContainer"
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") != "Always"
+        for policy in container.get("resizePolicy") or ()
+    )
 
 
 _NOT_EPHEMERAL = ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle",

@@ -1,6 +1,6 @@
-"""Validation of changes to pods: what may change, in the spec, in the status, and by resizing.
+"""Validation of changes to pods: what may change, in the spec and in the status.
 
-Upstream: ValidatePodUpdate, ValidatePodStatusUpdate, ValidatePodResize in pkg/apis/core/validation.
+Upstream: ValidatePodUpdate, ValidatePodStatusUpdate in pkg/apis/core/validation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from controlplane.apiserver.schema.field_errors import (
 from controlplane.apiserver.schema.internal_form import difference, internal
 
 __all__ = ["validate_ephemeral_update", "validate_pod_status_update", "validate_pod_update",
-           "validate_resize"]  # fmt: skip
+           "validate_whole_pod"]  # fmt: skip
 
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -36,7 +36,7 @@ def validate_pod_update(new: Tree, old: Tree) -> list[FieldError]:
     spec, was = new["spec"], old["spec"]
     if spec is was:
         return []
-    errors = _whole(new)
+    errors = validate_whole_pod(new, old)
     for key in ("containers", "initContainers"):
         found, stop = _container_updates(spec.get(key) or [], was.get(key) or [], f"spec.{key}")
         errors += found
@@ -60,8 +60,9 @@ def validate_pod_update(new: Tree, old: Tree) -> list[FieldError]:
     return errors
 
 
-def _whole(new: Tree) -> list[FieldError]:
-    errors = validate_pod_spec(new["spec"], "spec")
+def validate_whole_pod(new: Tree, old: Tree) -> list[FieldError]:
+    """What is wrong with a pod that is to replace another."""
+    errors = validate_pod_spec(new["spec"], "spec", old["spec"])
     for key in ("containers", "initContainers"):
         for index, container in enumerate(new["spec"].get(key) or ()):
             image = container.get("image", "")
@@ -263,70 +264,12 @@ def _pod_ips(ips: list[Tree], path: str) -> list[FieldError]:
     return errors
 
 
-# -- resize --------------------------------------------------------------------------------------
-
-
-def validate_resize(new: Tree, old: Tree) -> list[FieldError]:
-    """What is wrong with resizing a pod: only cpu and memory of containers may change."""
-    from controlplane.apiserver.kinds.quality_of_service import qos_class
-
-    spec, was = new["spec"], old["spec"]
-    errors = _whole(new)
-    if old["metadata"].get("annotations", {}).get("kubernetes.io/config.mirror"):
-        errors.append(forbidden("", "static pods cannot be resized"))
-    if qos_class(spec) != (old["status"].get("qosClass") or qos_class(was)):
-        errors.append(invalid("spec", old["status"].get("qosClass", ""),
-                              "Pod QOS Class may not change as a result of resizing"
-                              ))  # fmt: skip
-    containers, before = spec.get("containers") or [], was.get("containers") or []
-    if len(containers) != len(before):
-        errors.append(forbidden("spec.containers",
-                                "containers may not be added or removed on resize"
-                                ))  # fmt: skip
-        return errors
-    for key in ("containers", "initContainers"):
-        pairs = zip(spec.get(key) or (), was.get(key) or (), strict=False)
-        for index, (container, earlier) in enumerate(pairs):
-            errors += _removed(container, earlier, f"spec.{key}[{index}].resources")
-    munged = dict(spec)
-    for key in ("containers", "initContainers"):
-        if key in spec:
-            munged[key] = [
-                _fixed(container, earlier)
-                for container, earlier in zip(spec[key], was.get(key) or (), strict=False)
-            ]
-    if munged != was:
-        errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
-    return errors
-
-
-def _removed(container: Tree, earlier: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    new, old = container.get("resources") or {}, earlier.get("resources") or {}
-    for key in ("limits", "requests"):
-        had, has = old.get(key) or {}, new.get(key) or {}
-        if any(name in had and name not in has for name in ("cpu", "memory")):
-            errors.append(forbidden(f"{path}.{key}", f"resource {key} cannot be removed"))
-    return errors
-
-
-def _fixed(container: Tree, earlier: Tree) -> Tree:
-    """The container with its cpu and memory set back."""
-    resources, old = container.get("resources") or {}, earlier.get("resources") or {}
-    out: Tree = {key: value for key, value in resources.items() if key == "claims"}
-    for key in ("limits", "requests"):
-        amounts = {
-            n: v for n, v in (resources.get(key) or {}).items() if n not in ("cpu", "memory")
-        }
-        amounts |= {n: v for n, v in (old.get(key) or {}).items() if n in ("cpu", "memory")}
-        if amounts:
-            out[key] = amounts
-    return {**container, "resources": out}
+# -- ephemeral containers ------------------------------------------------------------------------
 
 
 def validate_ephemeral_update(new: Tree, old: Tree) -> list[FieldError]:
     """Ephemeral containers may only be added."""
-    errors = _whole(new)
+    errors = validate_whole_pod(new, old)
     path = "spec.ephemeralContainers"
     added = new["spec"].get("ephemeralContainers") or []
     before = old["spec"].get("ephemeralContainers") or []

@@ -9,6 +9,7 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.kinds.validation.containers import (
     PodScope,
+    restarts_init_containers,
     validate_containers,
     validate_ephemeral_containers,
     validate_init_containers,
@@ -128,19 +129,20 @@ def validate_template(template: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def _scope(spec: Tree) -> PodScope:
+def _scope(spec: Tree, was: Tree | None) -> PodScope:
     claims: list[str] = [claim.get("name", "") for claim in spec.get("resourceClaims") or ()]
     return PodScope(
         claims=claims,
         grace=spec.get("terminationGracePeriodSeconds"),
         restart_policy=spec.get("restartPolicy", ""),
         host_users=spec.get("hostUsers", True),
+        restarting_init=was is not None and restarts_init_containers(was),
     )
 
 
-def validate_pod_spec(spec: Tree, path: str) -> list[FieldError]:
-    """A pod spec, in a pod or in a template."""
-    scope = _scope(spec)
+def validate_pod_spec(spec: Tree, path: str, was: Tree | None = None) -> list[FieldError]:
+    """A pod spec, in a pod or in a template; `was` is what it replaces."""
+    scope = _scope(spec, was)
     errors: list[FieldError] = []
     if "volumes" in spec:
         scope.volumes, errors = validate_volumes(spec["volumes"], f"{path}.volumes")
@@ -339,16 +341,14 @@ def _pod_level(spec: Tree, path: str) -> list[FieldError]:
             errors.append(invalid(f"{path}.requests[{name}]", requests[name], (
                 f"must be greater than or equal to aggregate container requests of {total}"
             )))  # fmt: skip
-    base = path[: -len(".resources")]
-    for key in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(key) or ()):
-            own = (container.get("resources") or {}).get("limits") or {}
-            for name in sorted(limits):
-                if name in own and quantity.parse(own[name]).cmp(quantity.parse(limits[name])) > 0:
-                    errors.append(invalid(
-                        f"{base}.{key}[{index}].resources.limits[{name}]", own[name],
-                        f"must be less than or equal to pod limits of {limits[name]}",
-                    ))  # fmt: skip
+    for index, container in enumerate(spec.get("containers") or ()):
+        own = (container.get("resources") or {}).get("limits") or {}
+        for name in sorted(limits):
+            if name in own and quantity.parse(own[name]).cmp(quantity.parse(limits[name])) > 0:
+                errors.append(invalid(
+                    f"{path}.containers[{index}][{name}].limits", own[name],
+                    f"must be less than or equal to pod limits of {limits[name]}",
+                ))  # fmt: skip
     return errors
 
 

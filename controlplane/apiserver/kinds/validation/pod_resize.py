@@ -1,0 +1,233 @@
+"""The resize subresource of pods: what it lets through, and what may change.
+
+Upstream: podResizeStrategy in pkg/registry/core/pod/strategy.go, ValidatePodResize in
+pkg/apis/core/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from controlplane.api import quantity
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.metadata import validate_meta_update
+from controlplane.apiserver.kinds.quality_of_service import qos_class
+from controlplane.apiserver.kinds.strategy import with_status
+from controlplane.apiserver.kinds.validation.pod_updates import validate_whole_pod
+from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid
+
+__all__ = ["DEFAULTS", "ResizeGates", "prepare_resize", "validate_resize"]
+
+_WHOLE: Final = "[]"
+"""What Go prints for a path without a name."""
+_RESIZABLE: Final = ("cpu", "memory")
+_PARTS: Final = ("containers", "initContainers")
+_OLD_METADATA: Final = (
+    "annotations", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation",
+    "labels", "ownerReferences",
+)  # fmt: skip
+_ONLY: Final = "only cpu and memory resources"
+
+
+@frozen
+class ResizeGates:
+    """Feature gates of the API server, named like upstream's."""
+
+    init_containers: bool = True
+    """InPlacePodVerticalScalingInitContainers"""
+    pod_level: bool = True
+    """InPlacePodLevelResourcesVerticalScaling"""
+
+
+DEFAULTS: Final = ResizeGates()
+
+
+def prepare_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> Tree:
+    """The old pod with the new one's resources, and one generation more if they changed.
+
+    Containers that were added, renamed or moved are left for validation to find.
+    """
+    spec, was = new["spec"], old["spec"]
+    if all(_names(spec.get(key)) == _names(was.get(key)) for key in _PARTS):
+        kept = dict(was)
+        for key in _PARTS:
+            if was.get(key):
+                kept[key] = [
+                    _resized(container, earlier)
+                    for container, earlier in zip(spec[key], was[key], strict=True)
+                ]
+        if gates.pod_level:
+            kept = with_status(kept, spec, "resources")
+        meta = new["metadata"]
+        for key in _OLD_METADATA:
+            meta = with_status(meta, old["metadata"], key)
+        new = {**old, "metadata": meta, "spec": kept}
+    if new["spec"] != was:
+        generation = old["metadata"].get("generation", 0) + 1
+        new = {**new, "metadata": {**new["metadata"], "generation": generation}}
+    return new
+
+
+def _names(containers: list[Tree] | None) -> list[str]:
+    return [container.get("name", "") for container in containers or ()]
+
+
+def _resized(container: Tree, earlier: Tree) -> Tree:
+    kept = with_status(earlier, container, "resources")
+    return with_status(kept, container, "resizePolicy")
+
+
+def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list[FieldError]:
+    """What is wrong with resizing a pod: only cpu and memory may change."""
+    spec, was = new["spec"], old["spec"]
+    errors = validate_meta_update(new["metadata"], old["metadata"]) + validate_whole_pod(new, old)
+    if (old["metadata"].get("annotations") or {}).get("kubernetes.io/config.mirror") is not None:
+        return [forbidden(_WHOLE, "static pods cannot be resized")]
+    if (was.get("os") or {}).get("name") == "windows":
+        return [forbidden(_WHOLE, "windows pods cannot be resized")]
+    if not gates.pod_level and (_given(spec.get("resources")) or _given(was.get("resources"))):
+        errors.append(forbidden(
+            _WHOLE,
+            "resize of pods with pod-level resources is forbidden when "
+            "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled",
+        ))  # fmt: skip
+        return errors
+    state = old.get("status") or {}
+    if qos_class(spec) != (state.get("qosClass") or qos_class(was)):
+        recorded = (new.get("status") or {}).get("qosClass", "")
+        detail = "Pod QOS Class may not change as a result of resizing"
+        errors.append(invalid("spec", recorded, detail))
+    if not _supported(state):
+        errors.append(forbidden("spec", "Pod running on node without support for resize"))
+    if state.get("nodeAllocatableResourceClaimStatuses"):
+        detail = "pods with node allocatable resource claims cannot be resized"
+        errors.append(forbidden("spec", detail))
+    errors += _removed_from_pod(spec.get("resources"), was.get("resources"))
+    for key in _PARTS:
+        found, stop = _containers(spec.get(key) or [], was.get(key) or [], key)
+        errors += found
+        if stop:
+            return errors
+    return errors + _mutable(spec, was, gates)
+
+
+def _given(resources: Tree | None) -> bool:
+    return resources is not None
+
+
+def _supported(state: Tree) -> bool:
+    """Whether the kubelet reports resources: the first running container tells."""
+    for status in state.get("containerStatuses") or ():
+        if (status.get("state") or {}).get("running") is not None:
+            return status.get("resources") is not None
+    return True
+
+
+def _removed_from_pod(new: Tree | None, old: Tree | None) -> list[FieldError]:
+    if old is None:
+        return []
+    if new is None:
+        return [forbidden("spec.resources", "pod-level resources cannot be removed")]
+    return _removed(new, old, "spec.resources", "pod-level resource")
+
+
+def _containers(
+    containers: list[Tree], before: list[Tree], key: str
+) -> tuple[list[FieldError], bool]:
+    path = f"spec.{key}"
+    if len(containers) != len(before):
+        return [forbidden(path, f"{key} may not be added or removed on resize")], True
+    errors = [
+        forbidden(f"{path}[{index}].name", f"{key} may not be renamed or reordered on resize")
+        for index, (container, earlier) in enumerate(zip(containers, before, strict=True))
+        if container.get("name") != earlier.get("name")
+    ]
+    if errors:
+        return errors, True
+    for index, (container, earlier) in enumerate(zip(containers, before, strict=True)):
+        resources, had = container.get("resources") or {}, earlier.get("resources") or {}
+        errors += _removed(resources, had, f"{path}[{index}].resources", "resource")
+    return errors, False
+
+
+def _removed(new: Tree, old: Tree, path: str, what: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for key in ("requests", "limits"):
+        had, has = old.get(key) or {}, new.get(key) or {}
+        if any(name in had and name not in has for name in _RESIZABLE):
+            errors.append(forbidden(f"{path}.{key}", f"{what} {key} cannot be removed"))
+    return errors
+
+
+def _mutable(spec: Tree, was: Tree, gates: ResizeGates) -> list[FieldError]:
+    """Everything but CPU and memory must be as it was."""
+    errors: list[FieldError] = []
+    if spec.get("resources") is not None or was.get("resources") is not None:
+        new, old = spec.get("resources") or {}, was.get("resources") or {}
+        if _comparable(_set_back(new, old)) != _comparable(old):
+            errors.append(forbidden("spec", f"{_ONLY} are mutable at pod-level"))
+    pairs = list(
+        zip(spec.get("initContainers") or (), was.get("initContainers") or (), strict=True)
+    )
+    for index, (container, earlier) in enumerate(pairs):
+        path = f"spec.initContainers[{index}]"
+        if not _same(container, earlier):
+            detail = f"{_ONLY} for init or sidecar containers are mutable"
+            errors.append(forbidden(path, detail))
+        if container.get("restartPolicy") == "Always":
+            continue
+        if container.get("resizePolicy") == earlier.get("resizePolicy") and _comparable(
+            container.get("resources")
+        ) == _comparable(earlier.get("resources")):
+            continue
+        if not gates.init_containers:
+            detail = "resources for non-sidecar init containers are immutable"
+            errors.append(forbidden("spec", detail))
+            continue
+        for policy in container.get("resizePolicy") or ():
+            if policy.get("restartPolicy") == "RestartContainer":
+                errors.append(forbidden(
+                    path,
+                    "non-sidecar init containers with a resize policy of RestartContainer cannot "
+                    "be resized",
+                ))  # fmt: skip
+    rest = [
+        {k: v for k, v in each.items() if k not in ("resources", *_PARTS)} for each in (spec, was)
+    ]
+    containers = zip(spec.get("containers") or (), was.get("containers") or (), strict=True)
+    if rest[0] != rest[1] or not all(_same(new, old) for new, old in containers):
+        errors.append(forbidden("spec", f"{_ONLY} are mutable"))
+    return errors
+
+
+def _same(container: Tree, earlier: Tree) -> bool:
+    """Whether only cpu and memory differ. Claims are dropped on one side: whoever has some fails."""
+    new, old = container.get("resources") or {}, earlier.get("resources") or {}
+    others = [
+        {k: v for k, v in each.items() if k != "resources" and v not in ([], {})}
+        for each in (container, earlier)
+    ]
+    return others[0] == others[1] and _comparable(_set_back(new, old)) == _comparable(old)
+
+
+def _set_back(new: Tree, old: Tree) -> Tree:
+    """The new resources with cpu and memory of the old ones, without claims."""
+    back = {}
+    for key in ("limits", "requests"):
+        amounts = {k: v for k, v in (new.get(key) or {}).items() if k not in _RESIZABLE}
+        amounts |= {k: v for k, v in (old.get(key) or {}).items() if k in _RESIZABLE}
+        back[key] = amounts
+    return back
+
+
+def _comparable(resources: Tree | None) -> Tree:
+    """Amounts by value, nothing and an empty map alike."""
+    found: Tree = {}
+    for key, value in (resources or {}).items():
+        if key == "claims":
+            found[key] = value
+        elif value:
+            found[key] = {name: quantity.parse(text).normal() for name, text in value.items()}
+    return {key: value for key, value in found.items() if value}
