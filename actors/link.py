@@ -65,6 +65,8 @@ class Link:
                 self._kernel.answered(message.request, None, self._lost(), message.cause)
             elif message.stream is not None:
                 message.stream.break_now()
+            elif target.no in target.owner.open_streams:
+                target.break_now()  # a connection either carries everything or breaks
             return
         self._after((target.no, key), partial(self._kernel.deliver, target, key, message))
 

@@ -181,12 +181,14 @@ class Cluster:
                 monitor_nodes=config.heartbeats,
                 joined_informers=config.joined_informers,
             )
+        self.scheduler_features = _features(config)
+        """The scheduler's feature gates; whoever changes them has to restart it."""
         self._add_replicas(
             SCHEDULER,
             config.schedulers,
             scheduler.run,
             lambda: (config.scheduler or SchedulerConfig(), config.gates, self._probe()),
-            features=_features(config),
+            features=self.scheduler_features,
             registry=config.scheduler_plugins,
             watched=config.scheduler_watches,
             joined_informers=config.joined_informers,

@@ -43,6 +43,7 @@ class FixGate:
     release with the bug, if the bug is younger than what we emulate. `earlier` lists forms that
     releases before `fixed_in` had, each with the first of them. `closed` says of a proposed fix
     that it is in force unless it is turned off, because standing open would cost every run.
+    `complete` names a form that also closes what the merged one leaves open; no release has it.
     """
 
     number: str
@@ -54,6 +55,7 @@ class FixGate:
     unfixed_from: str = ""
     earlier: tuple[tuple[str, str], ...] = ()
     closed: bool = False
+    complete: str = ""
 
     def form_in(self, release: str) -> str | None:
         """The form of the fix that a release has; None for the bug. Raises UsageError."""
@@ -66,6 +68,11 @@ class FixGate:
             if minor_of(since) <= at:
                 return variant
         return self.variants[0] if self.closed else None
+
+    @property
+    def strongest(self) -> str:
+        """The form under which the least is left open, whichever release has it."""
+        return self.complete or self.variants[0]
 
     @property
     def default(self) -> str | None:
@@ -280,8 +287,9 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a deleted pod keeps its room until its binding fails",
             issue="134217",
             component="scheduler",
-            variants=("merged",),
+            variants=("merged", "rechecked"),
             fixed_in="1.35",
+            complete="rechecked",
         ),
         FixGate(
             number="134730",
@@ -318,6 +326,14 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="",
             unfixed_from="1.33",
             closed=True,
+        ),
+        FixGate(
+            number="140177",
+            title="a status patch comes late and tells of a bound pod that it cannot be scheduled",
+            issue="139602",
+            component="scheduler",
+            variants=("preconditions",),
+            fixed_in="",
         ),
         FixGate(
             number="141255",

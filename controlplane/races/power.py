@@ -63,7 +63,9 @@ def look_for(
     A livelock is passed over: the repair that is proposed for 142294 preempts over and over, in no
     time, while the scheduler does not hear that its victim is gone.
     """
-    fix = tuple(number for number in CATALOGUE if number != gate)
+    fix = tuple(
+        f"{other.number}={other.strongest}" for other in CATALOGUE.values() if other.number != gate
+    )
     plan = plan_of(SCENARIO, fix=fix, without_fix=(gate,) if gate else ())
     tried = steps = 0
     first = None

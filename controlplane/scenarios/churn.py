@@ -1,15 +1,15 @@
 """The default churn: one workload that aims at nothing, for finding races blind.
 
 Somebody creates, changes, deletes and recreates pods under a few names: of several sizes and
-priorities, some gated, some held by a Permit plugin or failed once by a PreBind plugin, some with
-finalizers, selectors or a node of their own. Nodes are labelled, tainted, cordoned, resized, lost and
-registered again. Processes crash and connections break, if the option says so. What happens next is
-a choice each time, a refusal or a broken connection is shrugged off, and what is there at the end
-stays there.
+priorities, some gated, some held by a Permit plugin, failed once or kept waiting by PreBind plugins,
+some with finalizers, selectors or a node of their own. Somebody else binds pods past the scheduler,
+lets them finish, and shrinks them. Nodes are labelled, tainted, cordoned, lost and registered again.
+Processes crash and connections break, if the option says so. The scheduler may have been started with
+feature gates that older or younger releases had. What happens next is a choice each time, a refusal
+or a broken connection is shrugged off, and what is there at the end stays there.
 
 Which of all that a run is about is drawn at its start (swarm testing: many small mixtures find more
-than one that has everything). A run has no finalizers when it has faults: while the scheduler hears
-nothing, the repair that is proposed for 142294 preempts a victim that cannot go over and over.
+than one that has everything).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.invariants.contexts import EVERY_CONTEXT_ENDS
 from controlplane.scenarios.invariants.scheduling import (
+    BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED,
     CHOSEN_BY_USERS,
     EVERY_WAITING_POD_IS_QUEUED,
     NO_BOUND_POD_IS_QUEUED,
@@ -26,33 +27,60 @@ from controlplane.scenarios.invariants.scheduling import (
     ROOM_IS_USED,
     THE_SCHEDULER_LIVES,
 )
+from controlplane.scenarios.invariants.scheduling_picture import LAWS, picture_holds
 from controlplane.scenarios.invariants.scheduling_queue import queue_holds
+from controlplane.scenarios.invariants.scheduling_state import (
+    BACKOFF_FITS_FAILURES,
+    CACHE_HOLDS_WHAT_IS_BOUND,
+    NO_BACKOFF_IS_SERVED_TWICE,
+)
+from controlplane.scenarios.invariants.scheduling_steps import STEPS
+from controlplane.scenarios.nemesis import compacted, refused
 from controlplane.scenarios.option import Option
-from controlplane.scenarios.scenario import Scenario
+from controlplane.scenarios.scenario import Invariant, Scenario, Sometimes
 from controlplane.scenarios.workloads import pod
 from controlplane.scenarios.worlds import scheduler_alone, with_plugins
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.run import Run
     from controlplane.scenarios.setting import Setting
     from controlplane.scenarios.user import User
 
 Tree = dict[str, Any]
 PODS = ("a", "b", "c")
-SIZES = ("500m", "64", "1500m", "2")
-"""CPU requests: two fit any node, one fits none, one fits an empty node."""
+SIZES = ("2", "500m", "1500m", "64")
+"""CPU requests: the first fills an empty node, the last fits none."""
 PRIORITIES = (0, 10, 100)
 GATE = "example.com/gate"
 FINALIZER = "example.com/wait"
-PAUSES = (0, 0, 1, 7, 20, 310)
-"""Virtual seconds between two operations; the last is longer than the flush of the unschedulable pool."""
+PAUSES = (0, 0, 1, 7, 20, 340)
+"""Virtual seconds between two operations; the last is longer than the flush of the unschedulable pool takes."""
+REST_S = (20, 720)
+"""Virtual seconds at the end; the second is longer than two flushes."""
 
 PRIORITIES_ARE, GATES, HOLDS, REFUSALS = "priorities", "gates", "holds", "refusals"
-FINALIZERS, SELECTORS, PLACED = "finalizers", "selectors", "placed pods"
-TAINTS, LOSSES, PATIENCE, FAULTS_ARE = "taints", "node losses", "patience", "faults"
-KINDS = (GATES, HOLDS, REFUSALS, FINALIZERS, SELECTORS, PLACED)
-FEATURES = (PRIORITIES_ARE, *KINDS, TAINTS, LOSSES, PATIENCE, FAULTS_ARE)
+PROVISIONS, FINALIZERS, SELECTORS = "provisions", "finalizers", "selectors"
+PLACED, BINDERS, FINISHING = "placed pods", "other binders", "pods that finish"
+TAINTS, LOSSES, ONE_NODE = "taints", "node losses", "one node"
+PATIENCE, FAULTS_ARE, FLAGS = "patience", "faults", "other feature gates"
+KINDS = (GATES, HOLDS, REFUSALS, PROVISIONS, FINALIZERS, SELECTORS, PLACED)
+FEATURES = (
+    *(PRIORITIES_ARE, *KINDS, BINDERS, FINISHING),
+    *(TAINTS, LOSSES, ONE_NODE, PATIENCE, FAULTS_ARE, FLAGS),
+)
+SETS_OF_FLAGS: tuple[dict[str, bool], ...] = (
+    {"SchedulerQueueingHints": False, "SchedulerPopFromBackoffQ": False},
+    {"SchedulerAsyncPreemption": False},
+    {"SchedulerPopFromBackoffQ": False, "OpportunisticBatching": False},
+    {"NominatedNodeNameForExpectation": False},
+    {"SchedulerAsyncAPICalls": True},
+)
+"""Feature gates of the scheduler that differ from our release's, as 1.27 to 1.34 had them and as may be chosen."""
+STEP_LIMIT = 20_000
+"""Far more than any run of this length needs: what takes more goes round in circles."""
 DRAWN = "what the churn is about"
+OPENED = "everything was opened in the end"
 
 OPERATIONS = Option(
     "operations", type=int, low=1, default=14, help="How many things the user does."
@@ -62,15 +90,15 @@ FAULTS = Option(
     "faults",
     type=bool,
     default=True,
-    help="Whether processes crash, connections break, and messages are held up.",
+    help="Whether processes crash, connections break, and messages are held up or lost.",
 )
 
 
 def build(setting: Setting) -> ClusterConfig:
-    """The scheduler with plugins that hold and refuse pods that ask for it."""
-    from controlplane.scenarios.plugins import Hold, RefuseLabelled
+    """The scheduler with plugins that hold, refuse and delay pods that ask for it."""
+    from controlplane.scenarios.plugins import Hold, ProvisionLabelled, RefuseLabelled
 
-    return scheduler_alone(**with_plugins(Hold, RefuseLabelled))(setting)
+    return scheduler_alone(**with_plugins(Hold, RefuseLabelled, ProvisionLabelled))(setting)
 
 
 async def churn(user: User) -> None:
@@ -78,22 +106,31 @@ async def churn(user: User) -> None:
     drawn = [each for each in FEATURES if user.choose(2, f"with {each}")]
     if FAULTS_ARE in drawn and not user.options["faults"]:
         drawn.remove(FAULTS_ARE)
-    if FAULTS_ARE in drawn and FINALIZERS in drawn:
-        drawn.remove(FINALIZERS)  # see the top
     user.notes[DRAWN] = drawn
+    if FLAGS in drawn:
+        flags = SETS_OF_FLAGS[user.choose(len(SETS_OF_FLAGS), "which flags")]
+        user.restart_scheduler(**flags)
     await user.sleep(user.choose(2, "when nodes are there"))
+    if ONE_NODE in drawn:
+        for node in range(2, user.options["nodes"] + 1):
+            await user.attempt(user.delete("Node", f"node-{node}"))
     count, tasks = user.options["operations"], user.options["users"]
     made = [user.spawn(_share, count // tasks) for _ in range(tasks - 1)]
     await _share(user, count - count // tasks * (tasks - 1))
     for task in made:
         await user.join(task)
-    await _let_go(user)
+    await _end(user)
+
+
+def _is_about(user: User, *features: str) -> bool:
+    drawn = user.notes[DRAWN]
+    return any(each in drawn for each in features)
 
 
 async def _share(user: User, count: int) -> None:
     for _ in range(count):
         await _something(user)
-        pauses = PAUSES if PATIENCE in user.notes[DRAWN] else PAUSES[:-1]
+        pauses = PAUSES if _is_about(user, PATIENCE) else PAUSES[:-1]
         pause = pauses[user.choose(len(pauses), "pause")]
         if pause:
             await user.sleep(pause)
@@ -101,21 +138,25 @@ async def _share(user: User, count: int) -> None:
 
 async def _something(user: User) -> None:
     name = PODS[user.choose(len(PODS), "which pod")]
-    if not await user.attempt(user.get("Pod", name)):
+    if name not in [each.name for each in _pods_there(user)]:
         await user.attempt(user.create(_pod(user, name)))
         return
     todo = [_delete, _delete, _touch, _node]
-    if FAULTS_ARE in user.notes[DRAWN]:
+    if _is_about(user, FAULTS_ARE):
         todo.append(_fault)
+    if _is_about(user, BINDERS):
+        todo.append(_bind)
+    if _is_about(user, FINISHING):
+        todo.append(_finish)
     await todo[user.choose(len(todo), "what")](user, name)
 
 
 def _pod(user: User, name: str) -> Tree:
     """A pod of a kind that is a choice among those that this run is about."""
     tree = pod(name, SIZES[user.choose(len(SIZES), "what size")])
-    if PRIORITIES_ARE in user.notes[DRAWN]:
+    if _is_about(user, PRIORITIES_ARE):
         tree["spec"]["priority"] = PRIORITIES[user.choose(len(PRIORITIES), "what priority")]
-    kinds = ["plain", *(each for each in KINDS if each in user.notes[DRAWN])]
+    kinds = ["plain", *(each for each in KINDS if _is_about(user, each))]
     kind = kinds[user.choose(len(kinds), "what kind")]
     if kind == GATES:
         tree["spec"]["schedulingGates"] = [{"name": GATE}]
@@ -123,14 +164,30 @@ def _pod(user: User, name: str) -> Tree:
         tree["metadata"]["labels"] = {"hold": "yes"}
     elif kind == REFUSALS:
         tree["metadata"]["labels"] = {"refuse": "once"}
+    elif kind == PROVISIONS:
+        tree["metadata"]["labels"] = {"provision": "soon"}
     elif kind == FINALIZERS:
         tree["metadata"]["finalizers"] = [FINALIZER]
     elif kind == SELECTORS:
         tree["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "node-1"}
     elif kind == PLACED:
-        tree["spec"]["nodeName"] = "node-1"
-        user.notes[CHOSEN_BY_USERS] = {"node-1": True}
+        tree["spec"]["nodeName"] = _chosen(user, "node-1")
     return tree
+
+
+def _chosen(user: User, node: str) -> str:
+    """Note that users put pods there themselves, whether or not there is room."""
+    user.notes.setdefault(CHOSEN_BY_USERS, {})[node] = True
+    return node
+
+
+def _pods_there(user: User) -> list[Any]:
+    """The pods that exist: users look past every cache."""
+    return user.run.objects("/registry/pods/")
+
+
+def _some_node(user: User) -> str:
+    return f"node-{1 + user.choose(max(1, user.options['nodes']), 'which node')}"
 
 
 async def _delete(user: User, name: str) -> None:
@@ -142,64 +199,169 @@ async def _delete(user: User, name: str) -> None:
 async def _touch(user: User, name: str) -> None:
     """A label of the pod, one that a plugin heeds, its gates or its finalizers."""
     touched = {"touched": str(user.ctx.serial())}
-    patches: tuple[Tree, ...] = (
+    patches: list[Tree] = [
         {"metadata": {"labels": touched}},
         {"metadata": {"labels": {"hold": None, **touched}}},
         {"metadata": {"finalizers": None}},
         {"spec": {"schedulingGates": None}},
-    )
+    ]
+    if _is_about(user, HOLDS):
+        patches.append({"metadata": {"labels": {"hold": "yes", **touched}}})
     await user.attempt(user.patch("Pod", name, patches[user.choose(len(patches), "touch what")]))
 
 
+async def _bind(user: User, name: str) -> None:
+    """Somebody else binds the pod."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": _chosen(user, _some_node(user))}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    await user.attempt(user.client.bind("default", name, binding))
+
+
+async def _finish(user: User, name: str) -> None:
+    """The pod has run to its end, if it has a node."""
+    there = {each.name: each.view.spec.node_name for each in _pods_there(user)}
+    if there.get(name):
+        patch = {"status": {"phase": "Succeeded"}}
+        await user.attempt(user.patch("Pod", name, patch, subresource="status"))
+
+
 async def _node(user: User, _name: str) -> None:
-    """Something about a node changes; or it is lost, and registered again."""
-    node = f"node-{1 + user.choose(max(1, user.options['nodes']), 'which node')}"
+    """Something about a node changes; or it is lost, and perhaps registered again."""
+    node = _some_node(user)
     serial = str(user.ctx.serial())
     taint = {"key": "example.com/t", "value": serial}
     patches: list[Tree] = [
         {"metadata": {"labels": {"touched": serial}}},
         {"spec": {"taints": [{**taint, "effect": "PreferNoSchedule"}]}},
     ]
-    if TAINTS in user.notes[DRAWN]:
+    if _is_about(user, TAINTS):
         patches += [
             {"spec": {"taints": [{**taint, "effect": "NoSchedule"}]}},
             {"spec": {"taints": None}},
             {"spec": {"unschedulable": True}},
             {"spec": {"unschedulable": None}},
         ]
-    what = user.choose(len(patches) + (LOSSES in user.notes[DRAWN]), "what about it")
+    losses = [_lose, _lose_and_register] if _is_about(user, LOSSES) else []
+    what = user.choose(len(patches) + len(losses), "what about it")
     if what < len(patches):
         await user.attempt(user.patch("Node", node, patches[what]))
     else:
-        await user.attempt(user.recreate("Node", node))
+        await losses[what - len(patches)](user, node)
+
+
+async def _lose(user: User, node: str) -> None:
+    await user.attempt(user.delete("Node", node))
+
+
+async def _lose_and_register(user: User, node: str) -> None:
+    await user.attempt(user.recreate("Node", node))
 
 
 async def _fault(user: User, _name: str) -> None:
-    """The scheduler's connections break, or it hears nothing for a while, or the API server restarts."""
-    what = user.ctx.choose("fault", 3, "what fails")
-    if what == 0:
+    """What may go wrong between the scheduler and the API server."""
+    ctx = user.ctx
+    faults = (_break, _outage, _outage, _restart, _lose_answer, _lose_request, _refuse)
+    await faults[ctx.choose("fault", len(faults), "what fails")](user)
+
+
+async def _break(user: User) -> None:
+    user.break_link("scheduler", "apiserver")
+
+
+async def _outage(user: User) -> None:
+    """They are cut off from each other; meanwhile the server may restart, or forget its history."""
+    user.cut("apiserver", "scheduler")
+    await user.sleep((0.5, 45)[user.ctx.choose("fault", 2, "how long")])
+    meanwhile = user.ctx.choose("fault", 3, "what else")
+    if meanwhile == 1:
+        await _restart(user)
+    elif meanwhile == 2:
+        compacted().does(user)
         user.break_link("scheduler", "apiserver")
-    elif what == 1:
-        user.cut("apiserver", "scheduler")
-        await user.sleep((0.5, 45)[user.ctx.choose("fault", 2, "how long")])
-        user.heal("apiserver", "scheduler")
+    user.heal("apiserver", "scheduler")
+
+
+async def _restart(user: User) -> None:
+    user.crash("apiserver")
+    user.restart("apiserver")
+
+
+async def _lose_answer(user: User) -> None:
+    user.lose("apiserver", "scheduler")
+
+
+async def _lose_request(user: User) -> None:
+    user.lose("scheduler", "apiserver")
+
+
+async def _refuse(user: User) -> None:
+    code = (409, 500)[user.ctx.choose("fault", 2, "how it is refused")]
+    refused("scheduler", "apiserver", code).does(user)
+
+
+async def _end(user: User) -> None:
+    """Time passes; before that, perhaps, gates, taints, cordons and finalizers go: what can run gets its node."""
+    if user.choose(2, "leave it all as it is"):
+        for name, labels in [(each.name, each.view.labels) for each in _pods_there(user)]:
+            if labels.get("hold"):  # two that are held for ever wake each other for ever
+                await user.attempt(
+                    user.patch("Pod", name, {"metadata": {"labels": {"hold": None}}})
+                )
     else:
-        user.crash("apiserver")
-        user.restart("apiserver")
+        for node in range(1, user.options["nodes"] + 1):
+            open_again = {"spec": {"taints": None, "unschedulable": None}}
+            await user.attempt(user.patch("Node", f"node-{node}", open_again))
+        for name in PODS:
+            patch: Tree = {
+                "metadata": {
+                    "finalizers": None,
+                    "labels": {"hold": None, "refuse": None, "provision": None},
+                }
+            }
+            await user.attempt(user.patch("Pod", name, patch))
+            await user.attempt(user.patch("Pod", name, {"spec": {"schedulingGates": None}}))
+            if user.choose(2, "delete in the end"):
+                await user.attempt(user.delete("Pod", name, grace_period_seconds=0))
+        user.notes[OPENED] = True
+    await user.sleep(REST_S[_is_about(user, PATIENCE)])
 
 
-async def _let_go(user: User) -> None:
-    """In the end gates, taints, cordons and finalizers go, and time passes: what can run gets its node."""
-    for node in range(1, user.options["nodes"] + 1):
-        open_again = {"spec": {"taints": None, "unschedulable": None}}
-        await user.attempt(user.patch("Node", f"node-{node}", open_again))
-    for name in PODS:
-        patch: Tree = {"metadata": {"finalizers": None, "labels": {"hold": None, "refuse": None}}}
-        await user.attempt(user.patch("Pod", name, patch))
-        await user.attempt(user.patch("Pod", name, {"spec": {"schedulingGates": None}}))
-        if user.choose(2, "delete in the end"):
-            await user.attempt(user.delete("Pod", name, grace_period_seconds=0))
-    await user.sleep(20)
+def _room_is_used(run: Run) -> str | None:
+    """Of runs that in the end leave nothing closed: room that is kept for a pod that cannot use it is not free.
+
+    Without queueing hints what happens to a pod while it waits in Permit wakes nobody: the flush does.
+    """
+    if not run.notes.get(OPENED):
+        return None
+    if not run.cluster.scheduler_features["SchedulerQueueingHints"]:
+        if PATIENCE not in run.notes[DRAWN]:
+            return None
+    return ROOM_IS_USED.check(run)
+
+
+def _drew(feature: str) -> Sometimes:
+    return Sometimes(f"a run is about {feature}", lambda run: feature in run.notes.get(DRAWN, ()))
+
+
+def invariants(without: tuple[str, ...] = ()) -> tuple[Invariant, ...]:
+    """What must hold of the churn, but for what is named."""
+    found = (
+        THE_SCHEDULER_LIVES,
+        *queue_holds(),
+        *(each for law in LAWS for each in picture_holds(law)),
+        *STEPS,
+        BACKOFF_FITS_FAILURES,
+        NO_BACKOFF_IS_SERVED_TWICE,
+        NO_BOUND_POD_IS_QUEUED,
+        QUEUED_OBJECTS_ARE_THE_LATEST,
+        EVERY_WAITING_POD_IS_QUEUED,
+        CACHE_HOLDS_WHAT_IS_BOUND,
+        BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED,
+        Invariant(ROOM_IS_USED.name, _room_is_used),
+        NOTHING_IS_PROMISED_TWICE,
+        EVERY_CONTEXT_ENDS,
+    )
+    return tuple(each for each in found if each.name not in without)
 
 
 SCENARIO = Scenario(
@@ -207,17 +369,9 @@ SCENARIO = Scenario(
     title="pods, nodes and connections come and go; the scheduler and its queue are looked at",
     workload=churn,
     build=build,
-    invariants=(
-        *queue_holds(),
-        NO_BOUND_POD_IS_QUEUED,
-        QUEUED_OBJECTS_ARE_THE_LATEST,
-        EVERY_WAITING_POD_IS_QUEUED,
-        ROOM_IS_USED,
-        NOTHING_IS_PROMISED_TWICE,
-        THE_SCHEDULER_LIVES,
-        EVERY_CONTEXT_ENDS,
-    ),
+    invariants=invariants(),
+    sometimes=tuple(_drew(feature) for feature in FEATURES),
     options=(OPERATIONS, USERS, FAULTS),
     defaults={"node_cpu": "2"},
-    reads_log=True,
+    step_limit=STEP_LIMIT,
 )

@@ -119,3 +119,20 @@ class Provision(WaitingPreBindPlugin):
     def is_bound(self, state: Any, pod: Any, node_name: str) -> bool:
         """Not yet."""
         return False
+
+
+class ProvisionLabelled(Provision):
+    """A pod labelled provision=soon waits in PreBind for something that takes six seconds."""
+
+    name = "ProvisionLabelled"
+    looks = 6
+
+    def pre_bind_pre_flight(self, state: Any, pod: Any, node_name: str) -> Any:
+        """Only pods with the label have to wait."""
+        return None if pod.labels.get("provision") == "soon" else Status(Code.SKIP)
+
+    def is_bound(self, state: Any, pod: Any, node_name: str) -> bool:
+        """After so many looks, one each second."""
+        looks: int = (state.read("scenarios.looks") or 0) + 1
+        state.write("scenarios.looks", looks)
+        return looks >= self.looks

@@ -247,6 +247,12 @@ class User:
         """Start a crashed process again."""
         self.ctx.restart(actor)
 
+    def restart_scheduler(self, **features: bool) -> None:
+        """Kill the scheduler and start it with these feature gates, the others as they were."""
+        self.cluster.scheduler_features.update(features)
+        self.ctx.crash("scheduler")
+        self.ctx.restart("scheduler")
+
     def cut(self, one: str, other: str) -> None:
         """Cut two processes off from each other: messages wait until `heal`."""
         self.ctx.cut(one, other)

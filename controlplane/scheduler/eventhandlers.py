@@ -159,6 +159,10 @@ def _pod_deleted(
     if pod.spec.node_name or final_state_unknown:
         with _logged(scheduler):
             scheduler.cache.remove_pod(pod)
+        if scheduler.rejects_bound and scheduler.is_waiting(pod.uid):
+            # Form "rechecked" of 134157: somebody else has bound it while it waits (issue 134859, open).
+            yield "scheduler.informer.reject"
+            scheduler.reject_waiting_pod(pod.uid, "removed")
         yield from _move(scheduler, ev.ASSIGNED_POD_DELETE, pod, None, now)
     if pod.spec.node_name and not final_state_unknown:
         return

@@ -79,6 +79,7 @@ class Scheduler:
         self.ignores_resync = fixes.fixed("96071")
         self.cleans_both = fixes.fixed("106102")
         self.forgets_deleted = fixes.fixed("134157")
+        self.rejects_bound = fixes.variant("134157") == "rechecked"
         self.splits_recreated = fixes.fixed("141255")
         self.cache = Cache(fixes)
         self.api_calls = CallQueue() if self.features["SchedulerAsyncAPICalls"] else None
@@ -115,6 +116,8 @@ class Scheduler:
         handle.nominated_pods = self.queue.nominated_pods_for_node
         handle.nominated_nodes = self.queue.nominated_nodes
         self._waiting: dict[str, Callable[[str], bool]] = {}
+        self.evictions: list[PreemptionTask] = []
+        """Asynchronous preemptions under way, in the order in which they were decided."""
 
     def _sign(self, pod: Pod) -> Hashable | None:
         framework = self.frameworks.get(pod.spec.scheduler_name)

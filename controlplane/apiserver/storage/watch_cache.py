@@ -412,6 +412,10 @@ class WatchCache:
         for group in list(self._watchers.values()):
             for watcher in list(group):
                 watcher.stop()
+                if (
+                    watcher.on_stop is None and watcher.on_ready is not None
+                ):  # whoever reads it has to learn of the end
+                    watcher.on_ready()
 
 
 class _After:

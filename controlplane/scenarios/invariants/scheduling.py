@@ -60,7 +60,9 @@ def _every_waiting_pod_is_queued(run: Run) -> str | None:
     heaps = (queue.active_q.heap, queue.backoff_q.heap, queue.backoff_q.error_heap)
     there = {info.uid for heap in (*heaps, queue.unschedulable) for info in heap}
     for name, pod in pods(run).items():
-        if not pod.spec.node_name and pod.uid not in there and not core.cache.is_assumed_pod(pod):
+        if pod.spec.node_name or pod.metadata.deletion_timestamp is not None:
+            continue  # a terminating pod is not scheduled
+        if pod.uid not in there and not core.cache.is_assumed_pod(pod):
             return f"{name} waits for a node but is in no queue"
     return None
 
@@ -89,9 +91,15 @@ def _nobody_sleeps_beside_a_poppable_pod(run: Run) -> str | None:
 
 
 def _the_scheduler_lives(run: Run) -> str | None:
-    for event in events(run, "fault"):
-        if event.data.get("fault") == "crash" and event.data.get("actor") == SCHEDULER:
-            return f"the scheduler ended itself at step {event.step}"
+    return None if run.world.alive(SCHEDULER) else "the scheduler has ended itself"
+
+
+def _bound_pods_are_said_to_be_scheduled(run: Run) -> str | None:
+    for name, pod in pods(run).items():
+        for condition in pod.status.conditions:
+            if condition.type == "PodScheduled" and condition.status == "False":
+                if pod.spec.node_name:
+                    return f"{name} has a node, and its status says {condition.reason}"
     return None
 
 
@@ -117,7 +125,9 @@ def _room_is_used(run: Run) -> str | None:
         if pod.labels.get("hold"):
             continue
         wanted = spec.node_selector.get("kubernetes.io/hostname", "")
-        rooms = [node for node, room in free.items() if wanted in ("", node) and room >= _cpu(pod)]
+        rooms = [
+            node for node, room in free.items() if wanted in ("", node) and room >= cpu_of(pod)
+        ]
         if rooms:
             return f"{name} waits although there is room on {rooms[0]}"
     return None
@@ -129,7 +139,8 @@ def _is_closed(node: Any) -> bool:
     return bool(spec.get("unschedulable") or hard)
 
 
-def _cpu(pod: Any) -> int:
+def cpu_of(pod: Any) -> int:
+    """What a pod asks for, in thousandths of a CPU."""
     return sum(
         container.resources.requests["cpu"].milli_value()
         for container in pod.spec.containers
@@ -139,7 +150,7 @@ def _cpu(pod: Any) -> int:
 
 def _promised(run: Run, node: str) -> int:
     return sum(
-        _cpu(pod)
+        cpu_of(pod)
         for pod in pods(run).values()
         if pod.spec.node_name == node and pod.status.phase not in ("Succeeded", "Failed")
     )
@@ -169,6 +180,9 @@ NOBODY_SLEEPS_BESIDE_A_POPPABLE_POD = Invariant(
     "Pop does not sleep while a pod may be popped", _nobody_sleeps_beside_a_poppable_pod
 )
 THE_SCHEDULER_LIVES = Invariant("the scheduler does not end itself", _the_scheduler_lives)
+BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED = Invariant(
+    "bound means PodScheduled=True", _bound_pods_are_said_to_be_scheduled
+)
 NOTHING_IS_PROMISED_TWICE = Invariant("no node is overcommitted", _nothing_is_promised_twice)
 ROOM_IS_USED = Invariant("no pod waits although there is room", _room_is_used)
 """By CPU, selectors and taints; of workloads whose pods ask for nothing else."""

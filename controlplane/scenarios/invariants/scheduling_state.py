@@ -17,9 +17,18 @@ _GONE = "pods in the scheduler's cache that are gone"
 _BACKING_OFF = "pods that serve a backoff"
 
 
+def _moved(run: Run, note: str) -> bool:
+    """Whether something in the queue has moved since this was asked last."""
+    queue = run.cluster.scheduler.core.queue if run.cluster.scheduler.core else None
+    if queue is None or run.notes.get(note) == (queue, queue.changes):
+        return False
+    run.notes[note] = (queue, queue.changes)
+    return True
+
+
 def _backoff_fits_failures(run: Run) -> str | None:
     core = run.cluster.scheduler.core
-    if core is None:
+    if core is None or not _moved(run, "backoffs, when they were compared"):
         return None
     from controlplane.scheduler.queue.backoff_queue import backoff_duration
 
@@ -40,7 +49,7 @@ def _backoff_fits_failures(run: Run) -> str | None:
 
 def _no_backoff_is_served_twice(run: Run) -> str | None:
     core = run.cluster.scheduler.core
-    if core is None:
+    if core is None or not _moved(run, "backoffs, when they were followed"):
         return None
     backoff = core.queue.backoff_q
     seen = run.notes.get(_BACKING_OFF, {})

@@ -108,7 +108,10 @@ class StatusPatchCall(ApiCall):
             node = self.nominating.nominated_node_name
             if node != pod.status.nominated_node_name:
                 status["nominatedNodeName"] = node or None
-        return StatusPatch(pod.namespace, pod.name, {"status": status}) if status else None
+        if not status:
+            return None
+        patch = {"status": status}
+        return StatusPatch(pod.namespace, pod.name, patch, pod.uid, pod.resource_version)
 
 
 class BindingCall(ApiCall):

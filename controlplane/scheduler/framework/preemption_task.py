@@ -49,7 +49,7 @@ def disruption_patch(victim: Pod, scheduler_name: str, now: int) -> StatusPatch 
     change = condition_patch(conditions, wanted, victim.metadata.generation, now)
     if not change:
         return None
-    return StatusPatch(victim.namespace, victim.name, {"status": change})
+    return StatusPatch(victim.namespace, victim.name, {"status": change}, victim.uid)
 
 
 def preempted_event(victim: Pod, task: PreemptionTask, *, in_memory: bool = False) -> EventIntent:

@@ -43,11 +43,13 @@ class EventIntent:
 
 @attrs.frozen
 class StatusPatch:
-    """A strategic merge patch of a pod's status. It goes by name: no UID precondition (D1)."""
+    """A strategic merge patch of a pod's status. It goes by name; what it was made from it only knows (gate 140177)."""
 
     namespace: str
     name: str
     patch: dict[str, Any]
+    uid: str = ""
+    version: str = ""
 
 
 def condition_patch(

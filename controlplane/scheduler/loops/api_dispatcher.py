@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
     from controlplane.scheduler.framework.api_calls import CallQueue
     from controlplane.scheduler.framework.interface import ApiWrite
-    from controlplane.scheduler.framework.writes import StatusPatch
 
 
 class Writer(Protocol):
@@ -25,14 +24,11 @@ class Writer(Protocol):
 
     server: RestConfig
 
-    def now(self) -> int:
-        """Nanoseconds since the epoch."""
-
     async def send(self, client: Client, write: ApiWrite) -> None:
         """Make a plugin's write. Raises ApiError or LinkBroken."""
 
-    async def send_patch(self, client: Client, patch: StatusPatch) -> None:
-        """Patch a pod's status. Raises ApiError or LinkBroken."""
+    async def patch_status(self, client: Client, call: StatusPatchCall) -> None:
+        """Make a call that patches a pod's status. Raises ApiError or LinkBroken."""
 
     def error(self, message: str) -> None:
         """Log that something went wrong."""
@@ -77,9 +73,7 @@ class ApiDispatcher:
             if isinstance(call, BindingCall):
                 await self._writer.send(client, call.write)
             elif isinstance(call, StatusPatchCall):
-                patch = call.patch(self._writer.now())
-                if patch is not None:
-                    await self._writer.send_patch(client, patch)
+                await self._writer.patch_status(client, call)
         except (ApiError, LinkBroken) as error:
             problem = str(error)
             if isinstance(call, StatusPatchCall):

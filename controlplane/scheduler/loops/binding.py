@@ -64,6 +64,8 @@ class Binder:
         shared.core.handle.waiting_pods[pod.uid] = waiting
         attempt.state.write("scheduler.decided", decided)
         shared.core.set_waiting(pod.uid, lambda message: waiting.reject("", message))
+        if binding.went_unnoticed(attempt):
+            waiting.reject("", "removed")
 
     def start(self, attempt: Attempt) -> None:
         """Begin a binding cycle: a waiting task of the pool takes it, or a new one."""
@@ -153,7 +155,8 @@ class Binder:
         """Make the writes of the PreBind plugins, wait for what they wait for; may set `failure`."""
         shared = self._shared
         uid = attempt.pod.uid
-        running = shared.bindings[uid] = Binding()
+        stopped = ctx.condition()
+        running = shared.bindings[uid] = Binding(wake=stopped.notify_all)
         try:
             for plugin, write in binding.pre_bind(attempt):
                 try:
@@ -162,13 +165,15 @@ class Binder:
                     _pre_bind_failed(attempt, plugin, str(error))
                     return
             if attempt.failure is None:
-                await self._volumes_bound(ctx, attempt, running)
+                await self._volumes_bound(ctx, attempt, running, stopped)
             if attempt.failure is None and not running.mark_prebound():
                 attempt.failure = Failure(Code.ERROR, SchedulingError(running.cause))
         finally:
             shared.bindings.pop(uid, None)
 
-    async def _volumes_bound(self, ctx: Context, attempt: Attempt, running: Binding) -> None:
+    async def _volumes_bound(
+        self, ctx: Context, attempt: Attempt, running: Binding, stopped: Condition
+    ) -> None:
         """Look once a second whether what the plugins began is done."""
         state, pod, node = attempt.state, attempt.pod, attempt.node_name
         for plugin in attempt.framework.plugins.pre_bind:
@@ -181,7 +186,8 @@ class Binder:
                         attempt, plugin.name, "binding volumes: context deadline exceeded"
                     )
                     return
-                await ctx.sleep(SECOND, point="scheduler.prebind.wait")
+                if await stopped.wait(SECOND, point="scheduler.prebind.wait"):
+                    break
                 try:
                     if plugin.is_bound(state, pod, node):
                         break

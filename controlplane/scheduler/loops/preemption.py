@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors import LinkBroken
-from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.errors import ApiError, is_conflict, is_not_found
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.scheduler.framework import preemption_task as tasks
 
@@ -29,6 +29,8 @@ class Preemptor:
         self._shared = shared
         self._asynchronous = shared.core.handle.feature("SchedulerAsyncPreemption")
         self._activates = shared.gates.fixed("142294")
+        self._stopped: dict[str, None] = {}
+        """UIDs of victims that were stopped in memory."""
 
     async def take(self, ctx: Context, client: Client) -> str:
         """Carry out what was decided since the last call.
@@ -44,6 +46,7 @@ class Preemptor:
                 data={"node": task.node_name, "victims": [pod.key for pod in task.victims]},
             )
             if self._asynchronous:
+                self._shared.core.evictions.append(task)
                 ctx.spawn(self._run, task, name="preemption")
                 continue
             problem = await self._evict_all(ctx, task, task.victims)
@@ -58,7 +61,9 @@ class Preemptor:
         Gate 142294 (proposed; issues 141694, 140082). Upstream the preemptor is made ready only after
         an error; else the delete event of the last victim is to wake it. There is none when that
         victim was gone already, or was stopped in memory and its event came too early. With the
-        proposal the preemptor is made ready whenever the evictions end.
+        proposal the preemptor is made ready also when the last victim was stopped in memory, or is
+        gone or terminating as far as has been heard. (Whenever the evictions end, as first proposed,
+        would preempt over and over, in no time, while the watch does not tell of the victim.)
         """
         shared = self._shared
         client = Client(ctx, shared.server)
@@ -73,12 +78,24 @@ class Preemptor:
             problem = await self._evict(client, task, task.victims[-1])
         await ctx.point("scheduler.preemption.finish")
         plugin.finish(task)
+        shared.core.evictions.remove(task)
         if problem:
             shared.error(f"preempting for {task.preemptor.key} on {task.node_name}: {problem}")
-        if problem or self._activates:
+        if problem or (self._activates and self._may_be_free(task)):
             await ctx.region("scheduler.queue.activate")
             steps = shared.core.queue.activate_steps([task.preemptor], shared.now())
             await shared.run(ctx, steps)
+
+    def _may_be_free(self, task: PreemptionTask) -> bool:
+        """Whether no event need follow from which the preemptor would learn that it may be tried."""
+        last = task.victims[-1]
+        known = self._shared.core.listers.pods.get(last.namespace, last.name)
+        return (
+            self._stopped.pop(last.uid, "") is None
+            or known is None
+            or known.uid != last.uid
+            or known.metadata.deletion_timestamp is not None
+        )
 
     async def _clear(self, client: Client, task: PreemptionTask) -> None:
         for pod in task.nominated:
@@ -107,15 +124,18 @@ class Preemptor:
             else:
                 stopped = running.cancel(CANCEL_CAUSE)
             if stopped:
+                self._stopped[victim.uid] = None
                 shared.record(tasks.preempted_event(victim, task, in_memory=True))
                 return ""
         patch = tasks.disruption_patch(victim, task.preemptor.spec.scheduler_name, shared.now())
         try:
             if patch is not None:
                 await shared.send_patch(client, patch)
-            await client.delete(PODS, victim.namespace, victim.name)
+            uid = victim.uid if shared.guards else ""
+            await client.delete(PODS, victim.namespace, victim.name, uid=uid)
         except ApiError as error:
-            return "" if is_not_found(error) else str(error)
+            gone = is_not_found(error) or (shared.guards and is_conflict(error))
+            return "" if gone else str(error)
         except LinkBroken as error:
             return str(error)
         shared.record(tasks.preempted_event(victim, task))

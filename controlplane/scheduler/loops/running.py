@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from controlplane.scheduler.framework.waiting import WaitingPod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Binding:
     """A binding cycle that can still be stopped from outside."""
 
-    __slots__ = ("_cause", "_closed", "waiting")
+    __slots__ = ("_cause", "_closed", "_wake", "waiting")
 
-    def __init__(self, waiting: WaitingPod | None = None) -> None:
+    def __init__(
+        self, waiting: WaitingPod | None = None, wake: Callable[[], None] | None = None
+    ) -> None:
+        """`wake` is called when it is stopped in PreBind."""
         self.waiting = waiting
+        self._wake = wake
         self._cause = ""
         self._closed = False
 
@@ -25,6 +34,8 @@ class Binding:
         if self._closed:
             return False
         self._cause = self._cause or cause
+        if self._wake is not None:
+            self._wake()
         return True
 
     def mark_prebound(self) -> bool:

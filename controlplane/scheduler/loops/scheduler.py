@@ -28,7 +28,7 @@ from controlplane.scheduler.scheduler import Scheduler, Skipped
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from actors import Context
+    from actors import Condition, Context
     from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.config.model import SchedulerConfig
@@ -50,6 +50,8 @@ class Probe:
         self.started = 0
         """The step in which it was started."""
         self.observer: Observer | None = None
+        self.poppable: Condition | None = None
+        """Where the scheduling task sleeps while it finds nothing to pop."""
 
 
 async def run(
@@ -113,6 +115,7 @@ async def run(
         probe.observer,
         explaining=explaining,
     )
+    probe.poppable = shared.poppable
     if shared.dispatcher is not None:
         ctx.spawn(shared.dispatcher.run, name="api dispatcher")
     running = _Running(shared)

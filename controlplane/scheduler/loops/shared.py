@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import LinkBroken
 from actors.log import WARNING
-from controlplane.client.errors import ApiError
+from controlplane.client.errors import ApiError, is_conflict
 from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.scheduler.cycle import explain
@@ -92,6 +92,8 @@ class Shared:
         self.unlocked = ctx.condition()
         """Told when the queue's lock was let go."""
         self.recorder = EventRecorder(ctx, COMPONENT, epoch_ns, server=server)
+        self.guards = gates.fixed("140177")
+        """Whether status patches and evictions hold only for the pod that they were decided for."""
         self.bindings: dict[str, Binding] = {}
         """Binding cycles that a preemption may still stop (they wait in Permit or PreBind), by uid."""
 
@@ -160,24 +162,50 @@ class Shared:
             )
 
     async def publish(self, client: Client, call: StatusPatchCall) -> None:
-        """Patch a pod's status, by name and without a precondition, as upstream does; errors are only logged.
-
-        With SchedulerAsyncAPICalls the call is only queued.
-        """
+        """Patch a pod's status; errors are only logged. With SchedulerAsyncAPICalls the call is only queued."""
         if self.dispatcher is not None:
             self.dispatcher.add(call)
             return
-        patch = call.patch(self.now())
-        if patch is None:
-            return
         try:
-            await self.send_patch(client, patch)
+            await self.patch_status(client, call)
         except (ApiError, LinkBroken) as error:
             self.error(f"updating pod status: {error}")
 
+    async def patch_status(self, client: Client, call: StatusPatchCall) -> None:
+        """Make the call, if it changes anything. Raises ApiError or LinkBroken.
+
+        Gate 140177 (proposed here; issue 139602, and D1 of the facts). Upstream the patch goes by
+        name and without a precondition. It may come late: when the pod has been retried and bound
+        meanwhile, it says of a bound pod that it could not be scheduled, and nothing ever corrects
+        that; when the pod has been recreated, it reaches one that it is not about. With the proposal
+        it holds for the version that it was made from; on a conflict it is made anew from the
+        current one, unless that is another pod or has a node.
+        """
+        while True:
+            patch = call.patch(self.now())
+            if patch is None:
+                return
+            try:
+                await self.send_patch(client, patch)
+            except ApiError as error:
+                if not (self.guards and is_conflict(error)):
+                    raise
+                found = await client.get(PODS, patch.namespace, patch.name)
+                if found.uid != patch.uid or found.view.spec.node_name:
+                    return
+                if found.view.resource_version == patch.version:
+                    raise
+                call.pod = found.view
+                continue
+            return
+
     async def send_patch(self, client: Client, patch: StatusPatch) -> None:
-        """Patch a pod's status. Raises ApiError or LinkBroken."""
-        await client.patch(PODS, patch.namespace, patch.name, patch.patch, subresource="status")
+        """Patch a pod's status, with gate 140177 only in the version it was made from. Raises ApiError, LinkBroken."""
+        body = patch.patch
+        if self.guards:
+            made_from = {"uid": patch.uid, "resourceVersion": patch.version}
+            body = {"metadata": {key: of for key, of in made_from.items() if of}, **body}
+        await client.patch(PODS, patch.namespace, patch.name, body, subresource="status")
 
     async def annotate(self, client: Client, attempt: Attempt) -> None:
         """Write what the plugins said to the pod's annotations, when that was asked for."""

@@ -110,6 +110,8 @@ class PriorityQueue:
         """Whether Pop was to be woken since `take_signal` was asked last."""
         self.landing = ""
         """UID of the pod that is being put back and whose flight ends in a moment."""
+        self.refused = ""
+        """Why a failed pod could not be put back, the last time that happened."""
         self._changes = 0
         self.metrics = QueueMetrics()
         self.backoff_q = BackoffQueue(
@@ -275,13 +277,16 @@ class PriorityQueue:
         def steps() -> Steps[None]:
             self.landing = uid
             self._changes += 1
+            flies = True
             try:
                 self.requeue_failed(info, cycle, now, in_flight_uid=uid)
+                flies = not self._done_first
                 yield "scheduler.queue.done"
             finally:
                 self.landing = ""
                 self._changes += 1
-                self.done(uid)
+                if flies:  # else it has landed, and may be on its next flight by now
+                    self.done(uid)
 
         return self.holding(steps())
 
@@ -307,13 +312,10 @@ class PriorityQueue:
         """
         if self._keeps_latest:
             self._refresh(info, in_flight_uid or info.uid)
-        key = info.key
-        if key in self.unschedulable:
-            raise AlreadyQueuedError(f"Pod {key} is already present in unschedulable queue")
-        if key in self.active_q.heap:
-            raise AlreadyQueuedError(f"Pod {key} is already present in the active queue")
-        if key in self.backoff_q:
-            raise AlreadyQueuedError(f"Pod {key} is already present in the backoff queue")
+        where = self._place_of(info.key)
+        if where:
+            self.refused = f"Pod {info.key} is already present in {where}"
+            raise AlreadyQueuedError(self.refused)
         if info.has_rejectors:
             info.unschedulable_count += 1
             info.consecutive_errors_count = 0
@@ -337,6 +339,13 @@ class PriorityQueue:
         where = self._requeue(info, strategy, ev.SCHEDULE_ATTEMPT_FAILURE, now)
         self._signal(where == "active" or (where == "backoff" and self.options.pop_from_backoff))
         return where != "pool"
+
+    def _place_of(self, key: str) -> str:
+        if key in self.unschedulable:
+            return "unschedulable queue"
+        if key in self.active_q.heap:
+            return "the active queue"
+        return "the backoff queue" if key in self.backoff_q else ""
 
     def _refresh(self, info: QueuedPodInfo, uid: str) -> None:
         latest = self.active_q.latest(uid)

@@ -69,6 +69,11 @@ class Cache:
         self._image_summaries: dict[str, tuple[int, dict[str, tuple[int, int]]]] = {}
         self._generation = 0
 
+    @property
+    def generation(self) -> int:
+        """Moves whenever a node, or what is counted on one, changes."""
+        return self._generation
+
     # -- pods ----------------------------------------------------------------------------------
 
     @property
