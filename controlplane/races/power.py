@@ -50,6 +50,13 @@ def gates() -> tuple[str, ...]:
     return tuple(sorted(ours, key=int))
 
 
+def every_fix(but: str = "") -> tuple[str, ...]:
+    """The option --fix that puts all fixes in force but one, each in the form that leaves the least open."""
+    return tuple(
+        f"{gate.number}={gate.strongest}" for gate in CATALOGUE.values() if gate.number != but
+    )
+
+
 def look_for(
     gate: str,
     schedules: int,
@@ -63,9 +70,7 @@ def look_for(
     A livelock is passed over: the repair that is proposed for 142294 preempts over and over, in no
     time, while the scheduler does not hear that its victim is gone.
     """
-    fix = tuple(
-        f"{other.number}={other.strongest}" for other in CATALOGUE.values() if other.number != gate
-    )
+    fix = every_fix(gate)
     plan = plan_of(SCENARIO, fix=fix, without_fix=(gate,) if gate else ())
     tried = steps = 0
     first = None

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from controlplane.races.power import gates, look_for
+from controlplane.races.power import every_fix, gates, look_for
 from controlplane.scenarios.churn import DRAWN, FEATURES, SCENARIO
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.plan import plan_of
@@ -31,7 +31,7 @@ def test_search_finds_what_nobody_told_it_of(gate):
 
 
 def test_it_does_all_that_it_can_do_and_leaves_objects_behind():
-    campaign = Campaign(plan_of(SCENARIO, operations=40))
+    campaign = Campaign(plan_of(SCENARIO, operations=40, fix=every_fix()))
     done, left = Counter(), 0
     for seed in range(12):
         run = campaign.under(seed)
@@ -42,7 +42,7 @@ def test_it_does_all_that_it_can_do_and_leaves_objects_behind():
         left += len(run.objects("/registry/pods/"))
     for expected in (
         *FEATURES,
-        *("break", "cut", "heal", "crash", "restart"),
+        *("break", "cut", "heal", "crash", "restart", "lose", "intercept"),
         *(
             "create pods",
             "delete pods",
