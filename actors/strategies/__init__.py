@@ -73,6 +73,20 @@ LEARNING = ("coverage", "portfolio", "delay-bounded", "preemption-bounded", "dpo
 """Those whose one object serves all runs of a search: what a run showed decides the next one."""
 
 
-def named(name: str, seed: int) -> Strategy:
-    """The strategy that the command line calls `name`. Raises KeyError for an unknown one."""
-    return _MAKERS[name](seed)
+ENUMERATING = ("delay-bounded", "preemption-bounded", "dpor")
+"""Those that go through all schedules, and so have to answer every choice themselves."""
+
+
+def named(name: str, seed: int, *, fair_after: int | None = None) -> Strategy:
+    """The strategy that the command line calls `name`, with a fair tail from step `fair_after` on.
+
+    Raises KeyError for an unknown one, ValueError for a fair tail of one that enumerates.
+    """
+    made = _MAKERS[name](seed)
+    if fair_after is None:
+        return made
+    if name in ENUMERATING:
+        raise ValueError(f"strategy {name} enumerates: it cannot have a fair tail")
+    from actors.strategies.fair_tail import FairTail
+
+    return FairTail(made, fair_after)

@@ -83,18 +83,19 @@ def prepare(
     log_level: str,
 ) -> Execution:
     """The run that the command line asks for, or that it asks to repeat. Raises UsageError before anything runs."""
-    from actors import EventLog, strategies
+    from actors import EventLog
     from actors.log import LEVELS
     from controlplane.errors import UsageError
     from controlplane.scenarios import replaying
     from controlplane.scenarios.execution import Execution
+    from controlplane.scenarios.exploring import Campaign
     from controlplane.scenarios.plan import difference, plan_of
 
     log = EventLog(LEVELS[log_level], keep=keep_log)
     asked = asked_of(scenario, values)
     if replay is None:
         plan = plan_of(scenario, **asked)
-        return Execution(plan, strategies.named(plan["strategy"], plan["seed"]), log=log)
+        return Execution(plan, Campaign(plan, plan["strategy"]).strategy_for(plan["seed"]), log=log)
     recording = replaying.load(replay)
     told = recording.header["scenario"]["name"]
     if told != scenario.name:

@@ -25,6 +25,13 @@ def _quantity(text: str) -> str:
 
 SEED = Option("seed", type=int, default=0, help="Seed of the strategy that answers choices.")
 STRATEGY = Option("strategy", choices=_strategies, default="fifo", help="Who answers the choices.")
+FAIR_AFTER = Option(
+    "fair-after",
+    type=int,
+    low=0,
+    metavar="STEPS",
+    help="From this step on the schedule is fair: what then turns in a circle does so by itself.",
+)
 UNTIL = Option("until", type=float, low=0, metavar="SECONDS", help="Stop at this virtual time.")
 
 RELEASE = Option("release", default=LATEST, help="Emulate this minor release.")
@@ -117,6 +124,7 @@ EXPLAIN_SCHEDULING = Option(
 COMMON = (
     SEED,
     STRATEGY,
+    FAIR_AFTER,
     UNTIL,
     RELEASE,
     WITHOUT_FIX,

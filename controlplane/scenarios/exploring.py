@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from actors import EventLog, Replay, explore, strategies
+from controlplane.errors import UsageError
 from controlplane.scenarios.execution import Execution, recording_of
 
 if TYPE_CHECKING:
@@ -91,13 +91,20 @@ class Campaign:
     def _answering(self, seed: int) -> Callable[[int], Strategy]:
         """The strategy of each schedule: one by one, or one object for all."""
         if self.strategy not in strategies.LEARNING:
-            return partial(strategies.named, self.strategy)
-        one = strategies.named(self.strategy, seed)
+            return self.strategy_for
+        one = self.strategy_for(seed)
         return lambda _number: one
+
+    def strategy_for(self, seed: int) -> Strategy:
+        """The strategy with this seed. Raises UsageError."""
+        try:
+            return strategies.named(self.strategy, seed, fair_after=self.plan["fair_after"])
+        except ValueError as error:
+            raise UsageError(f"--fair-after: {error}") from error
 
     def under(self, seed: int, driver: Driver = "bare") -> Execution:
         """The schedule with this seed, executed with its whole log."""
-        run = Execution(self.plan, strategies.named(self.strategy, seed), log=EventLog())
+        run = Execution(self.plan, self.strategy_for(seed), log=EventLog())
         run.execute(driver)
         return run
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from actors import strategies
 from controlplane.scenarios import loading
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.plan import plan_of_header
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 BATCH = 48
 """Schedules in one piece: enough that every member of a portfolio has its turn several times."""
-ONE_OBJECT = ("delay-bounded", "preemption-bounded", "dpor")
-"""Strategies that enumerate: their runs cannot be dealt out."""
 
 
 @frozen
@@ -53,7 +52,7 @@ class Done:
 
 def enumerates(strategy: str) -> bool:
     """Whether a strategy goes through all schedules in an order of its own: such a search is one piece."""
-    return strategy in ONE_OBJECT
+    return strategy in strategies.ENUMERATING
 
 
 def can_be_dealt_out(plan: Plan, strategy: str) -> bool:
