@@ -134,6 +134,11 @@ EVENTS: Final[dict[str, Kind]] = {
             "note?": TEXT,
         },
     ),
+    "scheduler.popped": Kind("The queue gave a pod out; `uid` and `rv` say which object."),
+    "scheduler.read": Kind(
+        "After a failed attempt the pod was read by its name; `popped` is the uid that had been popped.",
+        {"popped": TEXT, "found": {"type": "boolean"}},
+    ),
     "scheduler.skip": Kind("An attempt ended before it began.", {"reason": TEXT}),
     "scheduler.preemption": Kind("Victims are deleted.", {"node": TEXT, "victims": TEXTS}),
     "scheduler.expired": Kind("An assumed pod was given up.", {"node": TEXT}),

@@ -31,9 +31,13 @@ LINES = 15
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TELLING = (
     "apiserver.write", "informer.told", "client.read", "scheduler.failed",
-    "scheduler.assumed", "scheduler.skip", "kubelet.admitted", "kubelet.rejected", "pod.evicted",
+    "scheduler.assumed", "scheduler.skip", "scheduler.popped", "scheduler.read", "kubelet.admitted",
+    "kubelet.rejected", "pod.evicted",
 )  # fmt: skip
 _LOUD = ("fault",)
+BEGINNING = 2
+"""So many of the first events are told in any case: who is who."""
+_STEP = re.compile(r"\bstep (\d+)")
 
 
 @frozen
@@ -60,6 +64,8 @@ class Story:
     parting: str
     conflicts: tuple[Conflict, ...]
     events: tuple[LogEvent, ...] = field(repr=False)
+    focus: tuple[int, ...] = ()
+    """The steps around which it happened: what is told in full if there is no room for everything."""
 
     def lines(self, most: int = LINES) -> list[str]:
         """The story, in at most so many lines."""
@@ -71,7 +77,7 @@ class Story:
             told.append(self.parting)
         told += [f"conflict: {each}" for each in self.conflicts[:1]]
         room = most - len(told)
-        shown = _chosen(self.events, room)
+        shown = _chosen(self.events, room, self.focus)
         return told + [_line(event) for event in shown]
 
     def to_json(self) -> dict[str, Any]:
@@ -132,16 +138,23 @@ def story_of(short: Short) -> Story:
     events = list(failing.world.log)
     users = short.plan.scenario.mains()
     about = named_in(result.reason, events) or written_by(users, events)
+    uids = set(_UID.findall(result.reason))
+    met = () if passing is None else tuple(conflicts(_steps(failing), _steps(passing)))
+    focus = (
+        *(int(number) for number in _STEP.findall(result.reason)),
+        *(event.step for event in events if _is_about(event, uids)),
+    )
     return Story(
         f"{result.verdict} at step {result.steps}: {result.reason}",
         tuple(decisions),
         "" if passing is None else parting(failing, passing),
-        () if passing is None else tuple(conflicts(_steps(failing), _steps(passing))),
+        met,
         tuple(
             event
             for event in events
             if event.event in _LOUD or (event.event in _TELLING and _concerns(event, about))
         ),
+        focus or (result.steps,),
     )
 
 
@@ -156,24 +169,24 @@ def parting(failing: Execution, passing: Execution) -> str:
     at = first_difference(mine, theirs)
     if at >= len(mine) or at >= len(theirs):
         return "the nearest schedule in which all is well goes on as this one ends"
-    step = _step_of_choice(failing, at)
+    step = _step_of_choice(_steps(failing), at)
     one, other = mine[at], theirs[at]
     where = f"step {step}" if step else f"choice {at}"
+    if one.kind not in SCHEDULE:
+        return (
+            f"{where}: {one.kind} draws {one.value} for {one.label!r} here; where all is well,"
+            f" {other.value} for {other.label!r}"
+        )
     return f"{where}: {one.label} goes on here; where all is well, {other.label} does"
 
 
-def _step_of_choice(run: Execution, index: int) -> int:
-    """The step that a schedule choice picked."""
-    count = -1
-    choices = run.result.choices
-    for step in _steps(run):
-        if len(step.enabled) > 1:
-            count += 1
-            while count < len(choices) and choices[count].kind != "task":
-                count += 1
-            if count >= index:
-                return step.number
-        count += len([None for kind, _ in step.choices if kind != "task"]) if step.choices else 0
+def _step_of_choice(steps: Iterable[Step], index: int) -> int:
+    """The step that a choice picked, or that drew it; 0 if no step is known to have."""
+    count = 0
+    for step in steps:
+        count += (len(step.enabled) > 1) + len(step.choices)
+        if index < count:
+            return step.number
     return 0
 
 
@@ -246,16 +259,29 @@ def written_by(users: Iterable[str], events: Iterable[LogEvent]) -> set[str]:
     }
 
 
+def _is_about(event: LogEvent, uids: set[str]) -> bool:
+    """Whether an event is about one of these very objects."""
+    popped = (event.data or {}).get("popped")
+    return event.event in _TELLING and (event.uid in uids or popped in uids)
+
+
 def _concerns(event: LogEvent, about: set[str]) -> bool:
     return event.obj is not None and (not about or event.obj in about)
 
 
-def _chosen(events: Sequence[LogEvent], room: int) -> list[LogEvent]:
-    """The events to show: all, or the first few and the last ones."""
+def _chosen(events: Sequence[LogEvent], room: int, focus: Sequence[int]) -> list[LogEvent]:
+    """The events to show: all, or the first few, faults, and those nearest to the steps that matter."""
     if len(events) <= room:
         return list(events)
-    head = room // 3
-    return [*events[:head], *events[len(events) - (room - head) :]]
+    steps = focus or (events[-1].step,)
+
+    def rank(at: int) -> tuple[bool, bool, int]:
+        event = events[at]
+        near = min(abs(event.step - step) for step in steps)
+        return at >= BEGINNING, event.event not in _LOUD, near
+
+    kept = sorted(range(len(events)), key=rank)[:room]
+    return [events[at] for at in sorted(kept)]
 
 
 def _line(event: LogEvent) -> str:
@@ -267,6 +293,12 @@ def _line(event: LogEvent) -> str:
         "informer.told": lambda: (
             f"{event.actor} is told: {data.get('kind')}"
             + (f", was {data['was'][:8]}" if "was" in data else "")
+        ),
+        "scheduler.popped": lambda: f"{event.actor} pops it",
+        "scheduler.read": lambda: (
+            f"{event.actor} reads it by its name; it had popped uid {data['popped'][:8]}"
+            if data["found"]
+            else f"{event.actor} reads by its name, and there is none"
         ),
         "client.read": lambda: f"{event.actor} reads it from the server",
         "fault": lambda: "fault: " + " ".join(str(value) for value in data.values()),

@@ -18,7 +18,7 @@ from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.loops.binding import Binder
 from controlplane.scheduler.loops.informers import Informers
 from controlplane.scheduler.loops.preemption import Preemptor
-from controlplane.scheduler.loops.shared import Observer, Shared, obj_of
+from controlplane.scheduler.loops.shared import Observer, Shared, note_popped, note_read, obj_of
 from controlplane.scheduler.queue.scheduling_queue import (
     BACKOFF_FLUSH_PERIOD,
     UNSCHEDULABLE_FLUSH_PERIOD,
@@ -217,6 +217,8 @@ class _Running:
                     continue
                 await poppable.wait(idle=True, point="scheduler.queue.pop")
                 info = queue.pop()
+            if ctx.noting:
+                note_popped(ctx, info)
             await self._schedule_one(ctx, client, info)
             if queue.can_pop():
                 await ctx.point("scheduler.queue.pop")
@@ -295,6 +297,8 @@ class _Running:
             shared.observer.attempt_ended(attempt.popped_uid, result)
         await ctx.region("scheduler.failure.read")
         cached = shared.cached_pod(pod.key)
+        if ctx.noting:
+            note_read(ctx, info, cached)
         verdict = failure.judge(info, None if cached is None else cached.view, shared.gates)
         await ctx.region("scheduler.failure.requeue")
         steps = failure.requeue.steps(core.queue, info, verdict, shared.now())

@@ -236,3 +236,20 @@ class Shared:
 def obj_of(info: QueuedPodInfo) -> str:
     """What the log calls the pod."""
     return f"Pod/{info.key}"
+
+
+def note_popped(ctx: Context, info: QueuedPodInfo) -> None:
+    """Note which object came out of the queue."""
+    version = int(info.pod.resource_version or 0)
+    ctx.note("scheduler.popped", obj=obj_of(info), uid=info.uid, rv=version)
+
+
+def note_read(ctx: Context, info: QueuedPodInfo, found: Object[Pod] | None) -> None:
+    """Note what the informer had under the name of a pod whose attempt failed."""
+    data = {"popped": info.uid, "found": found is not None}
+    if found is None:
+        ctx.note("scheduler.read", obj=obj_of(info), data=data)
+    else:
+        ctx.note(
+            "scheduler.read", obj=obj_of(info), uid=found.uid, rv=found.resource_version, data=data
+        )
