@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from actors import World
     from controlplane.api.object import Object
     from controlplane.cluster import Cluster
-    from controlplane.scenarios.invariants.linearizability import History
+    from controlplane.scenarios.histories import History
     from controlplane.scenarios.setting import Setting
 
 

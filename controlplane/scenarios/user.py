@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from actors import Context, Task
     from controlplane.api.object import Object
     from controlplane.cluster import Cluster
-    from controlplane.scenarios.invariants.linearizability import History
+    from controlplane.scenarios.histories import History
     from controlplane.scenarios.run import Run
 
 Tree = dict[str, Any]
@@ -275,7 +275,7 @@ class User:
 
 
 def _recording(ctx: Context, history: History) -> Client:
-    from controlplane.scenarios.invariants.linearizability import RecordingClient
+    from controlplane.scenarios.histories import RecordingClient
 
     return RecordingClient(ctx, history)
 
