@@ -1,0 +1,275 @@
+"""The allocation manager: what each pod on the node was promised, and the resizes that wait for more.
+
+Upstream: pkg/kubelet/allocation/allocation_manager.go. One mutex serialises all of it; whoever runs the
+operations holds it. Deciding whether a pod fits is left to the handlers of pod admission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from controlplane.api.pod import Pod
+from controlplane.api.pod_resources import CPU, GUARANTEED, MEMORY, pod_qos, pod_requests
+from controlplane.kubelet.allocation import events
+from controlplane.kubelet.allocation.conditions import (
+    DEFERRED,
+    INFEASIBLE,
+    ResizeConditions,
+)
+from controlplane.kubelet.allocation.events import ResizeEvent
+from controlplane.kubelet.allocation.go_sort import sort
+from controlplane.kubelet.allocation.state import (
+    ALLOCATED,
+    PodResources,
+    PodResourceState,
+    desired,
+    restore,
+    with_resources,
+)
+from controlplane.kubelet.features import DEFAULTS, Features
+from controlplane.kubelet.metrics import Metrics
+from controlplane.kubelet.steps import Point, Steps, Write
+
+ADD: Final = "add"
+RESIZE: Final = "resize"
+INITIAL_RETRY_S: Final = 30
+RETRY_S: Final = 180
+
+POD_UPDATED: Final = "pod_updated"
+PODS_ADDED: Final = "pods_added"
+PODS_REMOVED: Final = "pods_removed"
+POD_RESIZED: Final = "pod_resized"
+POD_TERMINATED: Final = "pod_terminated"
+PERIODIC_RETRY: Final = "periodic_retry"
+
+ALLOCATED_POINT: Final = "kubelet.allocation.allocated"
+"""The point between writing the allocation and telling of it in the conditions."""
+
+
+class Verdict(Protocol):
+    """What the handlers of admission say; `admitted` False has a reason and a message."""
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the pod fits."""
+
+    @property
+    def reason(self) -> str:
+        """Why not, in a word."""
+
+    @property
+    def message(self) -> str:
+        """Why not."""
+
+
+Admit = Callable[[Pod, Sequence[Pod], str], Steps[Verdict]]
+"""Asks the handlers about a pod beside the others, for `add` or `resize`."""
+
+
+class AllocationManager:
+    """Operations are generators: see `controlplane.kubelet.steps`."""
+
+    def __init__(
+        self,
+        admit: Admit,
+        conditions: ResizeConditions,
+        *,
+        pod_by_uid: Callable[[str], Pod | None],
+        active_pods: Callable[[], Sequence[Pod]],
+        sync: Callable[[Pod], None],
+        record: Callable[[ResizeEvent], None],
+        now: Callable[[], int],
+        sources_ready: Callable[[], bool] = lambda: True,
+        features: Features = DEFAULTS,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """`sync` asks for a sync of a pod, `record` for an event; `now` is in nanoseconds."""
+        self.state = PodResourceState()
+        self.pending: list[str] = []
+        self.conditions = conditions
+        self.metrics = metrics or Metrics()
+        self.features = features
+        self._admit = admit
+        self._pod_by_uid = pod_by_uid
+        self._active_pods = active_pods
+        self._sync = sync
+        self._record = record
+        self._now = now
+        self._sources_ready = sources_ready
+
+    def start(self, text: str | None) -> None:
+        """Begin with the checkpoint file, None when there is none. Raises CheckpointError."""
+        if text is not None:
+            self.state = restore(text, ALLOCATED)
+
+    # -- allocations -------------------------------------------------------------------------
+
+    def allocation(self, uid: str) -> PodResources | None:
+        """What a pod was promised."""
+        return self.state.get(uid)
+
+    def allocated_pod(self, pod: Pod) -> Pod:
+        """The pod with what it was promised in place of what it asks for."""
+        return with_resources(pod, self.state.get(pod.uid))
+
+    def differs(self, pod: Pod) -> bool:
+        """Whether a pod asks for something else than it was promised."""
+        return self.allocated_pod(pod) is not pod
+
+    def allocate(self, pod: Pod) -> Steps[None]:
+        """Promise a pod what it asks for: first in memory, then in the file."""
+        self.state = self.state.with_pod(pod.uid, desired(pod, self.features))
+        yield Write(ALLOCATED, self.state)
+
+    def add_pod(self, pod: Pod) -> Steps[Verdict]:
+        """Admit a pod, after a restart with what it was promised before. Upstream: AddPod."""
+        allocated = self.allocated_pod(pod)
+        verdict = yield from self._admit(allocated, self._others(pod), ADD)
+        if verdict.admitted:
+            yield from self.allocate(allocated)
+        return verdict
+
+    def remove_pod(self, uid: str) -> None:
+        """Forget a pod. Only memory: the file catches up with the next write."""
+        self.state = self.state.without(uid)
+
+    def _others(self, pod: Pod) -> list[Pod]:
+        return [self.allocated_pod(each) for each in self._active_pods() if each.uid != pod.uid]
+
+    # -- the queue ---------------------------------------------------------------------------
+
+    def push(self, uid: str) -> None:
+        """Queue a pod whose resize waits; one that is queued already changes nothing, not even the order."""
+        if uid in self.pending:
+            return
+        self.pending.append(uid)
+        sort(self.pending, self._compare)
+
+    def update(self, pod: Pod) -> Steps[bool]:
+        """A pod's spec changed its resources: queue it, or nothing waits any more.
+
+        Whether it was queued: pending resizes are to be retried then.
+        """
+        yield from ()
+        if self.differs(pod):
+            self.push(pod.uid)
+            return True
+        self.conditions.clear_pending(pod.uid)
+        return False
+
+    def _compare(self, one: str, other: str) -> int:
+        """Upstream's order, which is none among resizes that do not grow: each goes before any other."""
+        first, second = self._pod_by_uid(one), self._pod_by_uid(other)
+        if first is None:
+            return 1
+        if second is None or not self._grows(first):
+            return -1
+        if not self._grows(second):
+            return 1
+        priorities = first.spec.priority or 0, second.spec.priority or 0
+        if priorities[0] != priorities[1]:
+            return priorities[1] - priorities[0]
+        guaranteed = pod_qos(first) == GUARANTEED, pod_qos(second) == GUARANTEED
+        if guaranteed[0] != guaranteed[1]:
+            return -1 if guaranteed[0] else 1
+        waiting, longer = self.conditions.pending(one), self.conditions.pending(other)
+        if waiting is None:
+            return 1
+        if longer is None:
+            return -1
+        return -1 if waiting.transition_ns < longer.transition_ns else 1
+
+    def _grows(self, pod: Pod) -> bool:
+        """Whether a resize asks for more CPU or memory than was promised."""
+        wanted, has = pod_requests(pod), pod_requests(self.allocated_pod(pod))
+        return any(
+            name in wanted and (name not in has or wanted[name] > has[name])
+            for name in (CPU, MEMORY)
+        )
+
+    # -- retrying ----------------------------------------------------------------------------
+
+    def retry(self, trigger: str) -> Steps[int]:
+        """Try all pending resizes once, in order. Returns the seconds until the next periodic try.
+
+        Whoever was promised more, was found infeasible or is gone leaves the queue.
+        """
+        if not self._sources_ready():
+            return INITIAL_RETRY_S
+        left: list[str] = []
+        for uid in list(self.pending):
+            pod = self._pod_by_uid(uid)
+            if pod is None:
+                continue
+            before = self.conditions.of(uid)
+            was = self.conditions.pending(uid)
+            allocated = yield from self._resize(pod)
+            now = self.conditions.pending(uid)
+            if now is not None and now.reason == DEFERRED:
+                left.append(uid)
+            elif allocated and was is not None and was.reason == DEFERRED:
+                self.metrics.add("pod_deferred_accepted_resizes_total", retry_trigger=trigger)
+            if allocated or self.conditions.of(uid) != before:
+                self._sync(pod)
+        self.pending = left
+        return RETRY_S
+
+    def _resize(self, pod: Pod) -> Steps[bool]:
+        """Whether a pod was promised what it asks for now."""
+        if not self.differs(pod):
+            self.conditions.clear_pending(pod.uid)
+            return False
+        generation = pod.metadata.generation or 0
+        verdict = yield from self._admit(pod, self._others(pod), RESIZE)
+        if verdict.admitted:
+            yield from self.allocate(pod)
+            yield Point(ALLOCATED_POINT)
+            self.conditions.clear_pending(pod.uid)
+            self.conditions.clear_in_progress(pod.uid)
+            self.conditions.set_in_progress(pod.uid, "", "", generation, self._now())
+            self._record(events.started(pod, generation, self.features))
+            return True
+        if verdict.reason and self.conditions.set_pending(
+            pod.uid, verdict.reason, verdict.message, generation, self._now()
+        ):
+            self._record(
+                events.pending(pod, verdict.reason, verdict.message, generation, self.features)
+            )
+        return False
+
+    def gauges(self) -> None:
+        """Bring the gauges of waiting and running resizes up to date."""
+        counts = {DEFERRED: 0, INFEASIBLE: 0}
+        running = 0
+        for pod in self._active_pods():
+            waiting = self.conditions.pending(pod.uid)
+            if waiting is not None:
+                counts[waiting.reason] += 1
+            running += self.conditions.in_progress(pod.uid) is not None
+        for reason, count in counts.items():
+            self.metrics.set("pod_pending_resizes", count, reason=reason.lower())
+        self.metrics.set("pod_in_progress_resizes", running)
+
+
+def requested_changes(old: PodResources, new: PodResources) -> list[tuple[str, str, str]]:
+    """(resource, requirement, operation) of each change, for `container_requested_resizes_total`."""
+    from controlplane.api.quantity import parse
+
+    found = []
+    for name, wanted in new.containers.items():
+        had: Any = old.containers.get(name) or {}
+        for requirement in ("requests", "limits"):
+            before, after = had.get(requirement) or {}, wanted.get(requirement) or {}
+            for resource in (CPU, MEMORY):
+                a, b = before.get(resource), after.get(resource)
+                if a is None and b is None:
+                    continue
+                if a is None or b is None:
+                    operation = "add" if a is None else "remove"
+                elif parse(a) == parse(b):
+                    continue
+                else:
+                    operation = "increase" if parse(b) > parse(a) else "decrease"
+                found.append((resource, requirement, operation))
+    return found
