@@ -11,6 +11,7 @@ from pathlib import Path
 from bench import (
     bench_apiserver,
     bench_cli,
+    bench_kubelet,
     bench_list_memory,
     bench_race,
     bench_run,
@@ -30,6 +31,7 @@ SUITES = {
     "scaling": bench_scaling.rows,
     "scheduler": bench_scheduler.rows,
     "cli": bench_cli.rows,
+    "kubelet": bench_kubelet.rows,
     "serve": bench_serve.rows,
     "memory": bench_list_memory.rows,
     "store": bench_store.rows,

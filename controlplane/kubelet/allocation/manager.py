@@ -7,7 +7,7 @@ operations holds it. Deciding whether a pod fits is left to the handlers of pod 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import CPU, GUARANTEED, MEMORY, pod_qos, pod_requests
@@ -67,6 +67,17 @@ Admit = Callable[[Pod, Sequence[Pod], str], Steps[Verdict]]
 """Asks the handlers about a pod beside the others, for `add` or `resize`."""
 
 
+class _Rank(NamedTuple):
+    """What the place of a pod in the queue depends on, beside how long it waits."""
+
+    pod: Pod
+    allocated: Pod
+    grows: bool
+    """Whether it asks for more CPU or memory than it was promised."""
+    priority: int
+    guaranteed: bool
+
+
 class AllocationManager:
     """Operations are generators: see `controlplane.kubelet.steps`."""
 
@@ -97,6 +108,9 @@ class AllocationManager:
         self._record = record
         self._now = now
         self._sources_ready = sources_ready
+        # Answers that hold as long as pod and allocation are the same objects.
+        self._allocated: dict[str, tuple[Pod, PodResources | None, Pod]] = {}
+        self._ranks: dict[str, _Rank] = {}
 
     def start(self, text: str | None) -> None:
         """Begin with the checkpoint file, None when there is none. Raises CheckpointError."""
@@ -111,7 +125,12 @@ class AllocationManager:
 
     def allocated_pod(self, pod: Pod) -> Pod:
         """The pod with what it was promised in place of what it asks for."""
-        return with_resources(pod, self.state.get(pod.uid))
+        resources = self.state.get(pod.uid)
+        known = self._allocated.get(pod.uid)
+        if known is None or known[0] is not pod or known[1] is not resources:
+            known = (pod, resources, with_resources(pod, resources))
+            self._allocated[pod.uid] = known
+        return known[2]
 
     def differs(self, pod: Pod) -> bool:
         """Whether a pod asks for something else than it was promised."""
@@ -133,6 +152,8 @@ class AllocationManager:
     def remove_pod(self, uid: str) -> None:
         """Forget a pod. Only memory: the file catches up with the next write."""
         self.state = self.state.without(uid)
+        self._allocated.pop(uid, None)
+        self._ranks.pop(uid, None)
 
     def _others(self, pod: Pod) -> list[Pod]:
         return [self.allocated_pod(each) for each in self._active_pods() if each.uid != pod.uid]
@@ -163,16 +184,17 @@ class AllocationManager:
         first, second = self._pod_by_uid(one), self._pod_by_uid(other)
         if first is None:
             return 1
-        if second is None or not self._grows(first):
+        if second is None:
             return -1
-        if not self._grows(second):
+        mine, theirs = self._rank(first), self._rank(second)
+        if not mine.grows:
+            return -1
+        if not theirs.grows:
             return 1
-        priorities = first.spec.priority or 0, second.spec.priority or 0
-        if priorities[0] != priorities[1]:
-            return priorities[1] - priorities[0]
-        guaranteed = pod_qos(first) == GUARANTEED, pod_qos(second) == GUARANTEED
-        if guaranteed[0] != guaranteed[1]:
-            return -1 if guaranteed[0] else 1
+        if mine.priority != theirs.priority:
+            return theirs.priority - mine.priority
+        if mine.guaranteed != theirs.guaranteed:
+            return -1 if mine.guaranteed else 1
         waiting, longer = self.conditions.pending(one), self.conditions.pending(other)
         if waiting is None:
             return 1
@@ -180,13 +202,19 @@ class AllocationManager:
             return -1
         return -1 if waiting.transition_ns < longer.transition_ns else 1
 
-    def _grows(self, pod: Pod) -> bool:
-        """Whether a resize asks for more CPU or memory than was promised."""
-        wanted, has = pod_requests(pod), pod_requests(self.allocated_pod(pod))
-        return any(
-            name in wanted and (name not in has or wanted[name] > has[name])
-            for name in (CPU, MEMORY)
-        )
+    def _rank(self, pod: Pod) -> _Rank:
+        allocated = self.allocated_pod(pod)
+        known = self._ranks.get(pod.uid)
+        if known is None or known.pod is not pod or known.allocated is not allocated:
+            wanted, has = pod_requests(pod), pod_requests(allocated)
+            grows = any(
+                name in wanted and (name not in has or wanted[name] > has[name])
+                for name in (CPU, MEMORY)
+            )
+            guaranteed = pod_qos(pod) == GUARANTEED
+            known = _Rank(pod, allocated, grows, pod.spec.priority or 0, guaranteed)
+            self._ranks[pod.uid] = known
+        return known
 
     # -- retrying ----------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Upstream: removeStaleState of the CPU and the memory manager, pkg/kubelet/cm/con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from controlplane.api.pod import Pod
@@ -17,6 +17,7 @@ class ContainerMap:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, str]] = {}
+        self._names: dict[str, tuple[Pod, frozenset[str]]] = {}
 
     def add(self, pod_uid: str, container: str, container_id: str) -> None:
         """An instance of a container."""
@@ -29,31 +30,32 @@ class ContainerMap:
                 del self._known[container_id]
                 return
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(list(self._known.values()))
+    def stale(
+        self,
+        assignments: Mapping[str, Mapping[str, Any]],
+        active_pods: Callable[[], Sequence[Pod]],
+    ) -> list[tuple[str, str]]:
+        """(pod uid, container) of what is assigned or known and not part of an active pod, in order."""
+        if not assignments and not self._known:
+            return []
+        names = {pod.uid: self._names_of(pod) for pod in active_pods()}
+        found: dict[tuple[str, str], None] = {}
+        for uid, containers in assignments.items():
+            mine = names.get(uid, ())
+            for name in containers:
+                if name not in mine:
+                    found[uid, name] = None
+        ordered = dict.fromkeys(sorted(found))
+        for uid, name in self._known.values():
+            if name not in names.get(uid, ()):
+                ordered[uid, name] = None
+        if len(self._names) > 2 * len(names):
+            self._names = {uid: each for uid, each in self._names.items() if uid in names}
+        return list(ordered)
 
-
-def stale(
-    assignments: Mapping[str, Mapping[str, Any]],
-    containers: ContainerMap,
-    active_pods: Callable[[], Sequence[Pod]],
-) -> list[tuple[str, str]]:
-    """(pod uid, container) of what is assigned or known and not part of an active pod, in order."""
-    named = dict.fromkeys(
-        (uid, name) for uid in sorted(assignments) for name in sorted(assignments[uid])
-    )
-    named.update(dict.fromkeys(containers))
-    if not named:
-        return []
-    active = {pod.uid: pod for pod in active_pods()}
-    names: dict[str, dict[str, None]] = {}
-    found = []
-    for uid, name in named:
-        pod = active.get(uid)
-        if pod is not None:
-            if uid not in names:
-                names[uid] = dict.fromkeys(each.name for each in containers_of(pod))
-            if name in names[uid]:
-                continue
-        found.append((uid, name))
-    return found
+    def _names_of(self, pod: Pod) -> frozenset[str]:
+        known = self._names.get(pod.uid)
+        if known is None or known[0] is not pod:
+            known = (pod, frozenset(each.name for each in containers_of(pod)))
+            self._names[pod.uid] = known
+        return known[1]

@@ -15,7 +15,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import CPU
 from controlplane.api.quantity import Quantity
 from controlplane.api.validation import quote
-from controlplane.kubelet.cm.active import ContainerMap, stale
+from controlplane.kubelet.cm.active import ContainerMap
 from controlplane.kubelet.cm.cpumanager.policy_static import NAME as STATIC
 from controlplane.kubelet.cm.cpumanager.policy_static import Affinity, StaticPolicy
 from controlplane.kubelet.cm.cpumanager.state import FILE, Containers, CPUState, restore
@@ -218,7 +218,7 @@ class CPUManager:
         """
         if not self.sources_ready():
             return
-        for pod_uid, name in stale(self.state.assignments, self.containers, self.active_pods):
+        for pod_uid, name in self.containers.stale(self.state.assignments, self.active_pods):
             yield from self.remove(pod_uid, name)
 
     def updates(self, running: Callable[[Pod, str], str | None]) -> list[Update]:

@@ -38,7 +38,13 @@ from controlplane.kubelet.cm.requests import (
     left_alone,
     managed_as_a_whole,
 )
-from controlplane.kubelet.cm.topologymanager.hints import Hints, TopologyHint, all_masks
+from controlplane.kubelet.cm.topologymanager.hints import (
+    Choice,
+    Hints,
+    TopologyHint,
+    choices,
+    nodes_of,
+)
 from controlplane.kubelet.features import Features
 from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.steps import Steps, Write
@@ -352,13 +358,14 @@ class StaticPolicy:
     # -- hints -------------------------------------------------------------------------------
 
     @cached_property
-    def _masks(self) -> tuple[tuple[int, int, int], ...]:
-        """(mask, number of nodes, CPUs) of all choices of NUMA nodes."""
+    def _choices(self) -> tuple[tuple[Choice, int, int, int], ...]:
+        """All choices of NUMA nodes with the CPUs that they have, and how many these are."""
         topology = self.topology
-        return tuple(
-            (mask, len(nodes), topology.in_numas(nodes).mask)
-            for mask, nodes in all_masks(tuple(topology.numas))
-        )
+        found = []
+        for choice in choices(tuple(topology.numas)):
+            cpus = topology.in_numas(nodes_of(choice.mask)).mask
+            found.append((choice, choice.size, cpus, cpus.bit_count()))
+        return tuple(found)
 
     def topology_hints(self, pod: Pod, container: Container) -> Hints:
         """Where a container could get its CPUs; None when it needs none of its own."""
@@ -396,22 +403,25 @@ class StaticPolicy:
 
     def _hints(self, available: CPUSet, reusable: CPUSet, count: int) -> list[TopologyHint]:
         free, again = available.mask, reusable.mask
+        missing = count - again.bit_count()
         smallest = len(self.topology.numas)
         found = []
-        for mask, size, cpus in self._masks:
-            if size < smallest and cpus.bit_count() >= count:
+        for choice, size, cpus, total in self._choices:
+            if total >= count and size < smallest:
                 smallest = size
             if again & ~cpus:
                 continue
-            if (free & cpus).bit_count() + again.bit_count() >= count:
-                found.append((mask, size))
+            if (free & cpus).bit_count() >= missing:
+                found.append(choice)
         if self.options.align_by_socket:
             sockets = self._sockets_for(smallest)
             return [
-                TopologyHint(mask, size == smallest or self._touched(mask) == sockets)
-                for mask, size in found
+                each.preferred
+                if each.size == smallest or self._touched(each.mask) == sockets
+                else each.plain
+                for each in found
             ]
-        return [TopologyHint(mask, size == smallest) for mask, size in found]
+        return [each.preferred if each.size == smallest else each.plain for each in found]
 
     def _sockets_for(self, nodes: int) -> int | None:
         """The fewest sockets that have so many NUMA nodes; None when a node spans sockets."""

@@ -15,7 +15,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import HUGE_PAGES, MEMORY
 from controlplane.api.quantity import Quantity, parse
 from controlplane.api.validation import quote
-from controlplane.kubelet.cm.active import ContainerMap, stale
+from controlplane.kubelet.cm.active import ContainerMap
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.memorymanager.policy_static import NAME as STATIC
 from controlplane.kubelet.cm.memorymanager.policy_static import Affinity, StaticPolicy
@@ -175,7 +175,7 @@ class MemoryManager:
         """Take back the memory of containers of pods that are not active, once all sources were heard."""
         if not self.sources_ready():
             return
-        for pod_uid, name in stale(self.state.entries, self.containers, self.active_pods):
+        for pod_uid, name in self.containers.stale(self.state.entries, self.active_pods):
             yield from self.remove(pod_uid, name)
 
 

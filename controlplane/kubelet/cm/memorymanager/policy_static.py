@@ -41,9 +41,10 @@ from controlplane.kubelet.cm.requests import (
     managed_as_a_whole,
 )
 from controlplane.kubelet.cm.topologymanager.hints import (
+    Choice,
     Hints,
     TopologyHint,
-    all_masks,
+    choices,
     mask_of,
     narrower,
     nodes_of,
@@ -401,57 +402,58 @@ class StaticPolicy:
     def _hints(self, pod: Pod, wanted: Amounts) -> dict[str, list[TopologyHint]]:
         """The same list for every resource; an empty answer means that nothing fits.
 
-        Upstream: calculateHints. Sums over nodes are built from those of one node less.
+        Upstream: calculateHints.
         """
         machine = self.state.machine
-        free: dict[str, dict[int, int]] = {}
-        allocatable: dict[str, dict[int, int]] = {}
-        kinds = sorted(wanted)
-        for kind in kinds:
-            free[kind] = {0: 0}
-            allocatable[kind] = {0: 0}
-        single = 0
-        groups: dict[int, int] = {}
-        for node, state in machine.items():
-            cells = mask_of(state.cells)
-            if len(state.cells) > 1 or state.assignments:
-                groups[node] = cells
-            if state.assignments and len(state.cells) == 1:
-                single |= 1 << node
-        smallest = len(machine)
-        found: list[tuple[int, int]] = []
         nodes = tuple(sorted(machine))
+        table = choices(nodes)
         reuse = self._reuse.get(pod.uid, {})
-        for mask, chosen in all_masks(nodes):
-            first = chosen[0]
-            rest = mask & ~(1 << first)
-            enough = fits = True
-            for kind in kinds:
-                table = self._table(first, kind)
-                can = allocatable[kind][mask] = allocatable[kind][rest] + table.allocatable
-                has = free[kind][mask] = free[kind][rest] + table.free
-                size = wanted[kind]
-                if can < size:
-                    enough = False
-                if has + reuse.get((mask, kind), 0) < size:
-                    fits = False
-            if not enough:
-                continue
-            size_of_mask = len(chosen)
-            smallest = min(smallest, size_of_mask)
-            if size_of_mask == 1:
-                if len(machine[first].cells) > 1:
-                    continue
-            elif mask & single or any(
-                groups.get(node, mask) != mask and machine[node].assignments for node in chosen
+        single = 0
+        groups: list[tuple[int, int]] = []
+        grouped = 0
+        for node in nodes:
+            state = machine[node]
+            if len(state.cells) > 1:
+                grouped |= 1 << node
+            if state.assignments:
+                if len(state.cells) == 1:
+                    single |= 1 << node
+                else:
+                    groups.append((1 << node, mask_of(state.cells)))
+        # By choice: whether it has so much at all, and whether so much is free.
+        able = [True] * len(table)
+        fits = [True] * len(table)
+        for kind in sorted(wanted):
+            size = wanted[kind]
+            tables = [self._table(node, kind) for node in nodes]
+            for good, amounts, more in (
+                (able, [each.allocatable for each in tables], {}),
+                (fits, [each.free for each in tables], reuse),
             ):
+                sums = [0] * (len(table) + 1)  # the last one is that of nothing
+                for at, choice in enumerate(table):
+                    total = sums[at] = sums[choice.rest] + amounts[choice.first]
+                    if total < size and total + more.get((choice.mask, kind), 0) < size:
+                        good[at] = False
+        smallest = len(nodes)
+        found: list[Choice] = []
+        for at, choice in enumerate(table):
+            if not able[at]:
                 continue
-            if fits:
-                found.append((mask, size_of_mask))
+            mask, count = choice.mask, choice.size
+            smallest = min(smallest, count)
+            if not fits[at]:
+                continue
+            if count == 1:
+                if mask & grouped:
+                    continue
+            elif mask & single or any(mask & node and mask != group for node, group in groups):
+                continue
+            found.append(choice)
         if not found:
             return {}
-        hints = [TopologyHint(mask, size == smallest) for mask, size in found]
-        return dict.fromkeys(kinds, hints)
+        hints = [each.preferred if each.size == smallest else each.plain for each in found]
+        return dict.fromkeys(sorted(wanted), hints)
 
 
 def _less(amounts: Amounts, taken: Amounts) -> Amounts:

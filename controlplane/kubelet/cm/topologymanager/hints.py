@@ -39,14 +39,37 @@ def nodes_of(mask: int) -> tuple[int, ...]:
     return tuple(node for node in range(mask.bit_length()) if mask >> node & 1)
 
 
+class Choice(NamedTuple):
+    """Some NUMA nodes: their mask, how many, and the two hints that name them.
+
+    `first` is the position of the lowest node among all, `rest` that of the choice without it (-1:
+    nothing is left), so that sums over nodes can be built one from the other.
+    """
+
+    mask: int
+    size: int
+    first: int
+    rest: int
+    plain: TopologyHint
+    preferred: TopologyHint
+
+
 @lru_cache(maxsize=64)
-def all_masks(nodes: tuple[int, ...]) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Every non-empty choice of NUMA nodes with its mask: small ones first, then in order."""
-    return tuple(
-        (mask_of(chosen), chosen)
-        for size in range(1, len(nodes) + 1)
-        for chosen in combinations(nodes, size)
-    )
+def choices(nodes: tuple[int, ...]) -> tuple[Choice, ...]:
+    """Every non-empty choice of NUMA nodes: small ones first, then in order."""
+    position: dict[int, int] = {0: -1}
+    found: list[Choice] = []
+    for size in range(1, len(nodes) + 1):
+        for chosen in combinations(range(len(nodes)), size):
+            mask = mask_of(nodes[i] for i in chosen)
+            rest = position[mask & ~(1 << nodes[chosen[0]])]
+            position[mask] = len(found)
+            found.append(
+                Choice(
+                    mask, size, chosen[0], rest, TopologyHint(mask, False), TopologyHint(mask, True)
+                )
+            )
+    return tuple(found)
 
 
 def narrower(mask: int, other: int) -> bool:
