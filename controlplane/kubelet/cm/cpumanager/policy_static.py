@@ -265,8 +265,6 @@ class StaticPolicy:
         count = exclusive_cpus_of_pod(pod, self.features)
         if count == 0 or not managed_as_a_whole(pod, self.features):
             return
-        self.metrics.add("cpu_manager_pinning_requests_total")
-        self.metrics.add("resource_manager_allocations_total", resource_name=CPU, source="pod")
         try:
             yield from self._allocate_pod(pod, count)
         except (ManagerError, AssignmentError) as error:
@@ -275,6 +273,7 @@ class StaticPolicy:
                 "resource_manager_allocation_errors_total", resource_name=CPU, source="pod"
             )
             raise error if isinstance(error, ManagerError) else ManagerError(str(error)) from None
+        self.metrics.add("resource_manager_allocations_total", resource_name=CPU, source="pod")
 
     def _allocate_pod(self, pod: Pod, count: int) -> Steps[None]:
         self._check_shared_pool(pod, count)
@@ -283,10 +282,12 @@ class StaticPolicy:
         hint = self.affinity.affinity(pod.uid, containers_of(pod)[0].name)
         bubble = self._choose(count, hint.mask, EMPTY)
         yield self._set(self.state.with_default(self.state.default - bubble))
-        yield self._set(self.state.with_pod(pod.uid, bubble))
-        for name, cpus in self._shares(pod, bubble).items():
-            yield self._set(self.state.with_cpus(pod.uid, name, cpus))
         self._count_exclusive(bubble, 1)
+        yield self._set(self.state.with_pod(pod.uid, bubble))
+        shares = self._shares(pod, bubble)
+        for container in containers_of(pod):
+            cpus = shares[container.name]
+            yield self._set(self.state.with_cpus(pod.uid, container.name, cpus))
 
     def _check_shared_pool(self, pod: Pod, count: int) -> None:
         """Containers without CPUs of their own must find some left at any time."""
@@ -315,6 +316,7 @@ class StaticPolicy:
         for container in pod.spec.init_containers:
             own = exclusive_cpus(pod, container, self.features)
             if own:
+                self.metrics.add("cpu_manager_pinning_requests_total")
                 shares[container.name] = self._take(bubble - sidecars, own)
                 if is_sidecar(container):
                     sidecars |= shares[container.name]
@@ -326,6 +328,7 @@ class StaticPolicy:
         for container in pod.spec.containers:
             own = exclusive_cpus(pod, container, self.features)
             if own:
+                self.metrics.add("cpu_manager_pinning_requests_total")
                 shares[container.name] = self._take(pool, own)
                 pool -= shares[container.name]
             else:
@@ -384,6 +387,11 @@ class StaticPolicy:
         count = exclusive_cpus_of_pod(pod, self.features)
         if count == 0 or left_alone(pod, self.features):
             return None
+        if managed_as_a_whole(pod, self.features):
+            try:
+                self._check_shared_pool(pod, count)
+            except EmptyPodSharedPoolError:
+                return {CPU: []}
         assigned = EMPTY
         for container in containers_of(pod):
             cpus = self.state.get(pod.uid, container.name)
@@ -393,11 +401,6 @@ class StaticPolicy:
                 assigned |= cpus
         if len(assigned) == count:
             return {CPU: self._hints(assigned, EMPTY, count)}
-        if managed_as_a_whole(pod, self.features):
-            try:
-                self._check_shared_pool(pod, count)
-            except EmptyPodSharedPoolError:
-                return {CPU: []}
         reusable = self._reuse.get(pod.uid, EMPTY) | assigned
         return {CPU: self._hints(self.available, reusable, count)}
 
@@ -449,9 +452,8 @@ class StaticPolicy:
         self.metrics.add("cpu_manager_exclusive_cpu_allocation_count", count)
         self.metrics.add("cpu_manager_shared_pool_size_millicores", -1000 * count)
         self._count_per_numa()
-        if sign > 0 and self.options.prefer_uncore:
-            failed = not self.topology.aligned_uncore(cpus)
-            self._count_aligned("container", "uncore_cache", failed=failed)
+        if sign > 0 and self.topology.aligned_uncore(cpus):
+            self._count_aligned("container", "uncore_cache")
 
     def _count_per_numa(self) -> None:
         """A node that has none any more keeps its last value."""

@@ -140,7 +140,7 @@ class StaticPolicy:
             self._update_reuse(pod, container, present)
             return
         hint = self.affinity.affinity(pod.uid, container.name)
-        wanted = requested(container)
+        wanted = self._requested(pod, container)
         mask = self._fitting_mask(pod, hint, wanted)
         nodes = nodes_of(mask)
         blocks = tuple(Block(nodes, kind, wanted[kind]) for kind in sorted(wanted))
@@ -258,15 +258,22 @@ class StaticPolicy:
         """
         if not is_guaranteed(pod) or not managed_as_a_whole(pod, self.features):
             return
+        try:
+            wanted = self._requested_by_pod(pod)
+        except ManagerError:
+            return  # upstream only logs it
         self.metrics.add("memory_manager_pinning_requests_total")
         try:
-            yield from self._allocate_pod(pod)
+            yield from self._allocate_pod(pod, wanted)
         except ManagerError:
             self.metrics.add("memory_manager_pinning_errors_total")
+            self.metrics.add(
+                "resource_manager_allocation_errors_total", resource_name=MEMORY, source="pod"
+            )
             raise
+        self.metrics.add("resource_manager_allocations_total", resource_name=MEMORY, source="pod")
 
-    def _allocate_pod(self, pod: Pod) -> Steps[None]:
-        wanted = self._requested_by_pod(pod)
+    def _allocate_pod(self, pod: Pod, wanted: Amounts) -> Steps[None]:
         self._check_shared_pool(pod, wanted)
         hint = self.affinity.affinity(pod.uid, containers_of(pod)[0].name)
         mask = self._fitting_mask(pod, hint, wanted)
@@ -275,39 +282,48 @@ class StaticPolicy:
         machine: MachineState = self.state.machine
         for block in bubble:
             machine = charge(machine, block)
-        yield self._set(self.state.with_machine(machine))
         yield self._set(self.state.with_pod(pod.uid, bubble))
-        for name, amounts in self._shares(pod, wanted).items():
-            blocks = tuple(Block(nodes, kind, amounts[kind]) for kind in sorted(amounts))
-            yield self._set(self.state.with_blocks(pod.uid, name, blocks))
+        shares = self._shares(pod, wanted)
+        for container in containers_of(pod):
+            amounts = shares[container.name]
+            blocks = tuple(
+                Block(nodes, kind, amounts[kind]) for kind in sorted(amounts) if amounts[kind] > 0
+            )
+            yield self._set(self.state.with_blocks(pod.uid, container.name, blocks))
+        yield self._set(self.state.with_machine(machine))
 
     def _check_shared_pool(self, pod: Pod, wanted: Amounts) -> None:
         """Containers without memory of their own must find some left at any time."""
+        taken: Amounts = {}
+        shared = False
+        for container in pod.spec.init_containers:
+            own = self._requested(pod, container)
+            if is_sidecar(container):
+                shared = shared or not own
+                _count(taken, own)
+            elif not own:
+                for kind in sorted(wanted):
+                    if taken.get(kind, 0) >= wanted[kind]:
+                        raise EmptyPodSharedPoolError(
+                            f"pod rejected, pod has shared init containers but no {kind} "
+                            "available for them"
+                        )
+        for container in pod.spec.containers:
+            own = self._requested(pod, container)
+            shared = shared or not own
+            _count(taken, own)
         for kind in sorted(wanted):
-            sidecars = 0
-            shared = False
-            for container in pod.spec.init_containers:
-                own = self._own(container).get(kind, 0)
-                if is_sidecar(container):
-                    sidecars += own
-                    shared = shared or not has_own_guarantee(container)
-                elif not has_own_guarantee(container) and wanted[kind] - sidecars <= 0:
-                    raise EmptyPodSharedPoolError(
-                        f"pod rejected, pod has shared init containers but no {kind} available "
-                        "for them"
-                    )
-            taken = sidecars
-            for container in pod.spec.containers:
-                taken += self._own(container).get(kind, 0)
-                shared = shared or not has_own_guarantee(container)
-            if shared and taken >= wanted[kind]:
+            if shared and taken.get(kind, 0) >= wanted[kind]:
                 raise EmptyPodSharedPoolError(
                     f"pod rejected, sum of exclusive container {kind} requests equals pod budget, "
-                    f"leaving no {kind} for shared containers"
+                    "leaving no memory for shared containers"
                 )
 
-    def _own(self, container: Container) -> Amounts:
-        return requested(container) if has_own_guarantee(container) else {}
+    def _requested(self, pod: Pod, container: Container) -> Amounts:
+        """What a container gets for itself. Of a pod with resources of its own only some get any."""
+        if managed_as_a_whole(pod, self.features) and not has_own_guarantee(container):
+            return {}
+        return amounts_of(container.resources.requests)
 
     def _shares(self, pod: Pod, wanted: Amounts) -> dict[str, Amounts]:
         """Which container of a pod has how much of the pod's memory."""
@@ -315,19 +331,18 @@ class StaticPolicy:
         sidecars: Amounts = {}
         sharing: list[str] = []
         for container in pod.spec.init_containers:
-            own = self._own(container)
+            own = self._requested(pod, container)
             if own:
                 shares[container.name] = own
                 if is_sidecar(container):
-                    for kind, size in own.items():
-                        sidecars[kind] = sidecars.get(kind, 0) + size
+                    _count(sidecars, own)
             elif is_sidecar(container):
                 sharing.append(container.name)
             else:
                 shares[container.name] = _less(wanted, sidecars)
         pool = _less(wanted, sidecars)
         for container in pod.spec.containers:
-            own = self._own(container)
+            own = self._requested(pod, container)
             if own:
                 shares[container.name] = own
                 pool = _less(pool, own)
@@ -342,19 +357,18 @@ class StaticPolicy:
     def remove(self, pod_uid: str, container: str) -> Steps[None]:
         """Take a container's memory back; that of a pod as a whole with its last container."""
         blocks = self.state.blocks(pod_uid, container)
-        if blocks is None:
+        whole = self.state.of_pod(pod_uid)
+        if blocks is None and whole is None:
             return
         yield self._set(self.state.without(pod_uid, container))
-        whole = self.state.of_pod(pod_uid)
-        if whole is not None:
-            if pod_uid in self.state.entries:
-                return
-            blocks = whole
-            yield self._set(self.state.without_pod(pod_uid))
+        if whole is not None and pod_uid in self.state.entries:
+            return
         machine: MachineState = self.state.machine
-        for block in blocks:
+        for block in (blocks or ()) if whole is None else whole:
             machine = release(machine, block)
         yield self._set(self.state.with_machine(machine))
+        if whole is not None:
+            yield self._set(self.state.without_pod(pod_uid))
 
     # -- hints -------------------------------------------------------------------------------
 
@@ -363,7 +377,7 @@ class StaticPolicy:
         if not is_guaranteed(pod) or left_alone(pod, self.features):
             return None
         try:
-            wanted = requested(container)
+            wanted = self._requested(pod, container)
         except ManagerError:
             return None
         present = self.state.blocks(pod.uid, container.name)
@@ -382,21 +396,22 @@ class StaticPolicy:
             wanted = self._requested_by_pod(pod)
         except ManagerError:
             return None
+        if managed_as_a_whole(pod, self.features):
+            try:
+                self._check_shared_pool(pod, wanted)
+            except ManagerError:
+                return {kind: [] for kind in sorted(wanted)}
         for container in containers_of(pod):
             present = self.state.blocks(pod.uid, container.name)
             if present is not None:
                 return _same_again(present, wanted)
-        if managed_as_a_whole(pod, self.features):
-            try:
-                self._check_shared_pool(pod, wanted)
-            except EmptyPodSharedPoolError:
-                return {kind: [] for kind in sorted(wanted)}
         return self._hints(pod, wanted)
 
     def _requested_by_pod(self, pod: Pod) -> Amounts:
         if managed_as_a_whole(pod, self.features):
             whole = pod.spec.resources
-            return {} if whole is None else amounts_of(whole.requests)
+            amounts = {} if whole is None else amounts_of(whole.requests)
+            return {kind: size for kind, size in amounts.items() if size > 0}
         return requested_by_pod(pod)
 
     def _hints(self, pod: Pod, wanted: Amounts) -> dict[str, list[TopologyHint]]:
@@ -456,6 +471,11 @@ class StaticPolicy:
         return dict.fromkeys(sorted(wanted), hints)
 
 
+def _count(total: Amounts, more: Amounts) -> None:
+    for kind, size in more.items():
+        total[kind] = total.get(kind, 0) + size
+
+
 def _less(amounts: Amounts, taken: Amounts) -> Amounts:
     return {kind: max(size - taken.get(kind, 0), 0) for kind, size in amounts.items()}
 
@@ -495,11 +515,6 @@ def amounts_of(requests: Mapping[str, Quantity]) -> Amounts:
     return found
 
 
-def requested(container: Container) -> Amounts:
-    """What a container asks for. Raises ManagerError."""
-    return amounts_of(container.resources.requests)
-
-
 def requested_by_pod(pod: Pod) -> Amounts:
     """What a pod needs at most at any moment. Raises ManagerError.
 
@@ -508,14 +523,14 @@ def requested_by_pod(pod: Pod) -> Amounts:
     largest: Amounts = {}
     sidecars: Amounts = {}
     for container in pod.spec.init_containers:
-        for kind, size in requested(container).items():
+        for kind, size in amounts_of(container.resources.requests).items():
             if is_sidecar(container):
                 sidecars[kind] = sidecars.get(kind, 0) + size
             else:
                 largest[kind] = max(largest.get(kind, 0), sidecars.get(kind, 0) + size)
     total: Amounts = {}
     for container in pod.spec.containers:
-        for kind, size in requested(container).items():
+        for kind, size in amounts_of(container.resources.requests).items():
             total[kind] = total.get(kind, 0) + size
     return {
         kind: max(size + sidecars.get(kind, 0), largest.get(kind, 0))
