@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.apiserver.requests.caches import CacheMade
     from controlplane.client.features import ClientFeatures
-    from controlplane.kubelet.loops.kubelet import Machine
+    from controlplane.kubelet.loops.host import Host
     from controlplane.scheduler.plugins.registry import Registry
 
 
@@ -166,7 +166,7 @@ class Cluster:
             self.bootstrapping_server().bootstrap(config.epoch_ns)
         self.probes: list[scheduler.Probe] = []
         self.activities: list[Activity] = []
-        self.machines: dict[str, Machine] = {}
+        self.machines: dict[str, Host] = {}
         self.apiservers = _numbered(APISERVER, config.apiservers)
         self._accounts: list[list[Account]] = []
         self._add_apiservers(config)
@@ -279,7 +279,7 @@ class Cluster:
         from controlplane.kubelet.loops import kubelet
 
         for number, tree in enumerate(config.nodes, 1):
-            machine = self.machines[tree["metadata"]["name"]] = kubelet.Machine(number)
+            machine = self.machines[tree["metadata"]["name"]] = kubelet.Host(number)
             self.world.actor(
                 tree["metadata"]["name"],
                 kubelet.run,

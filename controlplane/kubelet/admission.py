@@ -32,6 +32,7 @@ _NATIVE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _WILDCARD: Final = "0.0.0.0"  # noqa: S104 - a host IP of a port, nothing listens here
 
 UNEXPECTED: Final = "UnexpectedAdmissionError"
+NODE_AFFINITY: Final = "NodeAffinity"
 OS_LABEL: Final = "kubernetes.io/os"
 
 
@@ -222,7 +223,7 @@ def predicates(pod: Pod, node: Node, active: Sequence[Pod]) -> list[Failure]:
         fits = False
     if not fits:
         failures.append(
-            Mismatch("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+            Mismatch(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
         )
     if pod.spec.node_name and pod.spec.node_name != node.name:
         failures.append(Mismatch("NodeName", "node(s) didn't match the requested node name"))

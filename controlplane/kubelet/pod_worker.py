@@ -48,8 +48,8 @@ class SetStatus:
 
 
 @attrs.frozen
-class Delete:
-    """Delete the pod with grace 0 and this uid as precondition, after its status was written."""
+class Finished:
+    """Nothing of the pod is left on the node: the object may be deleted once that is asked for."""
 
     uid: str
 
@@ -64,7 +64,7 @@ class Event:
     container: str = ""
 
 
-Action = SetStatus | Delete | Event
+Action = SetStatus | Finished | Event
 
 
 @attrs.define
@@ -93,8 +93,9 @@ class _Slot:
 class PodWorker:
     """The state machine of one admitted pod.
 
-    `sandbox` is what the runtime already has of it (after a restart of the kubelet). `durations`
-    says how long things take; `ip` is the address the pod gets once its sandbox stands.
+    `sandbox` is what the runtime already has of it (after a restart of the kubelet), `reported` the
+    status that the kubelet has for it already (of a pod that it rejected, say). `durations` says how
+    long things take; `ip` is the address the pod gets once its sandbox stands.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class PodWorker:
         ip: str = "",
         host_ip: str = "",
         sandbox: Sandbox | None = None,
+        reported: Tree | None = None,
     ) -> None:
         self.pod = pod
         self.phase = SYNC
@@ -113,13 +115,12 @@ class PodWorker:
         self.durations = durations
         self.host_ip = host_ip
         self.sandbox = sandbox or Sandbox(pod.uid, host_ip if pod.spec.host_network else ip)
-        self._reported: Tree | None = None
+        self._reported = reported
         self._override: Mapping[str, str] | None = None
         self._extra: tuple[Condition, ...] = ()
         self._grace: int | None = None
         self._removed = False
         self._final = False
-        self._deleted = False
         self._slots = self._make_slots()
         if pod.status.phase in status.TERMINAL and not self.sandbox.running():
             self.phase = TERMINATED
@@ -139,13 +140,19 @@ class PodWorker:
         """Whether the pod still counts for admission of others (its containers may run)."""
         return self.phase in (SYNC, TERMINATING)
 
+    @property
+    def terminating(self) -> bool:
+        """Whether its end was asked for, or has come."""
+        return self.phase != SYNC
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing of it is left on the node."""
+        return self.phase == FINISHED and not self.sandbox.running()
+
     def update(self, pod: Pod, now: int) -> None:
         """Takes over a newer object of the same uid; a deletion can shorten the grace period."""
         self.pod = pod
-        if self.phase == FINISHED:
-            if pod.metadata.deletion_timestamp is not None and not self._deleted:
-                self.phase = TERMINATED
-            return
         if pod.metadata.deletion_timestamp is not None:
             self._terminate(now, None)
 
@@ -178,10 +185,8 @@ class PodWorker:
         if not self._removed:
             self._report(now, actions)
         if self.phase == TERMINATED:
-            if self.pod.metadata.deletion_timestamp is not None and not self._removed:
-                if not self._deleted:
-                    actions.append(Delete(self.uid))
-                self._deleted = True
+            if not self._removed:
+                actions.append(Finished(self.uid))
             self.phase = FINISHED
         return actions, self._next_deadline(now)
 
@@ -219,7 +224,8 @@ class PodWorker:
             return True
         if self.phase == TERMINATING:
             return self._advance_termination(now, actions)
-        if self.pod.status.phase in status.TERMINAL:
+        said = (self._reported or {}).get("phase")
+        if self.pod.status.phase in status.TERMINAL or said in status.TERMINAL:
             self._terminate(now, None)
             return True
         if self._past_deadline(now):

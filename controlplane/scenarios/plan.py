@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.scenario import Invariant, Scenario
 
 Tree = dict[str, Any]
-_ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"} | {"seed", "strategy"}  # fmt: skip
+_WHO = ("fair_after", "seed", "strategy")
+_ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"} | {*_WHO}
 """Options that the header tells in another form, or of each run apart."""
 
 

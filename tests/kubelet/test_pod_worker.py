@@ -6,8 +6,8 @@ from controlplane.kubelet import container_runtime as runtime
 from controlplane.kubelet.pod_worker import (
     FINISHED,
     TERMINATING,
-    Delete,
     Event,
+    Finished,
     PodWorker,
     SetStatus,
     duration,
@@ -248,9 +248,10 @@ def test_a_pod_that_never_restarts_ends_with_its_program(code, phase):
     assert run.phases() == [(0, "Pending"), (4, "Running"), (14, phase)]
     reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
     assert run.condition("Ready")["reason"] == reason
-    assert not any(isinstance(action, Delete) for _, action in run.log)
+    assert run.log[-1] == (14, Finished("u"))
+    seen = len(run.log)
     run.delete(0).until(101)
-    assert isinstance(run.log[-1][1], Delete)
+    assert len(run.log) == seen
 
 
 def test_on_failure_a_job_pod_runs_again_until_it_succeeds():
@@ -267,7 +268,7 @@ def test_deletion_stops_reports_and_then_deletes():
     run = Run(pod_tree()).until(10).delete(30).until(100)
     assert run.events("Killing") == [(10, "c")]
     assert run.phases()[-1] == (11, "Succeeded")
-    assert run.log[-1] == (11, Delete("u"))
+    assert run.log[-1] == (11, Finished("u"))
     during = [status["phase"] for at, status in run.statuses if at == 10]
     assert during[-1] == "Running"
 
@@ -285,13 +286,13 @@ def test_a_second_deletion_can_only_shorten_the_grace():
     run = Run(pod_tree(meta=meta)).until(10).delete(40).until(12).delete(50).until(13)
     assert run.worker.phase == TERMINATING
     run.delete(2).until(100)
-    assert run.log[-1] == (15, Delete("u"))
+    assert run.log[-1] == (15, Finished("u"))
 
 
 def test_deletion_before_the_start_fails_the_pod():
     run = Run(pod_tree()).until(2).delete(30).until(100)
     assert run.status["phase"] == "Failed"
-    assert run.log[-1] == (2, Delete("u"))
+    assert run.log[-1] == (2, Finished("u"))
 
 
 def test_a_pod_removed_by_force_stops_silently():
@@ -302,7 +303,7 @@ def test_a_pod_removed_by_force_stops_silently():
     run.until(100)
     assert run.worker.phase == FINISHED
     assert len(run.statuses) == seen
-    assert not any(isinstance(action, Delete) for _, action in run.log)
+    assert not any(isinstance(action, Finished) for _, action in run.log)
 
 
 def test_a_victim_fails_with_the_reason_of_its_death():
@@ -340,7 +341,7 @@ def test_a_terminal_pod_without_containers_is_only_deleted():
     tree = pod_tree(meta={"deletionTimestamp": format_time(START)})
     tree["status"]["phase"] = "Failed"
     run = Run(tree).until(10)
-    assert run.log == [(0, Delete("u"))]
+    assert run.log == [(0, Finished("u"))]
     assert not run.worker.active
 
 

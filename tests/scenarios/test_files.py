@@ -42,7 +42,11 @@ OTHER = {
 
 
 def test_the_table_above_has_every_option_but_who_answers():
-    assert {option.key for option in SCENARIO.all_options} - {"seed", "strategy"} == set(OTHER)
+    assert {option.key for option in SCENARIO.all_options} - {
+        "fair_after",
+        "seed",
+        "strategy",
+    } == set(OTHER)
 
 
 @pytest.mark.parametrize("key", OTHER)

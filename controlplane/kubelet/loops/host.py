@@ -1,0 +1,28 @@
+"""What survives the kubelet's process: the runtime's sandboxes, and the addresses it gave out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from controlplane.kubelet.container_runtime import Sandbox
+
+
+class Host:
+    """The machine under a kubelet: its number, and the runtime's sandboxes by pod uid."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.sandboxes: dict[str, Sandbox] = {}
+        self._next_address = 2
+
+    @property
+    def host_ip(self) -> str:
+        """The node's own address."""
+        return f"172.{16 + (self.number >> 16)}.{(self.number >> 8) & 255}.{self.number & 255}"
+
+    def pod_ip(self) -> str:
+        """The next address of the node's range."""
+        at = self._next_address
+        self._next_address = at + 1 if at < 254 else 2
+        return f"10.{128 + ((self.number >> 8) & 127)}.{self.number & 255}.{at}"

@@ -1,0 +1,164 @@
+"""The kubelet and its Node object: registration, the lease, the report of its conditions, and what it hears.
+
+Points: `kubelet.register`, `kubelet.lease`, `kubelet.status`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actors import LinkBroken
+from controlplane.client.errors import ApiError, is_already_exists, is_conflict, is_not_found
+from controlplane.client.loops.clientset import LEASES, NODES, Client
+from controlplane.client.loops.informer import Informer, handler
+from controlplane.kubelet import node_status
+from controlplane.kubelet.loops.shared import RETRY_NS
+
+if TYPE_CHECKING:
+    from actors import Condition, Context
+    from controlplane.api.node import Node
+    from controlplane.api.object import Object
+    from controlplane.api.tree import Tree
+    from controlplane.kubelet.loops.host import Host
+    from controlplane.kubelet.loops.shared import Shared
+
+TRIES = 5
+"""How often a lease or a report is tried in one round."""
+LEASE_BACK_OFF_NS = 100_000_000
+LEASE_BACK_OFF_MOST_NS = 7_000_000_000
+
+
+async def register(
+    ctx: Context, client: Client, tree: dict[str, Any], host: Host, epoch_ns: int
+) -> Node:
+    """Create the Node, or take over the one of an earlier life; retry until the API server answers."""
+    wanted = node_status.adopted(tree, epoch_ns + ctx.now, ip=host.host_ip)
+    while True:
+        try:
+            try:
+                made = (await client.create(NODES, wanted)).view
+            except ApiError as error:
+                if not is_already_exists(error):
+                    raise
+                made = (await client.get(NODES, "", tree["metadata"]["name"])).view
+        except (ApiError, LinkBroken) as error:
+            ctx.log("kubelet.error", data={"message": f"unable to register node: {error}"})
+            await ctx.sleep(RETRY_NS, point="kubelet.register")
+        else:
+            return made
+
+
+def watch(shared: Shared, changed: Condition) -> Informer[Node]:
+    """An informer of the own Node, which keeps `shared.node` up to date and tells of every change."""
+
+    def heard(obj: Object[Node]) -> None:
+        shared.node = obj.view
+        changed.notify_all()
+
+    informer = Informer(
+        shared.ctx,
+        NODES,
+        server=shared.server,
+        immediate=True,
+        fieldSelector=f"metadata.name={shared.node.name}",
+    )
+    informer.add_handler(handler(heard, lambda _old, new: heard(new), lambda _obj, _unknown: None))
+    informer.start()
+    return informer
+
+
+async def renew_lease(ctx: Context, shared: Shared) -> None:
+    """Renew the node's lease every ten seconds. Idle: a heartbeat does not keep a run from settling.
+
+    Upstream: component-helpers' lease controller: the lease last returned is written without reading it;
+    after a conflict it is read again, with a back-off from 100 ms to 7 s.
+    """
+    client = Client(ctx, shared.server)
+    latest: Tree | None = None
+    while True:
+        latest = await _renewed(ctx, shared, client, latest)
+        await ctx.sleep(node_status.LEASE_RENEW_INTERVAL, idle=True, point="kubelet.lease")
+
+
+async def _renewed(
+    ctx: Context, shared: Shared, client: Client, latest: Tree | None
+) -> Tree | None:
+    """One round: the lease as it is now, None if that is not known."""
+    name, wait = shared.node.name, LEASE_BACK_OFF_NS
+    for _ in range(TRIES):
+        try:
+            if latest is None:
+                latest = await _ensured(shared, client)
+            return (await client.update(LEASES, node_status.renewed(latest, shared.now()))).tree
+        except LinkBroken:
+            latest = None
+        except ApiError as error:
+            latest = None
+            if not is_conflict(error):
+                shared.error(f"failed to update lease of {name}: {error}")
+        await ctx.sleep(wait, idle=True, point="kubelet.lease")
+        wait = min(2 * wait, LEASE_BACK_OFF_MOST_NS)
+    return latest
+
+
+async def _ensured(shared: Shared, client: Client) -> Tree:
+    """The lease, made if there is none."""
+    name = shared.node.name
+    try:
+        return (await client.get(LEASES, node_status.LEASE_NAMESPACE, name)).tree
+    except ApiError as error:
+        if not is_not_found(error):
+            raise
+    made = node_status.lease(name, shared.now(), node_uid=shared.node.uid)
+    return (await client.create(LEASES, made)).tree
+
+
+async def report_status(ctx: Context, shared: Shared, changed: Condition) -> None:
+    """Report the node's conditions: every five minutes, and when the API server shows others.
+
+    Upstream computes them every ten seconds and compares with what the node informer has; that pass is
+    left out while it would find nothing.
+    """
+    client = Client(ctx, shared.server)
+    reported = ctx.now
+    while True:
+        due = reported + node_status.STATUS_REPORT_INTERVAL
+        if _shows_otherwise(shared):
+            due = min(due, shared.next_tick(node_status.STATUS_INTERVAL // 1_000_000_000))
+        if due > ctx.now:
+            await changed.wait(due - ctx.now, idle=True, point="kubelet.status")
+            if ctx.now < due:
+                continue
+        if await _reported(shared, client):
+            reported = ctx.now
+        else:
+            await ctx.sleep(node_status.STATUS_INTERVAL, idle=True, point="kubelet.status")
+
+
+def _shows_otherwise(shared: Shared) -> bool:
+    """Whether the API server shows a condition that is not the kubelet's, Ready being Unknown say."""
+    shown = shared.node.tree.get("status") or {}
+    conditions = node_status.conditions(shared.now(), shown.get("conditions"))
+    return node_status.status_due(
+        {"conditions": conditions}, {"conditions": shown.get("conditions")}, 0, 0
+    )
+
+
+async def _reported(shared: Shared, client: Client) -> bool:
+    """One report, tried five times: the first try starts from the node as it was heard of, others from the store."""
+    found: Tree = shared.node.tree
+    for attempt in range(TRIES):
+        try:
+            if attempt:
+                found = (await client.get(NODES, "", shared.node.name)).tree
+            before = (found.get("status") or {}).get("conditions")
+            conditions = node_status.conditions(shared.now(), before)
+            patch = {"status": {"conditions": conditions}}
+            await client.patch(NODES, "", shared.node.name, patch, subresource="status")
+        except (ApiError, LinkBroken) as error:
+            shared.error(f"unable to update node status: {error}")
+            if isinstance(error, LinkBroken):
+                return False
+        else:
+            return True
+    return False

@@ -1,0 +1,171 @@
+"""One task per pod: it takes the newest update, brings the pod to it, and waits for the next.
+
+Points: `kubelet.pod` (a worker takes its next step). `update` only leaves word: an update that no worker
+has taken yet is replaced by the next one. Upstream: pkg/kubelet/pod_workers.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.client.loops.event_recorder import reference
+from controlplane.kubelet.container_runtime import DEFAULTS
+from controlplane.kubelet.pod_worker import FINISHED, Event, PodWorker, SetStatus
+from controlplane.kubelet.status import TERMINAL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from actors import Condition, Context
+    from controlplane.api.pod import Pod
+    from controlplane.kubelet.loops.shared import Shared
+    from controlplane.kubelet.status import Condition as PodCondition
+
+SLOWNESS = 3
+"""How many options a duration has: as planned, twice, four times as long."""
+
+
+class Worker:
+    """A pod's worker, the update that it has not taken yet, and who waits for it."""
+
+    __slots__ = ("changed", "machine", "pending", "stopped")
+
+    def __init__(self, machine: PodWorker, changed: Condition, stopped: Condition) -> None:
+        self.machine = machine
+        self.changed = changed
+        self.stopped = stopped
+        self.pending: Pod | None = None
+
+
+class PodWorkers:
+    """The workers of one kubelet, by uid."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._workers: dict[str, Worker] = {}
+
+    def get(self, uid: str) -> PodWorker | None:
+        """The state of a pod's worker."""
+        found = self._workers.get(uid)
+        return None if found is None else found.machine
+
+    def uids(self) -> list[str]:
+        """Of all pods that have a worker."""
+        return list(self._workers)
+
+    # ------------------------------------------------------------------ what workers are told
+
+    def update(self, pod: Pod) -> None:
+        """A pod is wanted so. Upstream: UpdatePod."""
+        found = self._workers.get(pod.uid)
+        if found is None:
+            self._start(pod)
+        else:
+            found.pending = pod
+            found.changed.notify_all()
+
+    def remove(self, uid: str) -> None:
+        """The pod's object is gone: stop it."""
+        found = self._workers.get(uid)
+        if found is not None:
+            found.machine.remove(self._shared.now())
+            found.changed.notify_all()
+
+    async def kill(
+        self, ctx: Context, pod: Pod, override: Mapping[str, str], condition: PodCondition
+    ) -> None:
+        """Stop a pod for the node's own reasons, and wait until its containers are gone or it takes too long.
+
+        Upstream: killPodNow waits for 1.5 times the grace period, ten seconds at least.
+        """
+        found = self._workers.get(pod.uid)
+        if found is None:
+            return
+        found.machine.kill(self._shared.now(), override, condition=condition)
+        found.changed.notify_all()
+        grace = pod.spec.termination_grace_period_seconds
+        wait = max(10, round(1.5 * (30 if grace is None else grace))) * 1_000_000_000
+        end = ctx.now + wait
+        while found.machine.active and ctx.now < end:
+            await found.stopped.wait(end - ctx.now, point="kubelet.kill-pod")
+
+    def forget(self, uid: str) -> None:
+        """Nothing of the pod is left, and nobody wants it."""
+        self._workers.pop(uid, None)
+        self._shared.host.sandboxes.pop(uid, None)
+
+    # ------------------------------------------------------------------ one worker
+
+    def _start(self, pod: Pod) -> None:
+        shared = self._shared
+        host = shared.host
+        machine = PodWorker(
+            pod,
+            shared.now(),
+            self._duration,
+            ip=host.pod_ip(),
+            host_ip=host.host_ip,
+            sandbox=host.sandboxes.get(pod.uid),
+            reported=shared.statuses.get(pod.uid),
+        )
+        host.sandboxes[pod.uid] = machine.sandbox
+        worker = Worker(machine, shared.ctx.condition(), shared.ctx.condition())
+        self._workers[pod.uid] = worker
+        if pod.metadata.deletion_timestamp is not None:
+            worker.pending = pod
+        shared.ctx.spawn(self._work, worker, name="pod")
+
+    def _duration(self, kind: str, _name: str) -> int:
+        return DEFAULTS[kind] << self._shared.ctx.choose("duration", SLOWNESS, kind)
+
+    async def _work(self, ctx: Context, worker: Worker) -> None:
+        """One pod from its first step to its end."""
+        shared, machine = self._shared, worker.machine
+        while True:
+            pending, worker.pending = worker.pending, None
+            if pending is not None:
+                machine.update(pending, shared.now())
+            deadline = self._step(worker)
+            if not machine.active:
+                worker.stopped.notify_all()
+            if machine.phase == FINISHED and not machine.sandbox.running():
+                shared.tidy_up()
+                return
+            if deadline is not None and deadline <= shared.now():
+                continue
+            wait = None if deadline is None else deadline - shared.now()
+            await worker.changed.wait(wait, idle=deadline is None, point="kubelet.pod")
+
+    def _step(self, worker: Worker) -> int | None:
+        """Let the pod go on; when to look again."""
+        shared, machine = self._shared, worker.machine
+        actions, deadline = machine.step(shared.now())
+        pod = machine.pod
+        for action in actions:
+            if isinstance(action, Event):
+                about = reference(pod)
+                if action.container:
+                    about["fieldPath"] = f"spec.containers{{{action.container}}}"
+                shared.event(about, action.type, action.reason, action.message)
+            elif isinstance(action, SetStatus):
+                if shared.statuses.set(pod, action.status):
+                    shared.status_changed()
+            elif shared.statuses.terminate(pod):
+                shared.status_changed()
+        return deadline
+
+    # ------------------------------------------------------------------ who counts
+
+    def is_active(self, pod: Pod) -> bool:
+        """Whether a pod counts when others are admitted. Upstream: GetActivePods.
+
+        Not when its worker knows that its containers have stopped, nor when it is known to have ended
+        and nobody asked for its end.
+        """
+        found = self.get(pod.uid)
+        if found is not None and not found.active:
+            return False
+        terminating = found is not None and found.terminating
+        known = self._shared.statuses.get(pod.uid) or {}
+        ended = pod.status.phase in TERMINAL or known.get("phase") in TERMINAL
+        return terminating or not ended

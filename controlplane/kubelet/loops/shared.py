@@ -1,0 +1,101 @@
+"""What the tasks of one kubelet share. Lost with the process; only the machine and the disk survive it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from actors.log import WARNING
+from controlplane.kubelet.pod_config import PodConfig
+from controlplane.kubelet.pod_manager import PodManager
+from controlplane.kubelet.status_manager import StatusManager
+
+if TYPE_CHECKING:
+    from actors import Context
+    from controlplane.api.node import Node
+    from controlplane.api.pod import Pod
+    from controlplane.api.tree import Tree
+    from controlplane.client.loops.connection import RestConfig
+    from controlplane.client.loops.event_recorder import EventRecorder
+    from controlplane.kubelet.loops.host import Host
+    from controlplane.kubelet.pod_config import PodUpdate
+
+RETRY_NS = 1_000_000_000
+
+
+class Shared:
+    """One kubelet's memory, its clock, and how its tasks wake each other."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        epoch_ns: int,
+        node: Node,
+        host: Host,
+        server: RestConfig,
+        recorder: EventRecorder | None,
+    ) -> None:
+        self.ctx = ctx
+        self.epoch = epoch_ns
+        self.node = node
+        """As last heard of."""
+        self.host = host
+        self.server = server
+        self.started = ctx.now
+        self._recorder = recorder
+        self.config = PodConfig()
+        self.pods = PodManager()
+        self.statuses = StatusManager()
+        self.updates: deque[PodUpdate] = deque()
+        """What the sources said and the sync loop has not heard yet."""
+        self.housekeeping_due = False
+        self.news = ctx.condition()
+        """Something for the sync loop."""
+        self.to_send = ctx.condition()
+        """Something for the status manager's sender."""
+        self.full_pass_due = False
+        """Whether the sender's next full pass would find something."""
+        self.untidy = ctx.condition()
+        """Something for housekeeping."""
+
+    def now(self) -> int:
+        """Nanoseconds since the Unix epoch."""
+        return self.epoch + self.ctx.now
+
+    def next_tick(self, period_s: int) -> int:
+        """The next virtual time at which a ticker of this kubelet that runs every so many seconds fires."""
+        period = period_s * 1_000_000_000
+        since = self.ctx.now - self.started
+        return self.started + (since // period + 1) * period
+
+    def event(self, about: Tree, kind: str, reason: str, message: str) -> None:
+        """Report an Event, if this kubelet does."""
+        if self._recorder is not None:
+            self._recorder.about(about, kind, reason, message)
+
+    def error(self, message: str, pod: Pod | None = None) -> None:
+        """A request failed: it will be tried again."""
+        more: dict[str, Any] = {} if pod is None else {"obj": f"Pod/{pod.key}", "uid": pod.uid}
+        self.ctx.log("kubelet.error", level=WARNING, data={"message": message}, **more)
+
+    # ------------------------------------------------------------------ wake-ups
+
+    def heard(self, updates: list[PodUpdate]) -> None:
+        """Sources said something."""
+        if updates:
+            self.updates.extend(updates)
+            self.news.notify_all()
+
+    def tidy_up(self) -> None:
+        """Something is left over: let housekeeping look at it when its time comes."""
+        self.untidy.notify_all()
+
+    def status_changed(self) -> None:
+        """There is something to send."""
+        self.to_send.notify_all()
+
+    def repair_statuses(self) -> None:
+        """The API server shows something else than we said: let the next full pass put it right."""
+        if not self.full_pass_due:
+            self.full_pass_due = True
+            self.to_send.notify_all()

@@ -1,0 +1,77 @@
+"""The status manager's one sender: it tells the API server what the kubelet says of its pods.
+
+Point: `kubelet.status-manager` (before a pass). A pass is woken by changes, and every ten seconds there is
+a full one, left out while it would find nothing. What fails is tried again by the next one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import LinkBroken
+from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.loops.clientset import PODS, Client
+from controlplane.kubelet import status_manager
+from controlplane.kubelet.status import status_patch
+
+if TYPE_CHECKING:
+    from actors import Context
+    from controlplane.kubelet.loops.shared import Shared
+    from controlplane.kubelet.status_manager import Versioned
+
+
+async def run(ctx: Context, shared: Shared) -> None:
+    """Send for ever."""
+    client = Client(ctx, shared.server)
+    statuses = shared.statuses
+    full_pass_at: int | None = None
+    failed: dict[str, int] = {}
+    while True:
+        fresh = [each for each in statuses.unsent() if failed.get(each.uid) != each.version]
+        due = full_pass_at is not None and full_pass_at <= ctx.now
+        if not fresh and not due:
+            if full_pass_at is None and (shared.full_pass_due or failed):
+                full_pass_at = shared.next_tick(status_manager.SYNC_PERIOD_S)
+            wait = None if full_pass_at is None else full_pass_at - ctx.now
+            await shared.to_send.wait(wait, idle=wait is None, point="kubelet.status-manager")
+            continue
+        if due:
+            full_pass_at = None
+            shared.full_pass_due = False
+            failed.clear()
+            fresh = statuses.to_send(shared.pods.all())
+        for each in fresh:
+            if not await _tell(shared, client, each) and each.uid in shared.pods:
+                failed[each.uid] = each.version
+
+
+async def _tell(shared: Shared, client: Client, told: Versioned) -> bool:
+    """Read the pod by its name, write what differs, and delete it if it may go. Whether that is done with.
+
+    Upstream: syncPod. The patch carries the uid, so that a pod recreated between the two is not written to.
+    """
+    statuses = shared.statuses
+    try:
+        found = await client.get(PODS, told.namespace, told.name)
+        if found.uid != told.uid:
+            statuses.forget(told.uid)
+            return True
+        before = found.tree.get("status") or {}
+        change = status_patch(before, status_manager.merged(before, told.status))
+        if change:
+            patch = {"metadata": {"uid": told.uid}, "status": change}
+            found = await client.patch(PODS, told.namespace, told.name, patch, subresource="status")
+        statuses.sent(told)
+        if status_manager.can_be_deleted(found.view, told):
+            await client.delete(
+                PODS, told.namespace, told.name, uid=told.uid, grace_period_seconds=0
+            )
+            statuses.forget(told.uid)
+    except ApiError as error:
+        if is_not_found(error):
+            return True
+        shared.error(f"failed to update status for pod {told.namespace}/{told.name}: {error}")
+        return False
+    except LinkBroken:
+        return False
+    return True

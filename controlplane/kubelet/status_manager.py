@@ -1,0 +1,163 @@
+"""What the kubelet has to say about its pods, and how much of it the API server has been told.
+
+Upstream: pkg/kubelet/status/status_manager.go. Statuses are known by uid and numbered: each change
+raises the version of its pod, and what is above the version last sent is still to be sent. A sender
+reads the pod by name first, so that a pod recreated under it is not written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from controlplane.api.pod import Pod
+from controlplane.api.tree import Tree
+from controlplane.kubelet.status import OWN_CONDITIONS, TERMINAL
+
+SYNC_PERIOD_S: Final = 10
+"""A full pass, which also repairs what others overwrote."""
+MIRROR: Final = "kubernetes.io/config.mirror"
+_IGNORED: Final = ("nominatedNodeName", "resourceClaimStatuses", "extendedResourceClaimStatus")
+"""Fields that others write."""
+
+
+@attrs.frozen
+class Versioned:
+    """A status that is to be told."""
+
+    uid: str
+    namespace: str
+    name: str
+    status: Tree
+    version: int
+    finished: bool = False
+    """Whether nothing of the pod is left on the node: it may be deleted."""
+
+
+class StatusManager:
+    """The statuses of one node's pods. Lost with the process."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Versioned] = {}
+        self._sent: dict[str, int] = {}
+
+    def get(self, uid: str) -> Tree | None:
+        """The newest status of a pod."""
+        found = self._known.get(uid)
+        return None if found is None else found.status
+
+    def set(self, pod: Pod, status: Tree) -> bool:
+        """The newest status of a pod; whether there is anything to tell."""
+        known = self._known.get(pod.uid)
+        forced = pod.metadata.deletion_timestamp is not None
+        if known is not None and known.status == status and not forced:
+            return False
+        finished = known is not None and known.finished
+        self._put(pod, status, known, finished=finished)
+        return True
+
+    def terminate(self, pod: Pod) -> bool:
+        """Nothing of the pod is left on the node. Whether there is anything to tell."""
+        known = self._known.get(pod.uid)
+        status = known.status if known is not None else pod.tree.get("status") or {}
+        self._put(pod, status, known, finished=True)
+        return True
+
+    def _put(self, pod: Pod, status: Tree, known: Versioned | None, *, finished: bool) -> None:
+        version = 1 if known is None else known.version + 1
+        self._known[pod.uid] = Versioned(
+            pod.uid, pod.namespace, pod.name, status, version, finished
+        )
+
+    def forget(self, uid: str) -> None:
+        """The pod is another one's now, or gone."""
+        self._known.pop(uid, None)
+        self._sent.pop(uid, None)
+
+    def keep_only(self, uids: Iterable[str]) -> None:
+        """Forget all other pods. Upstream: RemoveOrphanedStatuses."""
+        kept = dict.fromkeys(uids)
+        for uid in [uid for uid in self._known if uid not in kept]:
+            self.forget(uid)
+
+    # ------------------------------------------------------------------ what is to be sent
+
+    def unsent(self) -> list[Versioned]:
+        """What changed since it was last sent, in the order in which the pods came."""
+        return [each for uid, each in self._known.items() if each.version > self._sent.get(uid, 0)]
+
+    def sent(self, told: Versioned) -> None:
+        """The API server has it."""
+        self._sent[told.uid] = told.version
+
+    def to_send(self, pods: Sequence[Pod]) -> list[Versioned]:
+        """A full pass: what is unsent, what the API server shows otherwise, and what may be deleted now.
+
+        `pods` are the objects as the API server last told of them.
+        """
+        found = {each.uid: each for each in self.unsent()}
+        for pod in pods:
+            known = self._known.get(pod.uid)
+            if known is None or pod.uid in found:
+                continue
+            if can_be_deleted(pod, known) or differs(pod.tree.get("status") or {}, known.status):
+                found[pod.uid] = known
+        return list(found.values())
+
+
+def can_be_deleted(pod: Pod, known: Versioned) -> bool:
+    """Whether the object may go: it is to be deleted, has ended, and nothing is left of it."""
+    return (
+        pod.metadata.deletion_timestamp is not None
+        and MIRROR not in pod.annotations
+        and pod.status.phase in TERMINAL
+        and known.finished
+    )
+
+
+def differs(api: Tree, known: Tree) -> bool:
+    """Whether the API server shows something else than the kubelet says, apart from what others write."""
+    return _own(api) != _own(known)
+
+
+def _own(status: Tree) -> Tree:
+    """What of a status is the kubelet's."""
+    conditions = [
+        {key: item.get(key) for key in ("type", "status", "reason", "message")}
+        for item in status.get("conditions") or ()
+        if item["type"] in OWN_CONDITIONS
+    ]
+    conditions.sort(key=lambda item: item["type"])
+    rest = {key: value for key, value in status.items() if key not in _IGNORED}
+    return {**rest, "conditions": conditions}
+
+
+def merged(api: Tree, known: Tree) -> Tree:
+    """What is written: the kubelet's status, with the conditions of others as the API server has them.
+
+    A pod that has ended is not ready. A phase that was terminal stays.
+    """
+    theirs = [item for item in api.get("conditions") or () if item["type"] not in OWN_CONDITIONS]
+    ours = [item for item in known.get("conditions") or () if item["type"] in OWN_CONDITIONS]
+    extra = [
+        item
+        for item in known.get("conditions") or ()
+        if item["type"] not in OWN_CONDITIONS and _is_new(item, theirs)
+    ]
+    replaced = {item["type"] for item in extra}
+    kept = [item for item in theirs if item["type"] not in replaced]
+    found: dict[str, Any] = {**known, "conditions": [*kept, *ours, *extra]}
+    for key in _IGNORED:
+        found.pop(key, None)
+        if key in api:
+            found[key] = api[key]
+    if api.get("phase") in TERMINAL:
+        found["phase"] = api["phase"]
+    return found
+
+
+def _is_new(item: Tree, theirs: Sequence[Tree]) -> bool:
+    """Whether a condition that is shared (DisruptionTarget) is not there yet as the kubelet says it."""
+    return item["type"] == "DisruptionTarget" and item not in theirs

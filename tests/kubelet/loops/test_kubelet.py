@@ -1,0 +1,168 @@
+"""A kubelet in a world: what fails is tried again, what others overwrite is repaired, and it hears of its node."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors import LinkBroken
+from controlplane.client.errors import ApiError
+from controlplane.scenarios import Run, Scenario
+from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.faults import restarts
+from controlplane.scenarios.invariants.convergence import converges
+from controlplane.scenarios.nemesis import nemesis, refused
+from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.workloads import pod
+
+PODS = "/registry/pods/"
+
+
+def run(workload, *, strategy="fifo", seed=0, **options):
+    scenario = Scenario("kubelet", workload=workload)
+    done = Campaign(plan_of(scenario, nodes=1, **options), strategy).under(seed)
+    assert done.result.verdict == "quiescent", done.result.reason
+    return done
+
+
+def found(run: Run, name: str = "web"):
+    return next(obj.view for obj in run.objects(PODS) if obj.name == name)
+
+
+def condition(pod, kind: str) -> str:
+    return next(each.status for each in pod.status.conditions if each.type == kind)
+
+
+def test_a_status_that_was_refused_is_written_by_the_next_pass() -> None:
+    async def workload(user) -> None:
+        await user.sleep(5)
+        refused("node-1", "apiserver", 500, 6).does(user)
+        await user.create(pod("web"))
+        await user.sleep(60)
+
+    assert found(run(workload)).status.phase == "Running"
+
+
+def test_readiness_that_others_took_away_comes_back() -> None:
+    seen = []
+
+    async def workload(user) -> None:
+        await user.create(pod("web"))
+        await user.sleep(30)
+        not_ready = {"type": "Ready", "status": "False"}
+        await user.patch(
+            "Pod", "web", {"status": {"conditions": [not_ready]}}, subresource="status"
+        )
+        seen.append(condition(found(user.run), "Ready"))
+        await user.sleep(11)
+        seen.append(condition(found(user.run), "Ready"))
+
+    run(workload)
+    assert seen == ["False", "True"]
+
+
+def test_after_a_cut_node_and_pods_are_ready_within_seconds() -> None:
+    seen = []
+
+    async def workload(user) -> None:
+        await user.create(pod("web"))
+        await user.sleep(30)
+        user.cut("node-1", "apiserver")
+        await user.sleep(100)
+        seen.append((node_ready(user.run), condition(found(user.run), "Ready")))
+        user.heal("node-1", "apiserver")
+        await user.sleep(25)
+        seen.append((node_ready(user.run), condition(found(user.run), "Ready")))
+
+    run(workload)
+    assert seen == [("Unknown", "False"), ("True", "True")]
+
+
+def node_ready(run: Run) -> str:
+    (node,) = run.objects("/registry/minions/")
+    return next(each.status for each in node.view.status.conditions if each.type == "Ready")
+
+
+def test_a_deletion_during_a_cut_is_not_missed() -> None:
+    async def workload(user) -> None:
+        await user.create(pod("web"))
+        await user.sleep(30)
+        user.cut("node-1", "apiserver")
+        await user.delete("Pod", "web")
+        await user.sleep(20)
+        user.heal("node-1", "apiserver")
+        await user.sleep(60)
+
+    assert run(workload).objects(PODS) == []
+
+
+def test_a_pod_may_need_a_label_that_its_node_got_later() -> None:
+    async def workload(user) -> None:
+        await user.sleep(5)
+        await user.patch("Node", "node-1", {"metadata": {"labels": {"disk": "ssd"}}})
+        tree = pod("web", nodeName="node-1")
+        tree["spec"]["nodeSelector"] = {"disk": "ssd"}
+        await user.create(tree)
+        await user.sleep(30)
+
+    for seed in range(10):
+        assert found(run(workload, strategy="random-walk", seed=seed)).status.phase == "Running"
+
+
+def test_a_kubelet_survives_a_server_that_refuses_everything() -> None:
+    async def workload(user) -> None:
+        await user.create(pod("web"))
+        await user.sleep(20)
+        refused("node-1", "apiserver", 500, 40).does(user)
+        await user.sleep(120)
+
+    done = run(workload)
+    assert done.result.ok
+
+
+def test_a_namesake_is_not_written_to() -> None:
+    """A pod is deleted by force and recreated at once: what the kubelet says of the old one never reaches the new."""
+
+    async def workload(user) -> None:
+        await user.create(pod("web", nodeName="node-1"))
+        await user.sleep(user.choose(6, "how long"))
+        await user.delete("Pod", "web", grace_period_seconds=0)
+        await user.create(pod("web", nodeName="node-9"))
+        await user.sleep(60)
+
+    for seed in range(30):
+        done = run(workload, strategy="random-walk", seed=seed)
+        assert found(done).status.phase in ("", "Pending")
+        assert not found(done).status.container_statuses
+
+
+async def rollout(user) -> None:
+    labels = {"app": "web"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "main", "image": "web:1"}]},
+    }
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "web", "namespace": "default"}
+    tree = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    await insisted(user, lambda: user.apply(tree))
+    await user.sleep(10)
+    scaled = {"spec": {"replicas": 3}}
+    await insisted(user, lambda: user.patch("apps/v1/Deployment", "web", scaled))
+    await user.sleep(900)
+
+
+async def insisted(user, call) -> None:
+    while True:
+        try:
+            await call()
+        except (ApiError, LinkBroken):
+            await user.sleep(1)
+        else:
+            return
+
+
+@pytest.mark.parametrize("faults", [[restarts("node-1", 2)], [nemesis(2)]], ids=["restarts", "any"])
+def test_the_cluster_ends_the_same_whatever_fails(faults) -> None:
+    scenario = Scenario("rollout", workload=rollout, faults=faults, invariants=[converges()])
+    found = Campaign(plan_of(scenario)).explore(20)
+    assert not found.findings, found.findings[0].result.reason

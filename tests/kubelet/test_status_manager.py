@@ -1,0 +1,93 @@
+"""The status manager: versions, what is to be sent, and what is written."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.kubelet.status_manager import StatusManager, can_be_deleted, differs, merged
+from tests.kubelet.test_pod_config import pod
+
+POD = pod("a", "1").view
+
+
+def condition(kind: str, status: str = "True", **more) -> dict:
+    return {"type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z", **more}
+
+
+def test_what_did_not_change_is_not_sent_again() -> None:
+    statuses = StatusManager()
+    assert statuses.set(POD, {"phase": "Pending"})
+    assert not statuses.set(POD, {"phase": "Pending"})
+    (told,) = statuses.unsent()
+    statuses.sent(told)
+    assert statuses.unsent() == []
+    assert statuses.set(POD, {"phase": "Running"})
+    assert [each.version for each in statuses.unsent()] == [2]
+
+
+def test_a_change_while_another_is_sent_is_still_to_be_sent() -> None:
+    statuses = StatusManager()
+    statuses.set(POD, {"phase": "Pending"})
+    (told,) = statuses.unsent()
+    statuses.set(POD, {"phase": "Running"})
+    statuses.sent(told)
+    assert [each.status for each in statuses.unsent()] == [{"phase": "Running"}]
+
+
+def test_a_full_pass_repairs_what_others_wrote() -> None:
+    statuses = StatusManager()
+    said = {"phase": "Running", "conditions": [condition("Ready")]}
+    statuses.set(POD, said)
+    statuses.sent(statuses.unsent()[0])
+    shown = pod("a", "1", phase="Running")
+    shown.tree["status"] = {**said, "conditions": [condition("Ready"), condition("Other")]}
+    assert statuses.to_send([shown.view]) == []
+    marked = pod("a", "1", phase="Running")
+    marked.tree["status"] = {**said, "conditions": [condition("Ready", "False")]}
+    assert [each.uid for each in statuses.to_send([marked.view])] == ["1"]
+    statuses.keep_only([])
+    assert statuses.get("1") is None
+
+
+def test_a_pod_goes_when_nothing_of_it_is_left() -> None:
+    statuses = StatusManager()
+    going = pod("a", "1", phase="Failed", deletionTimestamp="2026-01-01T00:00:00Z").view
+    statuses.set(going, {"phase": "Failed"})
+    assert not can_be_deleted(going, statuses.unsent()[0])
+    statuses.terminate(going)
+    assert can_be_deleted(going, statuses.unsent()[0])
+    assert not can_be_deleted(POD, statuses.unsent()[0])
+    mirror = {"kubernetes.io/config.mirror": "hash"}
+    static = pod(
+        "a", "1", phase="Failed", deletionTimestamp="2026-01-01T00:00:00Z", annotations=mirror
+    )
+    assert not can_be_deleted(static.view, statuses.unsent()[0])
+
+
+KINDS = st.sampled_from(["Ready", "Initialized", "PodScheduled", "Other", "DisruptionTarget"])
+STATUSES = st.builds(
+    lambda phase, kinds: {
+        "phase": phase,
+        "conditions": [condition(kind, status) for kind, status in sorted(kinds.items())],
+    },
+    st.sampled_from(["Pending", "Running", "Failed"]),
+    st.dictionaries(KINDS, st.sampled_from(["True", "False"])),
+)
+
+
+@given(STATUSES, STATUSES)
+def test_what_is_written_is_the_kubelets_with_the_conditions_of_others(api, known) -> None:
+    found = merged(api, known)
+    by_type = {item["type"]: item for item in found["conditions"]}
+    assert len(by_type) == len(found["conditions"])
+    for item in known["conditions"]:
+        if item["type"] in ("Ready", "Initialized", "PodScheduled", "DisruptionTarget"):
+            assert by_type[item["type"]] == item
+    for item in api["conditions"]:
+        if item["type"] == "Other":
+            assert by_type["Other"] == item
+    if api["phase"] == "Failed":
+        assert found["phase"] == "Failed"
+    else:
+        assert not differs(found, merged(found, known))
