@@ -42,6 +42,43 @@ _LOCKED: Final[Mapping[str, str]] = {
 }
 """Name -> since which release it cannot be turned off any more."""
 
+OTHERS: Final = frozenset(
+    {
+        "AnonymousAuthConfigurableEndpoints", "AllowUnsafeMalformedObjectDeletion",
+        "AuthorizeNodeWithSelectors", "CSIMigrationPortworx", "CSIVolumeHealth",
+        "ClearingNominatedNodeNameAfterBinding", "ContainerCheckpoint", "ContainerRestartRules",
+        "ContainerStopSignals", "ContextualLogging", "CrossNamespaceVolumeDataSource",
+        "CustomCPUCFSQuotaPeriod", "DRAAdminAccess", "DRAConsumableCapacity",
+        "DRADeviceBindingConditions", "DRADeviceTaints", "DRAExtendedResource",
+        "DRAPartitionableDevices", "DRAPrioritizedList", "DRAResourceClaimDeviceStatus",
+        "DynamicResourceAllocation", "EnvFiles", "EventedPLEG", "ExecProbeTimeout",
+        "GracefulNodeShutdown", "GracefulNodeShutdownBasedOnPodPriority", "HPAScaleToZero",
+        "HostnameOverride", "ImageMaximumGCAge", "ImageVolume", "ImageVolumeWithDigest",
+        "InPlacePodVerticalScalingAllocatedStatus", "KubeletCgroupDriverFromCRI",
+        "KubeletCrashLoopBackOffMax", "KubeletEnsureSecretPulledImages",
+        "KubeletFineGrainedAuthz", "KubeletInUserNamespace", "KubeletPSI",
+        "KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet",
+        "KubeletPodResourcesListUseActivePods", "KubeletSeparateDiskGC",
+        "KubeletServiceAccountTokenForCredentialProviders", "KubeletTracing",
+        "LocalStorageCapacityIsolationFSQuotaMonitoring", "MatchLabelKeysInPodTopologySpread",
+        "MemoryManager", "MemoryQoS", "MutableCSINodeAllocatableCount", "NodeInclusionPolicyInPodTopologySpread",
+        "NodeLogQuery", "PodAndContainerStatsFromCRI", "PodCertificateRequest",
+        "PodLifecycleSleepActionAllowZero", "PodLogsQuerySplitStreams",
+        "PodObservedGenerationTracking", "PodReadyToStartContainersCondition",
+        "ProcMountType", "QOSReserved", "RecoverVolumeExpansionFailure",
+        "RecursiveReadOnlyMounts", "ReduceDefaultCrashLoopBackOffDecay",
+        "ReloadKubeletServerCertificateFile", "ResourceHealthStatus",
+        "RestartAllContainersOnContainerExits", "RotateKubeletServerCertificate",
+        "RuntimeClassInImageCriApi", "SELinuxChangePolicy", "SELinuxMount",
+        "SELinuxMountReadWriteOncePod", "ServiceAccountTokenNodeBinding",
+        "SidecarContainers", "SizeMemoryBackedVolumes", "SupplementalGroupsPolicy",
+        "SystemdWatchdog", "UserNamespacesHostNetworkSupport", "UserNamespacesPodSecurityStandards",
+        "UserNamespacesSupport", "VolumeAttributesClass", "WinDSR", "WinOverlay",
+        "WindowsCPUAndMemoryAffinity", "WindowsGracefulNodeShutdown",
+    }
+)  # fmt: skip
+"""Gates that real kubelets know and on which nothing here depends."""
+
 
 @attrs.frozen
 class Features:

@@ -6,9 +6,10 @@ Go's JSON decoder in strict mode.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from controlplane.api import durations
 
 Json = Any
 
@@ -267,63 +268,9 @@ def _go_type(kind: Type) -> str:
     return f"v1.{kind}" if kind in STRUCTS else str(kind)
 
 
-_DURATION_PART = re.compile(r"([0-9]*\.?[0-9]+|[0-9]+\.)(ns|us|µs|μs|ms|s|m|h)")
-_UNITS = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,
-    "μs": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
-}
-
-
 def parse_duration(text: str) -> int:
     """Nanoseconds of a Go duration such as 1m30s. Raises DecodeError."""
-    sign, rest = 1, text
-    if rest[:1] in ("-", "+"):
-        sign = -1 if rest[0] == "-" else 1
-        rest = rest[1:]
-    if rest == "0":
-        return 0
-    total, position = 0, 0
-    for part in _DURATION_PART.finditer(rest):
-        if part.start() != position:
-            break
-        whole, _, fraction = part.group(1).partition(".")
-        unit = _UNITS[part.group(2)]
-        total += int(whole or 0) * unit
-        if fraction:
-            total += int(fraction) * unit // 10 ** len(fraction)
-        position = part.end()
-    if position != len(rest) or not rest:
-        raise DecodeError(f'time: invalid duration "{text}"')
-    return sign * total
-
-
-def format_duration(nanoseconds: int) -> str:
-    """A duration as Go prints it: 1m30s, 1.5s, 10ms."""
-    if nanoseconds == 0:
-        return "0s"
-    sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
-    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
-        if rest < size * 1000:
-            return f"{sign}{_decimal(rest, size)}{unit}"
-    seconds = rest % 60_000_000_000
-    minutes = rest // 60_000_000_000
-    out = f"{_decimal(seconds, 1_000_000_000)}s"
-    if minutes:
-        out = f"{minutes % 60}m{out}"
-        if minutes >= 60:
-            out = f"{minutes // 60}h{out}"
-    return sign + out
-
-
-def _decimal(value: int, unit: int) -> str:
-    whole, rest = divmod(value, unit)
-    if not rest:
-        return str(whole)
-    digits = len(str(unit)) - 1
-    return f"{whole}.{str(rest).zfill(digits).rstrip('0')}"
+    try:
+        return durations.parse_duration(text)
+    except durations.DurationError as error:
+        raise DecodeError(str(error)) from None
