@@ -87,7 +87,7 @@ def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list
         return [forbidden(_WHOLE, "static pods cannot be resized")]
     if (was.get("os") or {}).get("name") == "windows":
         return [forbidden(_WHOLE, "windows pods cannot be resized")]
-    if not gates.pod_level and (_given(spec.get("resources")) or _given(was.get("resources"))):
+    if not gates.pod_level and (spec.get("resources") or was.get("resources")) is not None:
         errors.append(forbidden(
             _WHOLE,
             "resize of pods with pod-level resources is forbidden when "
@@ -101,20 +101,27 @@ def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list
         errors.append(invalid("spec", recorded, detail))
     if not _supported(state):
         errors.append(forbidden("spec", "Pod running on node without support for resize"))
+    errors += _pod_level(spec.get("resources"), was.get("resources"))
     if state.get("nodeAllocatableResourceClaimStatuses"):
         detail = "pods with node allocatable resource claims cannot be resized"
         errors.append(forbidden("spec", detail))
-    errors += _removed_from_pod(spec.get("resources"), was.get("resources"))
-    for key in _PARTS:
-        found, stop = _containers(spec.get(key) or [], was.get(key) or [], key)
-        errors += found
-        if stop:
-            return errors
-    return errors + _mutable(spec, was, gates)
-
-
-def _given(resources: Tree | None) -> bool:
-    return resources is not None
+    order = [
+        error for key in _PARTS for error in _order(spec.get(key) or [], was.get(key) or [], key)
+    ]
+    if order:
+        return errors + order
+    for key in reversed(_PARTS):
+        pairs = zip(spec.get(key) or (), was.get(key) or (), strict=True)
+        for index, (container, earlier) in enumerate(pairs):
+            resources, had = container.get("resources") or {}, earlier.get("resources") or {}
+            errors += _removed(resources, had, f"spec.{key}[{index}].resources", "resource")
+    errors += _mutable(spec, was, gates)
+    rest = [
+        {k: v for k, v in each.items() if k not in ("resources", *_PARTS)} for each in (spec, was)
+    ]
+    if not errors and rest[0] != rest[1]:
+        errors.append(forbidden("spec", f"{_ONLY} are mutable"))
+    return errors
 
 
 def _supported(state: Tree) -> bool:
@@ -125,66 +132,61 @@ def _supported(state: Tree) -> bool:
     return True
 
 
-def _removed_from_pod(new: Tree | None, old: Tree | None) -> list[FieldError]:
-    if old is None:
-        return []
-    if new is None:
+def _pod_level(new: Tree | None, old: Tree | None) -> list[FieldError]:
+    if old is not None and new is None:
         return [forbidden("spec.resources", "pod-level resources cannot be removed")]
-    return _removed(new, old, "spec.resources", "pod-level resource")
+    if new is None:
+        return []
+    errors = [] if old is None else _removed(new, old, "spec.resources", "pod-level resource")
+    if _comparable(_set_back(new, old or {})) != _comparable(old):
+        errors.append(forbidden("spec", f"{_ONLY} are mutable at pod-level"))
+    return errors
 
 
-def _containers(
-    containers: list[Tree], before: list[Tree], key: str
-) -> tuple[list[FieldError], bool]:
+def _order(containers: list[Tree], before: list[Tree], key: str) -> list[FieldError]:
     path = f"spec.{key}"
     if len(containers) != len(before):
-        return [forbidden(path, f"{key} may not be added or removed on resize")], True
-    errors = [
+        return [forbidden(path, f"{key} may not be added or removed on resize")]
+    return [
         forbidden(f"{path}[{index}].name", f"{key} may not be renamed or reordered on resize")
         for index, (container, earlier) in enumerate(zip(containers, before, strict=True))
         if container.get("name") != earlier.get("name")
     ]
-    if errors:
-        return errors, True
-    for index, (container, earlier) in enumerate(zip(containers, before, strict=True)):
-        resources, had = container.get("resources") or {}, earlier.get("resources") or {}
-        errors += _removed(resources, had, f"{path}[{index}].resources", "resource")
-    return errors, False
 
 
 def _removed(new: Tree, old: Tree, path: str, what: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key in ("requests", "limits"):
         had, has = old.get(key) or {}, new.get(key) or {}
-        if any(name in had and name not in has for name in _RESIZABLE):
+        if any(name not in has for name in had):
             errors.append(forbidden(f"{path}.{key}", f"{what} {key} cannot be removed"))
     return errors
 
 
 def _mutable(spec: Tree, was: Tree, gates: ResizeGates) -> list[FieldError]:
-    """Everything but CPU and memory must be as it was."""
+    """Everything of the containers but CPU and memory must be as it was."""
     errors: list[FieldError] = []
-    if spec.get("resources") is not None or was.get("resources") is not None:
-        new, old = spec.get("resources") or {}, was.get("resources") or {}
-        if _comparable(_set_back(new, old)) != _comparable(old):
-            errors.append(forbidden("spec", f"{_ONLY} are mutable at pod-level"))
-    pairs = list(
-        zip(spec.get("initContainers") or (), was.get("initContainers") or (), strict=True)
-    )
+    for container, earlier in zip(
+        spec.get("containers") or (), was.get("containers") or (), strict=True
+    ):
+        if not _same(container, earlier):
+            errors.append(forbidden("spec", f"{_ONLY} are mutable"))
+    pairs = zip(spec.get("initContainers") or (), was.get("initContainers") or (), strict=True)
     for index, (container, earlier) in enumerate(pairs):
         path = f"spec.initContainers[{index}]"
+        sidecar = container.get("restartPolicy") == "Always"
+        changed = _without_resources(container) != _without_resources(earlier) or _comparable(
+            container.get("resources")
+        ) != _comparable(earlier.get("resources"))
+        if not sidecar and not gates.init_containers:
+            if changed:
+                detail = "resources for non-sidecar init containers are immutable"
+                errors.append(forbidden("spec", detail))
+            continue
         if not _same(container, earlier):
             detail = f"{_ONLY} for init or sidecar containers are mutable"
             errors.append(forbidden(path, detail))
-        if container.get("restartPolicy") == "Always":
-            continue
-        if container.get("resizePolicy") == earlier.get("resizePolicy") and _comparable(
-            container.get("resources")
-        ) == _comparable(earlier.get("resources")):
-            continue
-        if not gates.init_containers:
-            detail = "resources for non-sidecar init containers are immutable"
-            errors.append(forbidden("spec", detail))
+        if sidecar or not changed:
             continue
         for policy in container.get("resizePolicy") or ():
             if policy.get("restartPolicy") == "RestartContainer":
@@ -193,23 +195,19 @@ def _mutable(spec: Tree, was: Tree, gates: ResizeGates) -> list[FieldError]:
                     "non-sidecar init containers with a resize policy of RestartContainer cannot "
                     "be resized",
                 ))  # fmt: skip
-    rest = [
-        {k: v for k, v in each.items() if k not in ("resources", *_PARTS)} for each in (spec, was)
-    ]
-    containers = zip(spec.get("containers") or (), was.get("containers") or (), strict=True)
-    if rest[0] != rest[1] or not all(_same(new, old) for new, old in containers):
-        errors.append(forbidden("spec", f"{_ONLY} are mutable"))
     return errors
+
+
+def _without_resources(container: Tree) -> Tree:
+    return {k: v for k, v in container.items() if k != "resources" and v not in ([], {})}
 
 
 def _same(container: Tree, earlier: Tree) -> bool:
     """Whether only cpu and memory differ. Claims are dropped on one side: whoever has some fails."""
     new, old = container.get("resources") or {}, earlier.get("resources") or {}
-    others = [
-        {k: v for k, v in each.items() if k != "resources" and v not in ([], {})}
-        for each in (container, earlier)
-    ]
-    return others[0] == others[1] and _comparable(_set_back(new, old)) == _comparable(old)
+    if _without_resources(container) != _without_resources(earlier):
+        return False
+    return _comparable(_set_back(new, old)) == _comparable(old)
 
 
 def _set_back(new: Tree, old: Tree) -> Tree:
