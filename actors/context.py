@@ -159,6 +159,8 @@ class Context:
 
     def close(self, stream: Mailbox) -> None:
         """Stop reading a stream, or (at the peer) end it: the reader gets LinkBroken once it has read what came."""
+        if self._kernel.footprint is not None:
+            self._kernel.footprint.everything()
         if stream.owner is self.task.actor:
             stream.owner.open_streams.pop(stream.no, None)
         stream.broken = True
@@ -181,6 +183,8 @@ class Context:
         kernel = self._kernel
         me = self.task
         me.point = "join"
+        if kernel.footprint is not None:
+            kernel.footprint.woke(task.label)
         if task.state == DONE:
             kernel.make_ready(me, kernel.step)
             await kernel.park()
@@ -222,6 +226,8 @@ class Context:
     @property
     def disk(self) -> Disk:
         """What this actor keeps across a crash."""
+        if self._kernel.footprint is not None:
+            self._kernel.footprint.touched(("disk",), write=True, declares=False)
         return self.task.actor.disk
 
     def log(
@@ -258,6 +264,34 @@ class Context:
         footprint = self._kernel.footprint
         if footprint is not None:
             footprint.touched(resources, write=True)
+
+    def touches(self, *resources: str) -> None:
+        """`writes` of a library: more may be touched by whoever calls it, which has to say so for itself."""
+        footprint = self._kernel.footprint
+        if footprint is not None:
+            footprint.touched(resources, write=True, declares=False)
+
+    def looks_at(self, *resources: str) -> None:
+        """`reads` of a library; see `touches`."""
+        footprint = self._kernel.footprint
+        if footprint is not None:
+            footprint.touched(resources, write=False, declares=False)
+
+    def undeclared(self) -> None:
+        """Say that this step runs code that does not say what it touches, whatever else says so."""
+        footprint = self._kernel.footprint
+        if footprint is not None:
+            footprint.blunt()
+
+    def part(self, name: str, *objects: Any, apart: Mapping[str, str] | None = None) -> None:
+        """Say which objects are a part of this actor's memory, for the debug check of what steps say.
+
+        Attributes named in `apart` are of other parts, or of none ("") because they do not change.
+        """
+        guard = self._kernel.guard
+        if guard is not None:
+            for obj in objects:
+                guard.watch(self.actor, name, obj, apart or {})
 
     @property
     def noting(self) -> bool:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.choices import ChoiceList, name_of
 from actors.disk import Disk
 from actors.errors import Abandoned, Cancelled, Divergence, Killed, LinkBroken, UsageError
+from actors.footprint import Footprint
 from actors.link import Link
 from actors.log import DEBUG, ERROR, INFO, TASK_DECLARED, WARNING, EventLog
 from actors.process import DONE, NEW, PARKED, READY, RUNNING, Actor, Mailbox, Message, Request, Task
@@ -32,9 +33,9 @@ from actors.strategies.fifo import Fifo
 from actors.strategies.replay import Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 
-    from actors.footprint import Footprint
+    from actors.guard import Guard
     from actors.inlet import Inlet
     from actors.pace import Pacer
     from actors.strategies.base import Strategy
@@ -84,6 +85,8 @@ class Kernel:
         step_limit: int,
         livelock_limit: int,
         eager_time: bool = False,
+        explored_ns: tuple[int, int] = (0, NEVER),
+        dull: Collection[str] = (),
     ) -> None:
         self.strategy = strategy
         self.log = log
@@ -102,7 +105,12 @@ class Kernel:
         self.reason = ""
         self.error: BaseException | None = None
         self.tearing_down = False
-        self._fifo = type(strategy) is Fifo
+        if isinstance(strategy, Replay):  # it answers them all
+            explored_ns, dull = (0, NEVER), ()
+        self._dull = dull
+        self._explored_ns = explored_ns
+        self._warm_up_ns, self._dull_from_ns = explored_ns
+        self._fifo = type(strategy) is Fifo or self._warm_up_ns > 0
         self._eager = eager_time
         self._timers: list[tuple[int, int, Task | Callable[[], None], int, bool, Any]] = []
         self._busy_timers = 0
@@ -111,6 +119,7 @@ class Kernel:
         self._request_no = 0
         self._task_no = 0
         self._mailbox_no = 0
+        self._condition_no = 0
         self._step_limit = step_limit
         self._livelock_limit = livelock_limit
         self._instant_start = 0
@@ -131,6 +140,10 @@ class Kernel:
         self.observer: Callable[[], None] | None = None
         self.observe_every = 4096
         self.footprint: Footprint | None = None
+        self.explored: Footprint | None = None
+        """What was noted while choices were asked for, once they are not any more."""
+        self.guard: Guard | None = None
+        """The debug check that steps touch what they say."""
         self.thread = get_ident()
         self.sharing: Callable[[], str | None] | None = None
         """The debug check for what actors share: a line when it finds something."""
@@ -161,6 +174,14 @@ class Kernel:
         actor.mailbox = self.new_mailbox(actor, "recv")
         return self.spawn(actor, "main", actor.main)
 
+    def condition_name(self) -> str:
+        """A name for one more condition: the same in all runs, where footprints are noted."""
+        if self.footprint is not None:
+            task = self.current
+            return self.footprint.named(f"condition of {task.label if task is not None else ''}")
+        self._condition_no += 1
+        return f"condition {self._condition_no}"
+
     def new_mailbox(self, actor: Actor, name: str) -> Mailbox:
         """One more mailbox of an actor."""
         self._mailbox_no += 1
@@ -186,6 +207,7 @@ class Kernel:
         )
         if self.footprint is not None:
             self.footprint.woke(task.label)
+            self.footprint.shared(f"names {actor.name}/{name.partition('#')[0]}", write=True)
         self.ready.append(task)
         return task
 
@@ -315,8 +337,31 @@ class Kernel:
         if at_ns > self.now:
             if self.footprint is not None:
                 self.footprint.barrier()
+            if self._warm_up_ns and at_ns >= self._warm_up_ns:
+                self._warmed_up()
+            if at_ns >= self._dull_from_ns:
+                self._dull_from_ns = NEVER
+                self._fifo = True
+                self.explored = self.footprint
+                self.footprint = None
             self.now = at_ns
             self.note_input()
+
+    def _warmed_up(self) -> None:
+        """From here on the strategy answers."""
+        self._warm_up_ns = 0
+        self._fifo = type(self.strategy) is Fifo
+        self._note_footprints()
+
+    def _note_footprints(self) -> None:
+        """What steps touch is noted, if the strategy or the guard wants it."""
+        if self.footprint is None:
+            self.footprint = self.strategy.footprint
+        if self.guard is not None:
+            if self.footprint is None:
+                self.footprint = Footprint()
+                self.guard.alone = True
+            self.footprint.guard = self.guard
 
     def _drop_stale_timers(self) -> None:
         timers = self._timers
@@ -389,6 +434,7 @@ class Kernel:
         ready = self.ready
         if not ready and not self._advance():
             return None
+        footprint = self.footprint  # which may have begun just now
         step = self.step + 1
         if step > self._limit:
             self._over_limit()
@@ -403,8 +449,7 @@ class Kernel:
         self.step = step
         if footprint is not None:
             chosen = ready[index]
-            labels = (option.label for option in ready)
-            footprint.begin(step, chosen.actor.name, chosen.label, chosen.point, labels)
+            footprint.begin(step, chosen.actor.name, chosen.label, chosen.point, count)
         task = ready.pop(index)
         if count > 1:
             self.choices.append("task", count, index, task.label)
@@ -579,7 +624,7 @@ class Kernel:
         n = len(options)
         if n <= 1:
             return 0
-        if self._fifo:
+        if self._fifo or kind in self._dull:
             index = 0
         else:
             index = self.strategy.choose(kind, options, self.step)
@@ -610,6 +655,8 @@ class Kernel:
     def uid(self) -> int:
         """The next identity number of this run."""
         self._uid_no += 1
+        if self.footprint is not None:
+            self.footprint.shared("serials", write=True)
         return self._uid_no
 
     # ------------------------------------------------------------------ messages
@@ -628,15 +675,23 @@ class Kernel:
         self._send_no = send_no = self._send_no + 1
         message = Message(self, send_no, sender, payload, self.step, request, stream)
         if self.footprint is not None:
-            self.footprint.sent(target.owner.name, target.name, sender.name)
+            message.origin = self.footprint.sent(
+                target.owner.name, target.name, sender.name, send_no, ordered=key is None
+            )
         if key is None:
             key = sender.name
         if self.links:
             link = self.links.get((sender.name, target.owner.name))
             if link is not None:
+                self._crosses(link)
                 link.carry(target, key, message)
                 return
         self.deliver(target, key, message)
+
+    def _crosses(self, link: Link) -> None:
+        """Something crosses a link: where the link counts or holds what comes, the order matters."""
+        if self.footprint is not None and (link.losing or link.answers or link.cut):
+            self.footprint.everything()
 
     def deliver(self, target: Mailbox, key: Any, message: Message) -> None:
         """The message arrives."""
@@ -665,6 +720,7 @@ class Kernel:
         if self.links:
             link = self.links.get((request.peer.name, asker.actor.name))
             if link is not None:
+                self._crosses(link)
                 link.carry_answer(request, value, error, self.step)
                 return
         self.answered(request, value, error, self.step)
@@ -811,7 +867,7 @@ class Kernel:
     def cancel(self, task: Task) -> None:
         """Throw Cancelled into a task where it is parked; a task that has not begun never will."""
         if self.footprint is not None:
-            self.footprint.woke(task.label)
+            self.footprint.everything()
         if task.state == NEW:
             self.ready.remove(task)
             self.task_done(task, None)
@@ -857,8 +913,8 @@ class Kernel:
         strategy.begin()
         if isinstance(strategy, Replay) and strategy.marks is not None:
             self.log.expect(strategy.marks, self._differs)
-        if self.footprint is None:
-            self.footprint = strategy.footprint
+        if not self._warm_up_ns:
+            self._note_footprints()
         for actor in list(self.actors.values()):
             if not actor.alive:
                 self.start_actor(actor)

@@ -37,6 +37,9 @@ class Port(Protocol):
     def TIMED_OUT(self) -> Any:  # noqa: N802
         """The value of a wait that ended at its time limit."""
 
+    def condition_name(self) -> str:
+        """A name for one more condition, the same in all runs."""
+
     def running(self) -> Task:
         """The task whose step this is."""
 
@@ -129,6 +132,7 @@ class Task:
         "name",
         "no",
         "point",
+        "receiving",
         "result",
         "state",
         "value",
@@ -157,6 +161,8 @@ class Task:
         self.armed = False
         self.dead = False
         self.awaiting: str | None = None
+        self.receiving: Mailbox | None = None
+        """The mailbox whose next message its next step takes."""
         self.joiners: list[tuple[Task, int]] = []
 
     @property
@@ -205,7 +211,9 @@ class Actor:
 class Message:
     """What a receiver gets: the payload, who sent it, and, for a request, the way back."""
 
-    __slots__ = ("cause", "kernel", "payload", "request", "send_no", "sender", "stream")
+    __slots__ = (
+        "cause", "kernel", "origin", "payload", "request", "send_no", "sender", "stream",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -224,6 +232,8 @@ class Message:
         self.cause = cause
         self.request = request
         self.stream = stream
+        self.origin = ""
+        """Its name in all runs, where footprints are noted."""
 
     @property
     def label(self) -> str:
@@ -273,6 +283,14 @@ class Channel:
         """Names where its next message comes from."""
         return self.messages[0].label
 
+    @property
+    def identity(self) -> str:
+        """Its name in all runs, where footprints are noted: of one message, or of all from one actor."""
+        if isinstance(self.key, int):
+            head = self.messages[0]
+            return head.origin or f"message {head.send_no}"
+        return self.label
+
 
 class Mailbox:
     """Where messages wait until a task of the owning actor takes them."""
@@ -303,10 +321,18 @@ class Mailbox:
         self.broken = False
 
     def __len__(self) -> int:
-        return sum(len(channel.messages) for channel in self._pending)
+        return len(self.waiting())
+
+    @property
+    def channels(self) -> Sequence[Channel]:
+        """The channels with something to read, oldest message first (runtime only)."""
+        return self._pending
 
     def waiting(self) -> list[Message]:
         """The messages that have arrived and were not taken yet, channel by channel."""
+        footprint = self._kernel.footprint
+        if footprint is not None:
+            footprint.looked(self.owner.name, self.name)
         return [message for channel in self._pending for message in channel.messages]
 
     def channel(self, key: Any) -> Channel:
@@ -342,6 +368,8 @@ class Mailbox:
 
     def break_now(self) -> None:
         """The link behind this mailbox is reset: what was under way is lost, receivers get LinkBroken."""
+        if self._kernel.footprint is not None:
+            self._kernel.footprint.everything()
         self.broken = True
         self._pending.clear()
         self._channels.clear()
@@ -349,6 +377,9 @@ class Mailbox:
 
     def ready(self) -> bool:
         """Whether a message (or the news of a broken link) waits."""
+        footprint = self._kernel.footprint
+        if footprint is not None:
+            footprint.looked(self.owner.name, self.name)
         return self.broken or bool(self._pending)
 
     async def recv(
@@ -363,44 +394,49 @@ class Mailbox:
         kernel = self._kernel
         task = kernel.running()
         task.point = point or self.name
-        if kernel.footprint is not None:
-            kernel.footprint.read(self.owner.name, self.name)
-        if self.broken or self._pending:
-            kernel.make_ready(task, kernel.step)
-        else:
-            self._wait(task, timeout_ns, idle=idle)
-        await kernel.park()
-        while not self._pending:
-            if task.value is kernel.TIMED_OUT:
-                raise Timeout(f"{self.name}: nothing came within {timeout_ns} ns")
-            if self.broken:
-                raise LinkBroken(f"{self.name}: the link was reset")
-            self._wait(task, timeout_ns, idle=idle)
+        task.receiving = self
+        try:
+            if self.broken or self._pending:
+                kernel.make_ready(task, kernel.step)
+            else:
+                self._wait(task, timeout_ns, idle=idle)
             await kernel.park()
-        return self.take()
+            while not self._pending:
+                if task.value is kernel.TIMED_OUT:
+                    if kernel.footprint is not None:
+                        kernel.footprint.looked(self.owner.name, self.name)
+                    raise Timeout(f"{self.name}: nothing came within {timeout_ns} ns")
+                if self.broken:
+                    raise LinkBroken(f"{self.name}: the link was reset")
+                self._wait(task, timeout_ns, idle=idle)
+                await kernel.park()
+        finally:
+            task.receiving = None
+        return self._take(task)
 
     def _wait(self, task: Task, timeout_ns: int | None, *, idle: bool) -> None:
         kernel = self._kernel
         task.idle = idle
         wait_no = kernel.parked(task, self.name)
+        if self._waiters and kernel.footprint is not None:
+            kernel.footprint.everything()  # who of several gets a message is nobody's business here
         self._waiters.append((task, wait_no))
         if timeout_ns is not None:
             kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT)
 
-    def take(self) -> Message:
-        """Take the next message without waiting. Only after `ready()` said so."""
+    def _take(self, task: Task) -> Message:
+        """Take the next message: the first thing that its step does."""
         kernel = self._kernel
-        if kernel.footprint is not None:
-            kernel.footprint.read(self.owner.name, self.name)
         pending = self._pending
         index = kernel.choose("message", pending) if len(pending) > 1 else 0
+        if kernel.footprint is not None:
+            kernel.footprint.took(pending[index].identity, pending[index].messages[0].send_no)
         channel = pending.pop(index)
         message = channel.messages.popleft()
         if channel.messages:
             insort(pending, channel)
         if pending and self._waiters:
             self._wake(kernel.step)
-        task = kernel.running()
         payload = message.payload
         kernel.log.emit(
             TRACE,

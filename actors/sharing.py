@@ -56,6 +56,8 @@ class Budget:
 
 CHECK_SHARING: Final[ContextVar[Budget | None]] = ContextVar("CHECK_SHARING", default=None)
 """Which worlds are checked that do not say themselves; tests set it."""
+CHECK_FOOTPRINTS: Final[ContextVar[Budget | None]] = ContextVar("CHECK_FOOTPRINTS", default=None)
+"""The same for the check of what steps say they touch (`actors.guard`)."""
 _ATOMS: Final = (
     str,
     bytes,

@@ -9,18 +9,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from actors.process import Port, Task
 
 
 class Condition:
     """Waiters sleep until notified. Like Go's sync.Cond: re-check what you wait for after waking."""
 
-    __slots__ = ("_kernel", "waiters")
+    __slots__ = ("_kernel", "_name", "_waiters")
 
     def __init__(self, kernel: Port) -> None:
         self._kernel = kernel
-        self.waiters: list[tuple[Task, int]] = []
-        """Who waits, longest waiting first, each with the number of its wait. To be looked at only."""
+        self._waiters: list[tuple[Task, int]] = []
+        self._name = kernel.condition_name()
+
+    def touch(self, *, write: bool) -> None:
+        """Tell the footprint of the running step (runtime only)."""
+        footprint = self._kernel.footprint
+        if footprint is not None:
+            footprint.shared(self._name, write=write)
+
+    @property
+    def waiters(self) -> Sequence[tuple[Task, int]]:
+        """Who waits, longest waiting first, each with the number of its wait."""
+        if self._kernel.footprint is not None:
+            self.touch(write=False)
+        return self._waiters
 
     async def wait(
         self, timeout_ns: int | None = None, *, idle: bool = False, point: str = "wait"
@@ -30,28 +45,37 @@ class Condition:
         task = kernel.running()
         task.point = point
         task.idle = idle
+        if kernel.footprint is not None:
+            self.touch(write=True)
         wait_no = kernel.parked(task, point)
-        self.waiters.append((task, wait_no))
+        self._waiters.append((task, wait_no))
         if timeout_ns is not None:
             kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT)
         ended_by = await kernel.park()
         if ended_by is kernel.TIMED_OUT:
-            self.waiters = [waiter for waiter in self.waiters if waiter[0] is not task]
+            if kernel.footprint is not None:
+                self.touch(write=True)
+            self._waiters = [waiter for waiter in self._waiters if waiter[0] is not task]
             return False
         return True
 
     def notify_all(self) -> None:
         """Wake all waiters, longest waiting first."""
-        if not self.waiters:
+        waiters = self._waiters
+        if self._kernel.footprint is not None:
+            self.touch(write=bool(waiters))
+        if not waiters:
             return
-        waiters, self.waiters = self.waiters, []
+        self._waiters = []
         for task, wait_no in waiters:
             self._wake(task, wait_no)
 
     def notify(self) -> None:
         """Wake the longest waiting one."""
-        while self.waiters:
-            task, wait_no = self.waiters.pop(0)
+        if self._kernel.footprint is not None:
+            self.touch(write=bool(self._waiters))
+        while self._waiters:
+            task, wait_no = self._waiters.pop(0)
             if self._wake(task, wait_no):
                 return
 
@@ -74,15 +98,18 @@ class Event:
 
     def is_set(self) -> bool:
         """Whether it is set."""
+        self._condition.touch(write=False)
         return self._set
 
     def set(self) -> None:
         """Set it and wake everybody."""
+        self._condition.touch(write=True)
         self._set = True
         self._condition.notify_all()
 
     def clear(self) -> None:
         """Unset it."""
+        self._condition.touch(write=True)
         self._set = False
 
     async def wait(
@@ -91,6 +118,7 @@ class Event:
         """Wait until it is set; False when `timeout_ns` passed first."""
         if self._set:
             kernel = self._kernel
+            self._condition.touch(write=False)
             task = kernel.running()
             task.point = point
             kernel.make_ready(task, kernel.step)

@@ -10,16 +10,17 @@ from attrs import field, frozen
 from actors.context import Context
 from actors.drivers import bare
 from actors.errors import UsageError
+from actors.guard import Guard
 from actors.inlet import Inlet, Input
-from actors.kernel import Kernel
+from actors.kernel import NEVER, Kernel
 from actors.link import Link
 from actors.log import EventLog
 from actors.recording import Recording
-from actors.sharing import CHECK_SHARING, Sharing
+from actors.sharing import CHECK_FOOTPRINTS, CHECK_SHARING, Sharing
 from actors.strategies.fifo import Fifo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Collection, Coroutine, Iterable
 
     from actors.choices import ChoiceList
     from actors.footprint import Footprint
@@ -73,7 +74,11 @@ class World:
         step, instead of only when nothing is ready. step_limit, livelock_limit: verdicts
         "step-limit" after so many steps, "livelock" after so many in one instant. inputs: the
         recorded external input of a session that is being replayed. footprint: notes what
-        each step touches. check_sharing: a debug mode
+        each step touches. explored_ns: before the first and from the second of these virtual times
+        on choices are answered dully (0) instead of by the strategy, and what steps touch is not
+        noted. dull: so are choices of these kinds, at all times. check_footprints: a debug mode
+        that ends the run as "violated" when a step touches a part of its actor's memory that it
+        did not declare; None: as `sharing.CHECK_FOOTPRINTS` says. check_sharing: a debug mode
         that ends the run as "violated" when two actors reach the same mutable object; `values`
         names classes that it takes for immutable. None: as `sharing.CHECK_SHARING` says.
     """
@@ -88,6 +93,9 @@ class World:
         livelock_limit: int = LIVELOCK_LIMIT,
         inputs: Iterable[Input] | None = None,
         footprint: Footprint | None = None,
+        explored_ns: tuple[int, int] = (0, NEVER),
+        dull: Collection[str] = (),
+        check_footprints: bool | None = None,
         check_sharing: bool | None = None,
         values: Iterable[type] = (),
     ) -> None:
@@ -99,6 +107,8 @@ class World:
             step_limit=step_limit,
             livelock_limit=livelock_limit,
             eager_time=eager_time,
+            explored_ns=explored_ns,
+            dull=dull,
         )
         self._kernel.context = Context
         if check_sharing is None:
@@ -108,6 +118,11 @@ class World:
         if check_sharing:
             self._kernel.sharing = Sharing(self._kernel, values).violation
         self._kernel.footprint = self.footprint = footprint
+        if check_footprints is None:
+            checked = CHECK_FOOTPRINTS.get()
+            check_footprints = checked is not None and checked.spend()
+        if check_footprints:
+            self._kernel.guard = Guard(self._kernel.violated)
         recorded = tuple(inputs or ())
         if recorded:
             self._kernel.inlet = Inlet(self._kernel, recorded)
@@ -255,16 +270,21 @@ class World:
 
     def _result(self) -> RunResult:
         kernel = self._kernel
+        if kernel.guard is not None:
+            kernel.guard.close()
         kernel.strategy.end()
         inlet = kernel.inlet
         trace_hash = self.log.close()
+        footprint = kernel.footprint or kernel.explored
+        if kernel.guard is not None and kernel.guard.alone:
+            footprint = None
         return RunResult(
             kernel.verdict or "stopped",
             kernel.reason,
             kernel.step,
             kernel.now,
             trace_hash,
-            kernel.footprint.class_id if kernel.footprint is not None else "",
+            footprint.class_id if footprint is not None else "",
             kernel.choices,
             tuple(inlet.admitted) if inlet else (),
             kernel.error,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from actors.sharing import CHECK_SHARING, Budget
+from actors.sharing import CHECK_FOOTPRINTS, CHECK_SHARING, Budget
 from controlplane.cluster import VALUES
 
 # The same examples every time: a test that fails on one run in ten is no test. To look for new ones:
@@ -23,3 +23,11 @@ def actors_share_nothing() -> Iterator[None]:
     token = CHECK_SHARING.set(Budget(worlds=3, values=VALUES))
     yield
     CHECK_SHARING.reset(token)
+
+
+@pytest.fixture(autouse=True)
+def steps_touch_what_they_say() -> Iterator[None]:
+    """In every test's first worlds a step that says what it touches is not taken at its word."""
+    token = CHECK_FOOTPRINTS.set(Budget(worlds=2))
+    yield
+    CHECK_FOOTPRINTS.reset(token)

@@ -3,9 +3,11 @@
 Source sets with sleep sets (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014), stateless: each
 alternative is run again from the start. Two steps that touch the same thing and are not ordered
 otherwise are a race; the search goes back to where the first of them was picked and tries what
-could have come before it. What is drawn besides the schedule (which message is read, a workload's
-size) is enumerated. Time moves on only when no task is ready, so no step is ever swapped across such
-a moment.
+could have come before it. A task that waits for messages is one process for each channel that it
+could read next: sending to it commutes with its reading of another channel, and which one it reads
+is as much part of the schedule as which task runs. What is drawn besides (a workload's size, a
+jitter) is enumerated. Time moves on only when no task is ready, so no step is ever swapped across
+such a moment.
 
 Needs the world's `Footprint(keep=True)`. The reduction is as sound as the footprints are complete.
 """
@@ -19,7 +21,8 @@ from attrs import Factory, define
 
 from actors.choices import name_of
 from actors.errors import Abandoned, Divergence
-from actors.footprint import EVERYTHING, TASK, Footprint, Step, dependent
+from actors.footprint import EVERYTHING, TASK, Footprint, Step, dependent, process_of
+from actors.process import Channel, Task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +35,7 @@ Clock = dict[str, int]
 
 @define
 class _TaskNode:
-    """A place where several tasks were ready: who was picked, who was tried, who must still be tried."""
+    """A place where several processes could go on: who was picked, who was tried, who must still be tried."""
 
     step: int
     enabled: tuple[str, ...]
@@ -71,6 +74,8 @@ class Dpor:
         self._depth = 0
         self._sleep: dict[str, Accesses] = {}
         self._seen = 0
+        self._channel = ""
+        self._channel_step = 0
         self._fresh_from = 0
         self.repeated = False
 
@@ -82,17 +87,44 @@ class Dpor:
         self._depth = 0
         self._sleep = {}
         self._seen = 0
+        self._channel_step = 0
         self.repeated = False
 
     def choose(self, kind: str, options: Sequence[Option], step: int) -> int:
         """As the stack says, and beyond it the first option that is not asleep."""
+        if kind == "task":
+            return self._task(options, step)
+        if kind == "message":
+            return self._message(options, step)
         depth = self._depth
         self._depth = depth + 1
-        if kind == "task":
-            return self._task(depth, tuple(option.label for option in options), step)
         return self._data(depth, kind, _names(options))
 
-    def _task(self, depth: int, labels: tuple[str, ...], step: int) -> int:
+    def _task(self, options: Sequence[Option], step: int) -> int:
+        """Pick a process; where it is one of several of its task, `_message` is asked next."""
+        owners: dict[str, int] = {}
+        channels: dict[str, str] = {}
+        for index, option in enumerate(options):
+            for name, channel in _processes(option):
+                owners[name] = index
+                channels[name] = channel
+        chosen = self._pick(tuple(owners), step)
+        self._channel, self._channel_step = channels[chosen], step
+        return owners[chosen]
+
+    def _message(self, options: Sequence[Option], step: int) -> int:
+        """The channel that was picked with the task; or it is picked now, if the task was the only one."""
+        names = [option.identity for option in options if isinstance(option, Channel)]
+        if self._channel_step == step:
+            return names.index(self._channel)
+        assert self.footprint is not None
+        task = self.footprint.running
+        chosen = self._pick(tuple(process_of(task, name) for name in names), step)
+        return names.index(chosen.removeprefix(process_of(task, "")))
+
+    def _pick(self, labels: tuple[str, ...], step: int) -> str:
+        depth = self._depth
+        self._depth = depth + 1
         self._wake()
         if depth < len(self._stack):
             node = self._stack[depth]
@@ -105,7 +137,7 @@ class Dpor:
             node = _TaskNode(step, labels, awake[0], dict(self._sleep), {awake[0]: None})
             self._stack.append(node)
         self._sleep = {**node.sleep, **node.done}
-        return labels.index(node.chosen)
+        return node.chosen
 
     def _data(self, depth: int, kind: str, names: tuple[str, ...]) -> int:
         if depth == len(self._stack):
@@ -124,7 +156,7 @@ class Dpor:
         """Whoever sleeps is woken by a step that its own next step depends on."""
         steps = self._steps
         for step in steps[self._seen :]:
-            if step.task in self._sleep:
+            if step.process in self._sleep:
                 self._give_up()
             if self._sleep:
                 self._sleep = {
@@ -162,7 +194,11 @@ class Dpor:
         by_number = {step.number: step for step in self._steps}
         for node in self._stack:
             if isinstance(node, _TaskNode) and node.step in by_number:
-                for resource, writes in by_number[node.step].accesses.items():
+                step = by_number[node.step]
+                if EVERYTHING in step.accesses:
+                    # It may have ended others for good, so that no later step of theirs is there to race with.
+                    node.backtrack.update(dict.fromkeys(node.enabled))
+                for resource, writes in step.accesses.items():
                     node.touched[resource] = writes or node.touched.get(resource, False)
 
     def _find_races(self) -> None:
@@ -223,14 +259,31 @@ def _names(options: Sequence[Option]) -> tuple[str, ...]:
     return tuple(name_of(options, index) for index in range(len(options)))
 
 
+def _processes(option: Option) -> list[tuple[str, str]]:
+    """The processes as which a ready task could go on, each with the channel that it would read."""
+    if isinstance(option, Task) and option.receiving is not None and option.error is None:
+        channels = [channel.identity for channel in option.receiving.channels]
+        if channels:
+            return [(process_of(option.label, channel), channel) for channel in channels]
+    return [(option.label, "")]
+
+
 class _Order:
-    """Happens-before among the steps of one run, as vector clocks by task."""
+    """Happens-before among the steps of one run, as vector clocks by process.
+
+    A step that takes a message comes after the one that sent it, and after the last one that read
+    the same channel, but it could have come before its task took another message: with that step
+    it races, whatever the task did in between.
+    """
 
     def __init__(self, steps: list[Step]) -> None:
         self._steps = steps
         self._clocks: list[Clock] = []
         self._count: dict[str, int] = {}
         self._last: dict[str, int] = {}
+        self._last_of: dict[str, int] = {}
+        self._taken: dict[str, int] = {}
+        self._sent: dict[int, int] = {}
         self._writer: dict[str, int] = {}
         self._readers: dict[str, list[int]] = {}
         self._total: int | None = None
@@ -242,19 +295,39 @@ class _Order:
         if step.barrier:
             self._floor = dict(self._count)
         clock = dict(self._floor)
-        for before in (self._last.get(step.task), self._writer.get(f"{TASK}{step.task}")):
-            if before is not None:  # the step before it, and the one that made the task ready
+        own = f"{TASK}{step.task}"
+        befores = [self._last.get(step.process)]
+        block: int | None = None
+        if step.took:
+            befores.append(self._sent.get(step.took))
+            block = self._taken.get(step.task)
+        if block is None:  # the step before it, and the one that made the task ready
+            befores += [self._last_of.get(step.task), self._writer.get(own)]
+        for before in befores:
+            if before is not None:
                 _join(clock, self._clocks[before])
         races = []
-        for other in sorted(self._candidates(step), reverse=True):
+        found = self._candidates(step)
+        if block is not None:
+            found.add(block)
+        for other in sorted(found, reverse=True):
             earlier = self._steps[other]
-            if clock.get(earlier.task, 0) < self._clocks[other][earlier.task]:
-                races.append(other)
+            if clock.get(earlier.process, 0) < self._clocks[other][earlier.process]:
+                if block is None or other == block or earlier.task != step.task:
+                    races.append(other)
+                else:
+                    continue
             _join(clock, self._clocks[other])
-        count = self._count[step.task] = self._count.get(step.task, 0) + 1
-        clock[step.task] = count
+        if block is not None:
+            _join(clock, self._clocks[self._last_of[step.task]])
+        count = self._count[step.process] = self._count.get(step.process, 0) + 1
+        clock[step.process] = count
         self._clocks.append(clock)
-        self._last[step.task] = at
+        self._last[step.process] = self._last_of[step.task] = at
+        if step.took:
+            self._taken[step.task] = at
+        for number in step.sent:
+            self._sent[number] = at
         self._note(at, step)
         return races
 
@@ -281,8 +354,8 @@ class _Order:
 
     def _after(self, one: int, other: int) -> bool:
         """Whether step `other` happens after step `one`."""
-        task = self._steps[one].task
-        return self._clocks[other].get(task, 0) >= self._clocks[one][task]
+        process = self._steps[one].process
+        return self._clocks[other].get(process, 0) >= self._clocks[one][process]
 
     def initials(self, earlier: int, later: int) -> list[str]:
         """Tasks that could have gone on instead of step `earlier`, towards step `later` before it."""
@@ -292,7 +365,7 @@ class _Order:
         found: dict[str, None] = {}
         for position, at in enumerate(independent):
             if not any(self._after(before, at) for before in independent[:position]):
-                found[self._steps[at].task] = None
+                found[self._steps[at].process] = None
         return list(found)
 
 

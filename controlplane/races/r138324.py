@@ -16,14 +16,20 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Option, Scenario
-from controlplane.scenarios.invariants.scheduling_queue import ALL, LEDGER, queue_holds
-from controlplane.scenarios.workloads import pods_come_and_go
+from controlplane.scenarios.invariants.scheduling_queue import (
+    ALL,
+    LEDGER,
+    ONCE_SETTLED,
+    queue_holds,
+)
+from controlplane.scenarios.small import SMALL, START_S, explored, is_small
+from controlplane.scenarios.workloads import pod, pods_come_and_go
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controlplane.cluster import ClusterConfig
-    from controlplane.scenarios import Invariant, Setting
+    from controlplane.scenarios import Invariant, Setting, User
 
 HINTS = Option(
     "queueing-hints",
@@ -40,26 +46,51 @@ EVERY = Option(
 )
 
 
+churn = pods_come_and_go(("web-0", "web-1"), 8)
+
+
+async def workload(user: User) -> None:
+    """Pods come and go; in the small form one pod that fits nowhere is recreated."""
+    if not user.options[SMALL.key]:
+        await churn(user)
+        return
+    await user.create(pod("web-0"))  # there is no node, so it is tried again, at 2 s
+    await user.sleep(START_S - 1)
+    user.delay("apiserver", "scheduler", 1)
+    await user.delete("Pod", "web-0", grace_period_seconds=0)
+    await user.create(pod("web-0", schedulingGates=[{"name": "later"}]))
+    await user.sleep(4)
+    await user.delete("Pod", "web-0", grace_period_seconds=0)
+
+
 def build(setting: Setting) -> ClusterConfig:
-    """Two small nodes and the scheduler."""
+    """Two small nodes and the scheduler; in the small form no node."""
     from controlplane.cluster import ClusterConfig
 
+    small = is_small(setting)
     return ClusterConfig(
-        nodes=setting.nodes(), kubelets=False, controllers=False, scheduler_watches=()
+        nodes=() if small else setting.nodes(),
+        kubelets=False,
+        controllers=False,
+        joined_informers=small,
+        scheduler_watches=(),
     )
 
 
 def invariants(setting: Setting) -> Sequence[Invariant]:
-    """Of the ledger, or of the whole queue."""
+    """Of the ledger, or of the whole queue; in the small form what must hold once all is quiet."""
+    if is_small(setting):
+        return queue_holds(ONCE_SETTLED)
     return queue_holds(ALL if setting[EVERY.key] else LEDGER)
 
 
 SCENARIO = Scenario(
     "race 138324",
-    workload=pods_come_and_go(("web-0", "web-1"), 8),
+    workload=workload,
     build=build,
     invariants=invariants,
-    options=(HINTS, EVERY),
+    options=(HINTS, EVERY, SMALL),
+    explored=explored,
     defaults={"node_cpu": "2"},
 )
 RACE = Race(

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.api.times import SECOND
+from controlplane.client.loops.reflector import BACKOFF_START_NS
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.invariants.scheduling import THE_SCHEDULER_LIVES
+from controlplane.scenarios.small import SMALL, START_S, explored
 from controlplane.scenarios.workloads import pod
 from controlplane.scenarios.worlds import scheduler_alone
 
@@ -24,14 +27,17 @@ if TYPE_CHECKING:
 
 async def recreated_elsewhere(user: User) -> None:
     """A pod is recreated on another node while the scheduler is cut off, and the server forgets its history."""
-    await user.sleep(1)
+    pause = 0.25 if user.options[SMALL.key] else 1  # then they list while schedules are explored
+    await user.sleep(pause)
     await user.create(pod("web", nodeName="node-1"))
-    await user.sleep(1)
+    await user.sleep(pause)
     user.cut("apiserver", "scheduler")
     await user.delete("Pod", "web")
     await user.create(pod("web", nodeName="node-2"))
     user.crash("apiserver")  # the new one knows no history: who asks for it has to list again
     user.restart("apiserver")
+    if user.options[SMALL.key]:
+        await user.sleep(START_S - BACKOFF_START_NS / SECOND - user.ctx.now / SECOND)
     user.heal("apiserver", "scheduler")
     await user.sleep(20)
 
@@ -40,6 +46,8 @@ SCENARIO = Scenario(
     "race 141255",
     workload=recreated_elsewhere,
     build=scheduler_alone(),
+    options=(SMALL,),
+    explored=explored,
     invariants=(THE_SCHEDULER_LIVES,),
     reads_log=True,
     defaults={"node_cpu": "2"},

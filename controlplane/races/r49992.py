@@ -15,14 +15,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
-from controlplane.scenarios import Option, Scenario
+from controlplane.scenarios import Fault, Option, Scenario
 from controlplane.scenarios.faults import restarts
-from controlplane.scenarios.invariants.caches import CACHE_IS_RIGHT, FOLLOWER, follow
-from controlplane.scenarios.workloads import config_maps_come_and_go
+from controlplane.scenarios.invariants.caches import CACHE_IS_RIGHT, FOLLOWER, follow, follow_at
+from controlplane.scenarios.small import SMALL, START_S, explored, is_small
+from controlplane.scenarios.workloads import config_map, config_maps_come_and_go
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
-    from controlplane.scenarios import Setting
+    from controlplane.scenarios import Setting, User
 
 STREAM = Option(
     "watch-list",
@@ -33,11 +34,12 @@ STREAM = Option(
 
 
 def build(setting: Setting) -> ClusterConfig:
-    """An API server and those who use it."""
+    """An API server and those who use it; in the small form nobody else."""
     from controlplane.client.features import ClientFeatures
     from controlplane.cluster import ClusterConfig
 
     return ClusterConfig(
+        schedulers=0 if is_small(setting) else 1,
         kubelets=False,
         controllers=False,
         scheduler_watches=(),
@@ -45,13 +47,46 @@ def build(setting: Setting) -> ClusterConfig:
     )
 
 
+churn = config_maps_come_and_go(("a", "b", "c"), 12)
+restarting = restarts("apiserver", 3)
+
+
+async def followed(user: User) -> None:
+    """The follower; in the small form it begins when the exploration does."""
+    if not user.options[SMALL.key]:
+        await follow(user)
+        return
+    await user.sleep(START_S)
+    follow_at(user, user.cluster.address(FOLLOWER), immediate=True)
+
+
+async def workload(user: User) -> None:
+    """Config maps come and go; in the small form one comes."""
+    if not user.options[SMALL.key]:
+        await churn(user)
+        return
+    await user.sleep(START_S)
+    await user.attempt(user.create(config_map("a")))
+
+
+async def faults(user: User) -> None:
+    """The API server restarts three times; in the small form once."""
+    if not user.options[SMALL.key]:
+        await restarting.main(user)
+        return
+    await user.sleep(START_S)
+    user.crash("apiserver")
+    user.restart("apiserver")
+
+
 SCENARIO = Scenario(
     "race 49992",
-    workload={FOLLOWER: follow, "user": config_maps_come_and_go(("a", "b", "c"), 12)},
+    workload={FOLLOWER: followed, "user": workload},
     build=build,
-    faults=(restarts("apiserver", 3),),
+    faults=(Fault("chaos", faults),),
     invariants=(CACHE_IS_RIGHT,),
-    options=(STREAM,),
+    options=(STREAM, SMALL),
+    explored=explored,
 )
 RACE = Race(
     number="49992",

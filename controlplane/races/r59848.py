@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.apiserver.loops.replica import Hold, Release
 from controlplane.races.race import Race
 from controlplane.scenarios import Fault, Invariant, Option, Scenario
+from controlplane.scenarios.small import SMALL, explored_from
 from controlplane.scenarios.workloads import pod
 from controlplane.scenarios.worlds import lagging_servers
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 NODES = ("node-1", "node-2")
 UIDS = "uids of web-0"
+LAGGING = "apiserver-2"
+SMALL_START_S = 40.0
 
 STREAM = Option(
     "watch-list",
@@ -35,19 +39,31 @@ STREAM = Option(
 async def stateful_set(user: User) -> None:
     """Recreates web-0 on the other node, only when its object is gone, as the StatefulSet controller does."""
     uids: list[str] = user.notes.setdefault(UIDS, [])
+    small = user.options[SMALL.key]
     for node in NODES:
         tree = pod("web-0", nodeName=node, terminationGracePeriodSeconds=1)
         uids.append((await user.create(tree)).uid)
-        await user.sleep(70)
+        await user.sleep(10 if small else 70)
         if node == NODES[-1]:
             return
+        if small:
+            user.ctx.send(LAGGING, Hold("pods"))
         await user.delete("Pod", "web-0")
         while await user.exists("Pod", "web-0"):
             await user.sleep(1)
 
 
 async def restart_kubelet(user: User) -> None:
-    """Once web-0 has moved, node-1's kubelet restarts at some moment within a minute."""
+    """Once web-0 has moved, node-1's kubelet restarts at some moment within a minute.
+
+    In the small form this happens in the instant in which the second server, held back, hears of the move.
+    """
+    if user.options[SMALL.key]:
+        await user.sleep(SMALL_START_S)
+        user.ctx.send(LAGGING, Release("pods"))
+        user.crash("node-1")
+        user.restart("node-1")
+        return
     while len(user.notes.get(UIDS, ())) < len(NODES):
         await user.sleep(1)
     await user.sleep((1 + user.ctx.choose("fault", 30, "when")) * 2)
@@ -74,7 +90,8 @@ SCENARIO = Scenario(
     build=lagging_servers(controllers=False, heartbeats=False, kubelet_events=False),
     faults=(Fault("chaos", restart_kubelet),),
     invariants=(Invariant("at most one pod per identity", one_at_most, NODES),),
-    options=(STREAM,),
+    options=(STREAM, SMALL),
+    explored=explored_from(SMALL_START_S, 0.01),
 )
 RACE = Race(
     number="59848",

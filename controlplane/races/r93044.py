@@ -14,26 +14,40 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.invariants.scheduling import NO_POD_IS_TAKEN_FOR_DELETED
+from controlplane.scenarios.small import SMALL, START_S, explored, is_small
 from controlplane.scenarios.workloads import pod
 from controlplane.scenarios.worlds import scheduler_alone
 
 if TYPE_CHECKING:
-    from controlplane.scenarios import User
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios import Setting, User
 
 
 async def early_failures(user: User) -> None:
-    """Pods that fit nowhere, created as soon as there is a node."""
+    """Pods that fit nowhere, created as soon as there is a node; in the small form one, over a slow link."""
     await user.sleep(1)
+    if user.options[SMALL.key]:
+        user.delay("apiserver", "scheduler", START_S - 1)
+        await user.create(pod("big", "64"))
+        await user.sleep(5)
+        return
     for number in range(4):
         await user.create(pod(f"big-{number}", "64"))
+
+
+def build(setting: Setting) -> ClusterConfig:
+    """API server, scheduler and a node; in the small form each informer is one task."""
+    return scheduler_alone(joined_informers=is_small(setting))(setting)
 
 
 SCENARIO = Scenario(
     "race 93044",
     workload=early_failures,
-    build=scheduler_alone(),
+    build=build,
     invariants=(NO_POD_IS_TAKEN_FOR_DELETED,),
     reads_log=True,
+    options=(SMALL,),
+    explored=explored,
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(

@@ -10,6 +10,7 @@ from actors import EventLog, record
 from actors import UsageError as RuntimeUsageError
 from actors.jsonl import write
 from controlplane import __version__
+from controlplane.api.times import SECOND
 from controlplane.errors import UsageError
 from controlplane.scenarios.run import Run
 from controlplane.scenarios.user import User
@@ -49,6 +50,10 @@ class Execution(Run):
             limits["step_limit"] = scenario.step_limit
         if scenario.eager_time:
             limits["eager_time"] = True
+        window = scenario.window(plan)
+        if window is not None:
+            limits["explored_ns"] = tuple(round(moment * SECOND) for moment in window)
+            limits["dull"] = ("jitter",)
         make = scenario.make or Cluster
         cluster: Cluster = make(
             plan.configure(), strategy=strategy, log=log, inputs=inputs, **limits

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Main = Callable[[User], Coroutine[Any, Any, Any]]
     Check = Callable[[Run], str | None]
+    Window = tuple[float, float] | None
 
 LIVELOCK_LIMIT = 20_000
 """Steps in one instant after which a run counts as a livelock."""
@@ -146,6 +147,8 @@ class Scenario:
         prepare: reads and checks what the options name, once, before anything runs; what it gives
             is `setting.given`. Raises UsageError.
         reads_log: whether an invariant reads the log, which then is kept in every run.
+        explored: the virtual seconds between which choices are explored; before and after they are
+            dull, and so are jitters. None: all of the run. Or a function of the setting that gives it.
         make: the class of the cluster. livelock_limit, step_limit, eager_time: as `actors.World`.
     """
 
@@ -163,6 +166,7 @@ class Scenario:
     title: str = field(default="", kw_only=True)
     prepare: Callable[[Setting], Any] | None = field(default=None, kw_only=True)
     reads_log: bool = field(default=False, kw_only=True)
+    explored: Window | Callable[[Setting], Window] = field(default=None, kw_only=True)
     make: Callable[..., Cluster] | None = field(default=None, kw_only=True)
     livelock_limit: int = field(default=LIVELOCK_LIMIT, kw_only=True)
     step_limit: int | None = field(default=None, kw_only=True)
@@ -178,6 +182,10 @@ class Scenario:
     def default(self, option: Option) -> Any:
         """What an option is when nobody says."""
         return self.defaults.get(option.key, option.default)
+
+    def window(self, setting: Setting) -> Window:
+        """Between which virtual seconds choices are explored; None: in all of the run."""
+        return self.explored(setting) if callable(self.explored) else self.explored
 
     def mains(self) -> dict[str, Main]:
         """Everybody who uses the cluster, by actor name."""

@@ -184,7 +184,7 @@ def _step_of_choice(steps: Iterable[Step], index: int) -> int:
     """The step that a choice picked, or that drew it; 0 if no step is known to have."""
     count = 0
     for step in steps:
-        count += (len(step.enabled) > 1) + len(step.choices)
+        count += (step.among > 1) + step.draws
         if index < count:
             return step.number
     return 0

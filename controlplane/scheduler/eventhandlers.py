@@ -83,6 +83,7 @@ def add_pod(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
 
 def _add_assigned(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
     with _logged(scheduler):
+        scheduler.changes_cache()
         scheduler.cache.add_pod(pod)
     yield from _move_on_pod_event(scheduler, ev.ASSIGNED_POD_ADD, None, pod, now)
 
@@ -106,6 +107,7 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None
         return
     if old.spec.node_name:
         with _logged(scheduler):
+            scheduler.changes_cache()
             scheduler.cache.update_pod(old, new)
         for event in pod_update_events(new, old):
             yield from _move_on_pod_event(scheduler, event, old, new, now)
@@ -158,6 +160,7 @@ def _pod_deleted(
     final_state_unknown = final_state_unknown and scheduler.cleans_both
     if pod.spec.node_name or final_state_unknown:
         with _logged(scheduler):
+            scheduler.changes_cache()
             scheduler.cache.remove_pod(pod)
         if scheduler.rejects_bound and scheduler.is_waiting(pod.uid):
             # Form "rechecked" of 134157: somebody else has bound it while it waits (issue 134859, open).
@@ -200,6 +203,7 @@ def _assumed_pod_deleted(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None
             return
         yield CACHE
         with _logged(scheduler):
+            scheduler.changes_cache()
             scheduler.cache.forget_pod(cached)
     yield from _move(scheduler, ev.ASSIGNED_POD_DELETE, cached, None, now)
 
@@ -217,6 +221,7 @@ def _nomination_dropped(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]
 @InSteps
 def add_node(scheduler: Scheduler, node: Node, now: int) -> Steps[None]:
     """The informer saw a new node."""
+    scheduler.changes_cache()
     scheduler.cache.add_node(node)
     yield from _move(scheduler, ev.NODE_ADD, None, node, now, _pre_check(scheduler, node))
 
@@ -224,6 +229,7 @@ def add_node(scheduler: Scheduler, node: Node, now: int) -> Steps[None]:
 @InSteps
 def update_node(scheduler: Scheduler, old: Node, new: Node, now: int) -> Steps[None]:
     """The informer saw a node change."""
+    scheduler.changes_cache()
     scheduler.cache.update_node(old, new)
     for event in node_update_events(new, old):
         yield from _move(scheduler, event, old, new, now, _pre_check(scheduler, new))
@@ -236,6 +242,7 @@ def delete_node(scheduler: Scheduler, node: Node, now: int) -> Steps[None]:
         yield from scheduler.queue.move_all_steps(ev.NODE_DELETE, node, None, now)
         yield CACHE
     with _logged(scheduler):
+        scheduler.changes_cache()
         scheduler.cache.remove_node(node)
 
 

@@ -48,6 +48,10 @@ class Skipped:
     event: EventIntent | None = None
 
 
+def _nobody_asks() -> None:
+    """Nobody wants to know."""
+
+
 class Scheduler:
     """Queue, cache, snapshot and profiles."""
 
@@ -81,6 +85,8 @@ class Scheduler:
         self.forgets_deleted = fixes.fixed("134157")
         self.rejects_bound = fixes.variant("134157") == "rechecked"
         self.splits_recreated = fixes.fixed("141255")
+        self.changes_cache: Callable[[], None] = _nobody_asks
+        """Called before an event handler changes the cache: whoever looks for races wants to know."""
         self.cache = Cache(fixes)
         self.api_calls = CallQueue() if self.features["SchedulerAsyncAPICalls"] else None
         """Calls to the API server that wait or are under way, where nobody waits for them in line."""
@@ -196,6 +202,15 @@ class Scheduler:
             return Skipped(info, f"pod {pod.key} is assumed already")
         state = CycleState(now)
         return Attempt(info, framework, state, now, info.uid, self.queue.scheduling_cycle)
+
+    def skips(self, info: QueuedPodInfo) -> bool:
+        """Whether `begin` will find that a popped pod needs no attempt."""
+        pod = info.pod
+        return (
+            pod.spec.scheduler_name not in self.frameworks
+            or pod.metadata.deletion_timestamp is not None
+            or self.cache.is_assumed_pod(pod)
+        )
 
     def _skipped(self, info: QueuedPodInfo) -> None:
         if self._done_when_skipped:

@@ -86,6 +86,7 @@ class Connection:
 
     def connected(self, ctx: Context) -> str:
         """The server that the connection leads to; a new one is made if there is none."""
+        ctx.touches("connection")
         if not self._current:
             order = self._order()
             index = ctx.choose("endpoint", len(order), f"{ctx.actor} connects")
@@ -116,12 +117,14 @@ class Connection:
         try:
             answer: Response = await ctx.ask(server, request, limit, point=request.label)
         except LinkBroken:
+            ctx.touches("connection")
             self.lost(server)
             raise
         except Timeout:
             if limit < REQUEST_NS:
                 raise
             raise self._dead(ctx, server) from None
+        ctx.touches("connection")
         self._heard_at = ctx.now
         return answer
 
@@ -151,12 +154,15 @@ class Connection:
             try:
                 message = await stream.recv(limit, idle=True)
             except LinkBroken:
+                ctx.touches("connection")
                 self.lost(server)
                 raise
             except Timeout:
+                ctx.touches("connection")
                 if ctx.now - self._heard_at >= READ_IDLE_NS:
                     await self._ping(ctx, server)
             else:
+                ctx.touches("connection")
                 self._heard_at = ctx.now
                 return message
 
@@ -170,10 +176,12 @@ class Connection:
             raise
         except Timeout:
             raise self._dead(ctx, server) from None
+        ctx.touches("connection")
         self._heard_at = ctx.now
 
     def _dead(self, ctx: Context, server: str) -> LinkBroken:
         """Nothing comes back from the server: everything on the connection ends with it."""
+        ctx.touches("connection")
         self.lost(server)
         ctx.break_link(ctx.actor, server)
         return LinkBroken(f"connection to {server} timed out")

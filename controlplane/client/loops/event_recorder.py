@@ -201,14 +201,17 @@ class EventRecorder:
 
     def about(self, reference: Tree, kind: str, reason: str, message: str) -> None:
         """Report about an object that is given by reference."""
+        self._ctx.touches("events")
         self._pending.append((reference, kind, reason, message, self._epoch + self._ctx.now))
         self._work.notify_all()
 
     async def _post(self, ctx: Context) -> None:
         client = Client(ctx, self._server)
         while True:
+            ctx.writes("events")
             while not self._pending:
                 await self._work.wait(idle=True, point="events.post")
+                ctx.writes("events")
             write = self._correlator.report(*self._pending.popleft())
             if write is not None:
                 await self._write(ctx, client, write)
@@ -229,6 +232,7 @@ class EventRecorder:
                     share = ctx.choose("jitter", JITTER_OPTIONS, "events retry")
                     wait = RETRY_NS * share // JITTER_OPTIONS
                 await ctx.sleep(wait, point="events.retry")
+                ctx.reads()
             else:
                 return
 
@@ -238,6 +242,7 @@ class EventRecorder:
             try:
                 await client.patch(EVENTS, namespace, write.known, write.patch)
             except ApiError as error:
+                self._ctx.reads()
                 if not is_not_found(error):
                     raise
             else:

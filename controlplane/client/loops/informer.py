@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Generic
 
 from actors.log import DEBUG
 from controlplane.api.generic import V
-from controlplane.client.deltas import Notification, apply
+from controlplane.client.deltas import DeltaQueue, Notification, apply
 from controlplane.client.indexer import Indexer
 from controlplane.client.loops.clientset import Resource
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
@@ -84,6 +84,7 @@ class Informer(Generic[V]):
         immediate: let the reflector bring the store up to date and call the handlers itself, in the
             same step: a bare reflector without a queue behind it, as the kubelet has. Handlers that
             take several steps are told by their own tasks all the same.
+        part: what its memory is called where it is said what steps touch; its resource's name unless given.
         query: selectors for list and watch (fieldSelector, labelSelector).
     """
 
@@ -95,12 +96,18 @@ class Informer(Generic[V]):
         *,
         server: RestConfig = IN_CLUSTER,
         immediate: bool = False,
+        part: str = "",
         **query: str,
     ) -> None:
         self.resource = resource
+        part = part or resource.name
+        self.store_part = f"{part} store"
+        self._deltas = f"{part} deltas"
+        self._told = f"{part} told"
         self._immediate = immediate
         self.store: Indexer[V] = store if store is not None else Indexer()
         self._ctx = ctx
+        ctx.part(self.store_part, self.store)
         self._features = server.features
         self._queue = queue_of(self._features, self.store)
         self._reflector = Reflector(
@@ -153,11 +160,16 @@ class Informer(Generic[V]):
 
     def _queued(self) -> None:
         """Deltas were queued: wake the processor, or do its work at once."""
+        self._ctx.touches(self._deltas)
+        if not isinstance(self._queue, DeltaQueue):  # the older queues look up what is known
+            self._ctx.looks_at(self.store_part)
         if not self._immediate:
             self._work.notify_all()
             if not self._queue and not self._synced.is_set():
                 self._populated()  # the older queues need not pop anything for an empty list
             return
+        if any(listener.handler is not None for listener in self._listeners):
+            self._ctx.undeclared()
         while self._queue:
             self._process_batch()
         for listener in self._listeners:
@@ -177,6 +189,7 @@ class Informer(Generic[V]):
 
     def _process_batch(self) -> None:
         """Bring the store up to the next batch and tell the listeners."""
+        self._ctx.touches(self._deltas, self.store_part, self._told)
         queue = self._queue
         before = queue.synced
         notifications = apply(queue.pop_batch(), self.store, initial=not before)
@@ -193,6 +206,7 @@ class Informer(Generic[V]):
 
     def _populated(self) -> None:
         """The first list is in the store: let the listeners see."""
+        self._ctx.touches(self._told)
         for listener in self._listeners:
             listener.condition.notify_all()
         if not self._listeners:
@@ -208,8 +222,10 @@ class Informer(Generic[V]):
     async def _process(self, ctx: Context) -> None:
         queue = self._queue
         while True:
+            ctx.writes(self._deltas)
             while not queue:
                 await self._work.wait(idle=True, point="informer.process")
+                ctx.writes(self._deltas)
             self._process_batch()
             if queue:
                 await ctx.point("informer.process")
@@ -218,20 +234,27 @@ class Informer(Generic[V]):
         pending = listener.pending
         handler, steps = listener.handler, listener.steps
         while True:
+            ctx.touches(self._told)
             while not pending:
+                ctx.writes(self._told)
+                if not listener.synced:
+                    ctx.reads(self._deltas)
                 if not listener.synced and self._queue.synced:
                     listener.synced = True
                     self._listeners_synced()
                 await listener.condition.wait(idle=True, point="informer.notify")
+                ctx.touches(self._told)
             notification = pending.popleft()
             if ctx.noting:
                 note_notification(ctx, listener.name, notification)
             if steps is not None:
                 await steps(ctx, notification)
+                ctx.touches(self._told)
                 if pending:
                     await ctx.region("informer.notify")
                 continue
             assert handler is not None
+            ctx.undeclared()
             handler(notification)
             if pending:
                 await ctx.point("informer.notify")
@@ -239,6 +262,7 @@ class Informer(Generic[V]):
     def _listeners_synced(self) -> None:
         if self._synced.is_set():
             return
+        self._ctx.touches(self._deltas, self._told)
         if self._queue.synced and all(listener.synced for listener in self._listeners):
             self._ctx.log("informer.synced", level=DEBUG, data={"resource": self.resource.name})
             self._synced.set()

@@ -312,8 +312,11 @@ class Reflector(Generic[V]):
 
     async def _receive(self, ctx: Context, stream: Mailbox) -> Any:
         if self._direct:
-            return await stream.recv(idle=True)
-        return await connection(ctx, self._server).read(ctx, stream)
+            message = await stream.recv(idle=True)
+        else:
+            message = await connection(ctx, self._server).read(ctx, stream)
+        ctx.reads()
+        return message
 
     async def _read(self, ctx: Context, stream: Mailbox) -> WatchBatch[V] | None:
         """Queue what the next message brings; None when the connection broke."""

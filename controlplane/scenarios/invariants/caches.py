@@ -24,8 +24,8 @@ async def follow(user: User) -> None:
     follow_at(user, user.cluster.address(FOLLOWER))
 
 
-def follow_at(user: User, server: RestConfig) -> None:
-    """Start the follower's informer of what `server` serves."""
+def follow_at(user: User, server: RestConfig, *, immediate: bool = False) -> None:
+    """Start the follower's informer of what `server` serves; `immediate` as of `Informer`."""
     from controlplane.client.indexer import Indexer
     from controlplane.client.loops.clientset import Resource
     from controlplane.client.loops.informer import Informer
@@ -39,7 +39,7 @@ def follow_at(user: User, server: RestConfig) -> None:
             heard[told.new.key] = told.new.resource_version
 
     informer: Informer[Any] = Informer(
-        user.ctx, Resource("", "v1", "configmaps"), store, server=server
+        user.ctx, Resource("", "v1", "configmaps"), store, server=server, immediate=immediate
     )
     informer.add_handler(hear)
     informer.start()

@@ -45,6 +45,7 @@ class ApiDispatcher:
 
     def add(self, call: ApiCall) -> None:
         """Queue a call and go on."""
+        self._ctx.touches("calls")
         self._calls.add(call)
         self._work.notify_all()
 
@@ -54,11 +55,13 @@ class ApiDispatcher:
         call.when_over(over.set)
         self.add(call)
         await over.wait(point="scheduler.api.wait")
+        self._ctx.looks_at("calls")
         return call.error
 
     async def run(self, ctx: Context) -> None:
         """Start calls as they can be made."""
         while True:
+            ctx.writes("calls")
             call = self._calls.pop()
             if call is None:
                 await self._work.wait(idle=True, point="scheduler.api.queue")
@@ -67,6 +70,7 @@ class ApiDispatcher:
 
     async def _make(self, ctx: Context, call: ApiCall) -> None:
         await ctx.point("scheduler.api.execute")
+        ctx.writes("calls")
         client = Client(ctx, self._writer.server)
         problem = ""
         try:
@@ -78,5 +82,6 @@ class ApiDispatcher:
             problem = str(error)
             if isinstance(call, StatusPatchCall):
                 self._writer.error(f"updating pod status: {problem}")
+        ctx.writes("calls")
         self._calls.finished(call, problem)
         self._work.notify_all()

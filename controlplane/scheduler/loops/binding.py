@@ -69,6 +69,7 @@ class Binder:
 
     def start(self, attempt: Attempt) -> None:
         """Begin a binding cycle: a waiting task of the pool takes it, or a new one."""
+        self._shared.ctx.writes("binders")
         if self._idle:
             slot = self._idle.pop()
             slot.attempt = attempt
@@ -80,17 +81,20 @@ class Binder:
     async def _work(self, ctx: Context, slot: _Slot) -> None:
         client = Client(ctx, self._shared.server)
         while True:
+            ctx.writes("binders")
             attempt = slot.attempt
             if attempt is None:
                 await slot.wake.wait(idle=True, point=START)
                 continue
             slot.attempt = None
             await self._bind(ctx, client, attempt)
+            ctx.writes("binders")
             self._idle.append(slot)
 
     async def _bind(self, ctx: Context, client: Client, attempt: Attempt) -> None:
         shared = self._shared
         core = shared.core
+        ctx.reads("plugins")
         nomination = binding.pre_bind_pre_flight(attempt)
         if nomination is not None:
             await shared.publish(client, nomination)
@@ -98,13 +102,17 @@ class Binder:
             status = await self._permitted(attempt)
             if status is None:
                 await ctx.region("scheduler.bind.done")
+            ctx.writes("queue")
             binding.permit_wait_over(core.queue, attempt, status)
         if attempt.failure is None and attempt.has_pre_bind_work:
             await self._pre_bind(ctx, client, attempt)
         if attempt.failure is None:
+            ctx.reads("plugins")
             write = binding.bind(attempt)
             if write is not None and await self._write(client, attempt, write):
+                ctx.reads("plugins")
                 if self._finishes:
+                    ctx.writes("cache", "queue")
                     binding.finished(core.cache, core.queue, attempt, shared.now())
                     shared.assumed.notify_all()
                 shared.record(binding.bound(attempt))
@@ -117,11 +125,12 @@ class Binder:
                 return
         await ctx.region("scheduler.bind.undo")
         steps = binding.undo.steps(core.cache, core.queue, attempt, shared.now())
-        later = await shared.run(ctx, steps)
+        later = await shared.run(ctx, steps, "scheduler.bind.undo")
         await self._failed(ctx, client, attempt)
         if later:
             await ctx.region("scheduler.bind.freed")
-            await shared.run(ctx, binding.after_failure.steps(core.queue, attempt, shared.now()))
+            freed = binding.after_failure.steps(core.queue, attempt, shared.now())
+            await shared.run(ctx, freed, "scheduler.bind.freed")
 
     # ------------------------------------------------------------------ Permit
 
@@ -130,6 +139,7 @@ class Binder:
         if not attempt.waits:
             return None
         shared = self._shared
+        shared.ctx.writes("bindings")
         uid = attempt.pod.uid
         waiting = shared.bindings[uid].waiting
         assert waiting is not None
@@ -138,6 +148,7 @@ class Binder:
             left = waiting.next_deadline() - shared.now()
             if left > 0:
                 await decided.wait(left, point="scheduler.permit.wait")
+                shared.ctx.writes("bindings")
             if not waiting.is_decided:
                 waiting.expire(shared.now())
         shared.core.set_waiting(uid, None)
@@ -155,13 +166,16 @@ class Binder:
         """Make the writes of the PreBind plugins, wait for what they wait for; may set `failure`."""
         shared = self._shared
         uid = attempt.pod.uid
+        ctx.writes("bindings", "plugins")
         stopped = ctx.condition()
         running = shared.bindings[uid] = Binding(wake=stopped.notify_all)
         try:
             for plugin, write in binding.pre_bind(attempt):
                 try:
                     await shared.send(client, write)
+                    ctx.writes("bindings", "plugins")
                 except (ApiError, LinkBroken) as error:
+                    ctx.writes("bindings")
                     _pre_bind_failed(attempt, plugin, str(error))
                     return
             if attempt.failure is None:
@@ -186,7 +200,9 @@ class Binder:
                         attempt, plugin.name, "binding volumes: context deadline exceeded"
                     )
                     return
-                if await stopped.wait(SECOND, point="scheduler.prebind.wait"):
+                woken = await stopped.wait(SECOND, point="scheduler.prebind.wait")
+                ctx.writes("bindings", "plugins")
+                if woken:
                     break
                 try:
                     if plugin.is_bound(state, pod, node):
@@ -207,6 +223,7 @@ class Binder:
                 await self._shared.send(client, write)
             except (ApiError, LinkBroken) as error:
                 problem = str(error)
+        self._shared.ctx.reads("plugins")
         if not problem:
             return True
         plugins = attempt.framework.plugins.bind

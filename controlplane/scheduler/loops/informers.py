@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from actors import Context
     from controlplane.api.node import Node
+    from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.api.view import View
     from controlplane.client.deltas import Notification
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.runtime import Framework
     from controlplane.scheduler.framework.steps import Steps
     from controlplane.scheduler.loops.shared import Shared
+    from controlplane.scheduler.scheduler import Scheduler
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 STORAGE = "storage.k8s.io"
@@ -75,18 +77,22 @@ EVENTS: Mapping[str, str] = {
 class StoreLister(Generic[V]):
     """An informer's store as the lister that plugins read."""
 
-    __slots__ = ("_store",)
+    __slots__ = ("_ctx", "_part", "_store")
 
-    def __init__(self, store: Indexer[V]) -> None:
+    def __init__(self, ctx: Context, informer_part: str, store: Indexer[V]) -> None:
+        self._ctx = ctx
+        self._part = informer_part
         self._store = store
 
     def get(self, namespace: str, name: str) -> V | None:
         """The view as last heard, None when absent."""
+        self._ctx.looks_at(self._part)
         found = self._store.get(f"{namespace}/{name}" if namespace else name)
         return None if found is None else found.view
 
     def list(self) -> Iterator[V]:
         """All views."""
+        self._ctx.looks_at(self._part)
         return (obj.view for obj in self._store)
 
 
@@ -124,13 +130,26 @@ class Informers:
         self.failed_pods = self.pods
         if not gates.fixed("93044"):
             self.failed_pods = Informer(
-                ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED
+                ctx,
+                PODS,
+                server=server,
+                immediate=joined,
+                part="failed pods",
+                fieldSelector=NOT_FINISHED,
             )
         self.listers = Listers(
-            pods=StoreLister(self.pods.store),
-            nodes=StoreLister(self.nodes.store),
-            **{name: StoreLister(store) for name, store in self._stores.items()},
+            pods=StoreLister(ctx, self.pods.store_part, self.pods.store),
+            nodes=StoreLister(ctx, self.nodes.store_part, self.nodes.store),
+            **{
+                name: StoreLister(ctx, f"{RESOURCES[name].name} store", store)
+                for name, store in self._stores.items()
+            },
         )
+
+    def failed_pod(self, key: str) -> Object[Pod] | None:
+        """The pod of that key as the failure handler sees it."""
+        self._ctx.looks_at(self.failed_pods.store_part)
+        return self.failed_pods.store.get(key)
 
     async def start(self, shared: Shared, allowed: Collection[str] | None) -> None:
         """Start what the plugins need (of that, only what is `allowed`) and wait until all know the cluster."""
@@ -167,10 +186,11 @@ class _Handlers:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
 
-    async def _run(self, ctx: Context, steps: Steps[None]) -> None:
+    async def _run(self, ctx: Context, steps: Steps[None], point: str) -> None:
+        """Make a handler's calls; the first is on what is behind `point`."""
         shared = self._shared
         try:
-            await shared.run(ctx, steps)
+            await shared.run(ctx, steps, point)
         except CacheCorruptedError as broken:
             # Upstream ends the process: nothing it could do would be right (issue 45237, R25).
             shared.error(f"{broken}; the process exits")
@@ -178,9 +198,12 @@ class _Handlers:
 
     def pods(self) -> TaskHandler[Pod]:
         """What is done about a change of a pod."""
-        core, now = self._shared.core, self._shared.now
+        shared = self._shared
+        core, now = shared.core, shared.now
 
         async def handle(ctx: Context, told: Notification[Pod]) -> None:
+            if shared.dispatcher is not None:
+                ctx.writes("calls")
             if told.new is None:
                 assert told.old is not None
                 unknown = told.final_state_unknown
@@ -191,7 +214,7 @@ class _Handlers:
                 steps = eventhandlers.add_pod.steps(core, told.new.view, now())
             else:
                 steps = eventhandlers.update_pod.steps(core, told.old.view, told.new.view, now())
-            await self._run(ctx, steps)
+            await self._run(ctx, steps, _first_call(core, told))
 
         return handle
 
@@ -200,14 +223,17 @@ class _Handlers:
         core, now = self._shared.core, self._shared.now
 
         async def handle(ctx: Context, told: Notification[Node]) -> None:
+            point = eventhandlers.CACHE
             if told.new is None:
                 assert told.old is not None
                 steps = eventhandlers.delete_node.steps(core, told.old.view, now())
+                if core.queue.is_interesting(ev.NODE_DELETE):
+                    point = eventhandlers.QUEUE
             elif told.old is None:
                 steps = eventhandlers.add_node.steps(core, told.new.view, now())
             else:
                 steps = eventhandlers.update_node.steps(core, told.old.view, told.new.view, now())
-            await self._run(ctx, steps)
+            await self._run(ctx, steps, point)
 
         return handle
 
@@ -224,6 +250,20 @@ class _Handlers:
             else:
                 old, new = told.old.view, told.new.view
                 steps = eventhandlers.other_updated.steps(core, resource, old, new, now())
-            await self._run(ctx, steps)
+            await self._run(ctx, steps, eventhandlers.QUEUE)
 
         return handle
+
+
+def _first_call(core: Scheduler, told: Notification[Pod]) -> str:
+    """What the first call of a pod's handler is on; the next ones follow points of their own."""
+    old, new = told.old, told.new
+    if old is None:
+        assert new is not None
+        on_cache = bool(new.view.spec.node_name)
+    elif new is None or (core.splits_recreated and old.uid != new.uid):
+        unknown = new is None and told.final_state_unknown and core.cleans_both
+        on_cache = unknown or bool(old.view.spec.node_name)
+    else:
+        on_cache = True
+    return eventhandlers.CACHE if on_cache else eventhandlers.QUEUE

@@ -1,5 +1,12 @@
 """The scheduler's points: where one of its tasks may be overtaken, each before what it names.
 
+`TOUCHES` says what each point's region touches of what the tasks share, for searches over partial
+orders (`Context.reads`): the queue ("queue"; "pops" is its count of cycles), the cache, what plugins
+keep ("plugins"), what one scheduling cycle works on ("cycle": snapshot, columns), pods that wait in
+Permit or PreBind ("bindings"), calls that wait ("calls"), reports that wait ("events"), and of each
+informer "RESOURCE deltas", "RESOURCE store" and "RESOURCE told". What is read through a lister is noted
+where it is read.
+
 What upstream does under one lock, or without any, is one step; what it does under two is two. A
 task that only goes on to its next lock region stays ahead in the dull run (`Context.region`); where
 upstream waits, it waits (`Context.point`, conditions, sleeps, requests).
@@ -59,3 +66,32 @@ POINTS: Final[Mapping[str, str]] = {
     "scheduler.preemption.evict": "the last victim is about to be evicted (gate 134730)",
     "scheduler.preemption.finish": "the preemptor is held back no longer",
 }
+
+_QUEUE = (("plugins", "pops"), ("queue",))
+_CACHE = ((), ("cache",))
+TOUCHES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "scheduler.cycle.snapshot": (("cache",), ("cycle",)),
+    "scheduler.cycle.pre-filter": (("plugins",), ("cycle",)),
+    "scheduler.cycle.filter": (("plugins", "queue"), ("cycle",)),
+    "scheduler.cycle.post-filter": (("queue",), ("cycle", "plugins")),
+    "scheduler.cycle.score": (("plugins",), ("cycle",)),
+    "scheduler.cycle.assume": _CACHE,
+    "scheduler.cycle.unnominate": ((), ("queue",)),
+    "scheduler.cycle.reserve": ((), ("cycle", "plugins")),
+    "scheduler.cycle.permit": ((), ("cycle", "plugins", "bindings")),
+    "scheduler.cycle.forget": _CACHE,
+    "scheduler.failure.requeue": _QUEUE,
+    "scheduler.queue.done": _QUEUE,
+    "scheduler.bind.undo": ((), ("cycle", "plugins")),
+    "scheduler.bind.freed": _QUEUE,
+    "scheduler.queue.lock": _QUEUE,
+    "scheduler.queue.moved": _QUEUE,
+    "scheduler.queue.activate": _QUEUE,
+    "scheduler.informer.cache": (("cache",), ()),
+    "scheduler.informer.queue": _QUEUE,
+    "scheduler.informer.reject": ((), ("bindings",)),
+    "scheduler.flush.backoff": _QUEUE,
+    "scheduler.flush.unschedulable": _QUEUE,
+    "scheduler.cache.expire": _CACHE,
+}
+"""By point: what its region reads and what it writes, besides what the code around it says."""

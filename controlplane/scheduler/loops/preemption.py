@@ -38,6 +38,7 @@ class Preemptor:
         Asynchronously (the default) that only starts tasks. Otherwise it is all done within the
         scheduling cycle; answers an error text, "" when all went well.
         """
+        ctx.writes("cycle")
         for task in self._shared.core.take_preemptions():
             self._shared.ctx.log(
                 "scheduler.preemption",
@@ -65,18 +66,22 @@ class Preemptor:
         gone or terminating as far as has been heard. (Whenever the evictions end, as first proposed,
         would preempt over and over, in no time, while the watch does not tell of the victim.)
         """
+        ctx.reads("plugins")
         shared = self._shared
         client = Client(ctx, shared.server)
         plugin = shared.core.preemption_plugin(task)
         assert plugin is not None
         await ctx.point("scheduler.preemption.start")
+        ctx.reads()
         await self._clear(client, task)
         problem = await self._evict_all(ctx, task, task.victims[:-1])
         if not problem:
             await ctx.point("scheduler.preemption.evict")
+            ctx.writes("plugins")
             plugin.evict_last(task)
             problem = await self._evict(client, task, task.victims[-1])
         await ctx.point("scheduler.preemption.finish")
+        ctx.writes("plugins")
         plugin.finish(task)
         shared.core.evictions.remove(task)
         if problem:
@@ -84,7 +89,7 @@ class Preemptor:
         if problem or (self._activates and self._may_be_free(task)):
             await ctx.region("scheduler.queue.activate")
             steps = shared.core.queue.activate_steps([task.preemptor], shared.now())
-            await shared.run(ctx, steps)
+            await shared.run(ctx, steps, "scheduler.queue.activate")
 
     def _may_be_free(self, task: PreemptionTask) -> bool:
         """Whether no event need follow from which the preemptor would learn that it may be tried."""
@@ -98,6 +103,7 @@ class Preemptor:
         )
 
     async def _clear(self, client: Client, task: PreemptionTask) -> None:
+        self._shared.ctx.reads()
         for pod in task.nominated:
             await self._shared.publish(client, tasks.clear_nomination(pod))
 
@@ -116,6 +122,7 @@ class Preemptor:
     async def _evict(self, client: Client, task: PreemptionTask, victim: Pod) -> str:
         """Evict one victim; an error text, "" when it is on its way out or gone already."""
         shared = self._shared
+        shared.ctx.writes("bindings")
         running = shared.bindings.get(victim.uid)
         if running is not None:
             waiting = running.waiting
@@ -131,6 +138,7 @@ class Preemptor:
         try:
             if patch is not None:
                 await shared.send_patch(client, patch)
+                shared.ctx.reads()
             uid = victim.uid if shared.guards else ""
             await client.delete(PODS, victim.namespace, victim.name, uid=uid)
         except ApiError as error:
@@ -138,5 +146,6 @@ class Preemptor:
             return "" if gone else str(error)
         except LinkBroken as error:
             return str(error)
+        shared.ctx.reads()
         shared.record(tasks.preempted_event(victim, task))
         return ""

@@ -18,7 +18,14 @@ from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.loops.binding import Binder
 from controlplane.scheduler.loops.informers import Informers
 from controlplane.scheduler.loops.preemption import Preemptor
-from controlplane.scheduler.loops.shared import Observer, Shared, note_popped, note_read, obj_of
+from controlplane.scheduler.loops.shared import (
+    Observer,
+    Shared,
+    declare,
+    note_popped,
+    note_read,
+    obj_of,
+)
 from controlplane.scheduler.queue.scheduling_queue import (
     BACKOFF_FLUSH_PERIOD,
     UNSCHEDULABLE_FLUSH_PERIOD,
@@ -40,6 +47,12 @@ HOPELESS_ERRORS = 8
 
 
 EXPIRY_PERIOD = 1_000_000_000
+PARTS_OF_QUEUE = {
+    "scheduling_cycle": "pops",
+    "is_interesting": "",
+    "options": "",
+}
+"""What of the queue is counted apart, for the check of what steps say they touch."""
 
 
 class Probe:
@@ -110,7 +123,7 @@ async def run(
         core,
         epoch_ns,
         gates,
-        informers.failed_pods.store.get,
+        informers.failed_pod,
         server,
         probe.observer,
         explaining=explaining,
@@ -118,6 +131,13 @@ async def run(
     probe.poppable = shared.poppable
     if shared.dispatcher is not None:
         ctx.spawn(shared.dispatcher.run, name="api dispatcher")
+    core.changes_cache = lambda: ctx.writes("cache")
+    handle = core.handle
+    ctx.part("queue", core.queue, core.queue.active_q, core.queue.backoff_q, apart=PARTS_OF_QUEUE)
+    ctx.part("cache", core.cache, apart={"expires": ""})
+    ctx.part("cycle", handle.snapshot, handle.columns, core.search)
+    for framework in core.frameworks.values():
+        ctx.part("plugins", *framework.all_plugins)
     running = _Running(shared)
     await informers.start(shared, watched)
     ctx.spawn(running.flush_backoff, name="backoff")
@@ -144,6 +164,7 @@ class _Running:
         queue = self._core.queue
         shared = self._shared
         while True:
+            declare(ctx, "scheduler.flush.backoff")
             release = queue.next_backoff_release()
             if release is None:
                 await shared.backing_off.wait(idle=True, point="scheduler.flush.backoff")
@@ -151,7 +172,9 @@ class _Running:
             ticks = -(-release // BACKOFF_FLUSH_PERIOD)
             at = ticks * BACKOFF_FLUSH_PERIOD - shared.epoch
             await ctx.sleep_until(at, idle=self._hopeless(), point="scheduler.flush.backoff")
-            await shared.run(ctx, queue.flush_backoff_steps(shared.now()))
+            declare(ctx, "scheduler.flush.backoff")
+            steps = queue.flush_backoff_steps(shared.now())
+            await shared.run(ctx, steps, "scheduler.flush.backoff")
 
     def _hopeless(self) -> bool:
         queue = self._core.queue
@@ -166,6 +189,7 @@ class _Running:
         queue = self._core.queue
         shared = self._shared
         while True:
+            declare(ctx, "scheduler.flush.unschedulable")
             due = queue.next_unschedulable_timeout()
             if due is None:
                 await shared.pooled.wait(idle=True, point="scheduler.flush.unschedulable")
@@ -177,19 +201,23 @@ class _Running:
             )
             at = ticks * UNSCHEDULABLE_FLUSH_PERIOD
             await ctx.sleep_until(at, idle=True, point="scheduler.flush.unschedulable")
-            await shared.run(ctx, queue.flush_unschedulable_steps(shared.now()))
+            declare(ctx, "scheduler.flush.unschedulable")
+            steps = queue.flush_unschedulable_steps(shared.now())
+            await shared.run(ctx, steps, "scheduler.flush.unschedulable")
 
     async def expire_assumed(self, ctx: Context) -> None:
         """Every second upstream; here only at those ticks at which an assumption ends (gate 106412)."""
         cache = self._core.cache
         shared = self._shared
         while True:
+            declare(ctx, "scheduler.cache.expire")
             due = cache.next_expiry()
             if due is None:
                 await shared.assumed.wait(idle=True, point="scheduler.cache.expire")
                 continue
             at = ((due - shared.epoch) // EXPIRY_PERIOD + 1) * EXPIRY_PERIOD
             await ctx.sleep_until(at, idle=True, point="scheduler.cache.expire")
+            declare(ctx, "scheduler.cache.expire")
             for pod in cache.expire_assumed(shared.now()):
                 data = {"node": pod.spec.node_name}
                 ctx.log("scheduler.expired", obj=f"Pod/{pod.key}", uid=pod.uid, data=data)
@@ -208,24 +236,31 @@ class _Running:
         poppable = self._shared.poppable
         client = Client(ctx, self._shared.server)
         while True:
+            ctx.writes("queue", "pops")
             info = queue.pop()
             while info is None:
                 await ctx.region("scheduler.queue.wait")
+                ctx.writes("queue", "pops")
                 # What becomes active does so under Pop's lock, so that is never missed.
                 if len(queue.active_q.heap) or (queue.can_pop() and not self._unlocked):
                     info = queue.pop()
                     continue
                 await poppable.wait(idle=True, point="scheduler.queue.pop")
+                ctx.writes("queue", "pops")
                 info = queue.pop()
             if ctx.noting:
                 note_popped(ctx, info)
             await self._schedule_one(ctx, client, info)
+            ctx.reads("queue")
             if queue.can_pop():
                 await ctx.point("scheduler.queue.pop")
 
     async def _schedule_one(self, ctx: Context, client: Client, info: QueuedPodInfo) -> None:
         core, shared = self._core, self._shared
         await ctx.region("scheduler.cycle.start")
+        ctx.reads("cache", "pops")
+        if core.skips(info):
+            ctx.writes("queue")
         begun = core.begin(info, shared.now())
         if isinstance(begun, Skipped):
             ctx.log(
@@ -242,20 +277,24 @@ class _Running:
         if shared.observer is not None:
             shared.observer.attempt_started(info.uid)
         await ctx.region("scheduler.cycle.snapshot")
+        declare(ctx, "scheduler.cycle.snapshot")
         core.update_snapshot(attempt)
         start = core.search.next_start_node_index
         await ctx.region("scheduler.cycle.pre-filter")
-        await shared.run(ctx, core.find_node_steps(attempt))
+        await shared.run(ctx, core.find_node_steps(attempt), "scheduler.cycle.pre-filter")
+        ctx.writes("cycle")
         if shared.explaining:
             attempt.explanation = explain.explain(core.search, attempt, start)
         if shared.observer is not None:
             shared.observer.algorithm_ended(info.uid)
         if attempt.failure is None:
             await ctx.region("scheduler.cycle.assume")
-            await shared.run(ctx, binding.assume.steps(core.cache, core.queue, attempt))
+            steps = binding.assume.steps(core.cache, core.queue, attempt)
+            await shared.run(ctx, steps, "scheduler.cycle.assume")
             if attempt.failure is None:
                 await ctx.region("scheduler.cycle.reserve")
-                await shared.run(ctx, binding.reserve_and_permit.steps(core.cache, attempt))
+                steps = binding.reserve_and_permit.steps(core.cache, attempt)
+                await shared.run(ctx, steps, "scheduler.cycle.reserve")
             if attempt.explanation is not None:
                 explain.reserved(attempt.explanation, attempt)
         elif core.handle.preemptions:
@@ -265,8 +304,10 @@ class _Running:
         if attempt.failure is not None:
             await self._failed(ctx, client, attempt)
             return
+        ctx.writes("bindings")
         self._binder.admit(attempt)
         await shared.activate(ctx, attempt)
+        ctx.writes("bindings")
         assert attempt.result is not None
         data = {
             "node": attempt.node_name,
@@ -296,13 +337,15 @@ class _Running:
             result = "unschedulable" if failed.is_rejected else "error"
             shared.observer.attempt_ended(attempt.popped_uid, result)
         await ctx.region("scheduler.failure.read")
+        ctx.reads()
         cached = shared.cached_pod(pod.key)
         if ctx.noting:
             note_read(ctx, info, cached)
         verdict = failure.judge(info, None if cached is None else cached.view, shared.gates)
         await ctx.region("scheduler.failure.requeue")
-        steps = failure.requeue.steps(core.queue, info, verdict, shared.now())
-        problem = await shared.run(ctx, steps)
+        ctx.reads("pops")
+        requeue = failure.requeue.steps(core.queue, info, verdict, shared.now())
+        problem = await shared.run(ctx, requeue, "scheduler.failure.requeue")
         data: dict[str, Any] = {
             "reason": reason,
             "message": failed.message,
@@ -318,6 +361,7 @@ class _Running:
         if not verdict.reports:
             return
         await ctx.region("scheduler.failure.nominate")
+        ctx.writes("queue")
         failure.nominate(core.queue, info, failed.nominating, shared.gates)
         report = failure.report(pod, failed, reason, shared.now())
         shared.record(report.event)

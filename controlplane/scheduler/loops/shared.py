@@ -12,6 +12,7 @@ from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.scheduler.cycle import explain
 from controlplane.scheduler.framework.steps import LOCKED
 from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
+from controlplane.scheduler.loops.points import TOUCHES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,9 @@ RESOURCES = {
 
 
 R = TypeVar("R")
+KEEP_OFF_QUEUE = frozenset(point for point, (_, writes) in TOUCHES.items() if "queue" not in writes)
+"""Behind these points the queue stays as it is."""
+NOTHING: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 READS_QUEUE = frozenset(("scheduler.cycle.filter", "scheduler.cycle.post-filter"))
 """What follows these points reads nominations, for which upstream takes the queue's lock."""
@@ -101,32 +105,41 @@ class Shared:
         """Nanoseconds since the epoch."""
         return self.epoch + self.ctx.now
 
-    async def run(self, ctx: Context, steps: Steps[R]) -> R:
-        """Make a decision in its steps: at each point others may go first.
+    async def run(self, ctx: Context, steps: Steps[R], point: str) -> R:
+        """Make a decision in its steps: at each point others may go first. The first step is `point`'s.
 
         Raises what the decision raises.
         """
         queue = self.core.queue
         while True:
+            declare(ctx, point)
             try:
-                point = next(steps)
+                following = next(steps)
             except StopIteration as end:
-                self.queue_moved()
+                self._moved(point)
                 result: R = end.value
                 return result
             except Exception:
-                self.queue_moved()
+                self._moved(point)
                 raise
-            if point == LOCKED:
+            if following == LOCKED:
                 await self.unlocked.wait(point=LOCKED)
                 continue
-            self.queue_moved()
+            self._moved(point)
+            point = following
             await ctx.region(point)
-            while queue.locked and point in READS_QUEUE:
+            while point in READS_QUEUE and queue.locked:
+                declare(ctx, point)
                 await self.unlocked.wait(point=LOCKED)
+
+    def _moved(self, point: str) -> None:
+        """The region behind a point is over."""
+        if point not in KEEP_OFF_QUEUE:
+            self.queue_moved()
 
     def queue_moved(self) -> None:
         """After a region in which pods may have moved: wake whoever waits for it."""
+        self.ctx.reads("queue")
         queue = self.core.queue
         if self.unlocked.waiters and not queue.locked:
             self.unlocked.notify_all()
@@ -141,8 +154,10 @@ class Shared:
         """Make the pods ready that plugins asked for in the cycle's state (`pods-to-activate`)."""
         wanted = attempt.state.read("kubernetes.io/pods-to-activate")
         if wanted:
-            await ctx.region("scheduler.queue.activate")
-            await self.run(ctx, self.core.queue.activate_steps(list(wanted.values()), self.now()))
+            point = "scheduler.queue.activate"
+            await ctx.region(point)
+            steps = self.core.queue.activate_steps(list(wanted.values()), self.now())
+            await self.run(ctx, steps, point)
 
     async def send(self, client: Client, write: ApiWrite) -> None:
         """Make one write of a plugin. Raises ApiError or LinkBroken."""
@@ -221,6 +236,7 @@ class Shared:
         patch = {"metadata": {"uid": pod.uid, "annotations": written}}
         try:
             await client.patch(PODS, pod.namespace, pod.name, patch)
+            self.ctx.reads()
         except (ApiError, LinkBroken) as error:
             self.error(f"explaining {pod.key}: {error}")
 
@@ -231,6 +247,13 @@ class Shared:
     def record(self, event: EventIntent) -> None:
         """Record an Event."""
         self.recorder.event(event.regarding, event.type, event.reason, event.note)
+
+
+def declare(ctx: Context, point: str) -> None:
+    """Say what the region behind a point touches."""
+    reads, writes = TOUCHES.get(point, NOTHING)
+    ctx.reads(*reads)
+    ctx.writes(*writes)
 
 
 def obj_of(info: QueuedPodInfo) -> str:
