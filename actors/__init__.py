@@ -8,7 +8,7 @@ From the inside out:
     log, jsonl  every event, packed; and as JSON lines
     disk        what survives a crash
     process     tasks, actors, mailboxes: what the kernel moves
-    link, sync, inlet    between actors, between tasks, from outside
+    link, sync, inlet, standing    between actors, between tasks, from outside, and who is held at a point
     kernel      the step: one runnable task at a time
     drivers     Trio, and the bare loop; same trace
     context     what actor code is handed
@@ -17,6 +17,7 @@ From the inside out:
     explore     many schedules of one scenario
     shrink      a finding in its shortest form
     footprint   what each step touched, and which runs differ only in the order of independent steps
+    guard       a debug mode: do steps touch only what they say
     sharing     a debug mode: do actors share anything that can change
     testing     is it deterministic, and where not
 """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from actors.errors import LinkBroken, Timeout, UsageError
 from actors.log import INFO
 from actors.process import DONE, Mailbox, Message, Task
+from actors.standing import Standing
 from actors.sync import Condition, Event
 
 if TYPE_CHECKING:
@@ -311,6 +312,32 @@ class Context:
         kernel = self._kernel
         if kernel.log.noting and not self.task.dead:
             kernel.log.note(kernel.step, kernel.now, kernel.task_no(), event, obj, uid, rv, data)
+
+    async def stand_by(self, actor: str, point: str, nth: int = 1) -> Standing:
+        """Wait until a task of an actor stands at a point for the nth time from now on; it is held until `let_go`.
+
+        Raises UsageError for an actor that there is not.
+        """
+        kernel = self._kernel
+        me = self.task
+        kernel.actor(actor)
+        if kernel.footprint is not None:
+            kernel.footprint.everything()
+        where = f"{actor} at {point}"
+        me.point = "stand by"
+        me.idle = False
+        standing = Standing(actor, point, nth, me, kernel.parked(me, where))
+        kernel.standings.append(standing)
+        try:
+            await kernel.park()
+        except BaseException:
+            kernel.let_go(standing)
+            raise
+        return standing
+
+    def let_go(self, standing: Standing) -> None:
+        """Let the task go on that `stand_by` waited for."""
+        self._kernel.let_go(standing)
 
     # ------------------------------------------------------------------ faults
 

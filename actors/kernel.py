@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from actors.guard import Guard
     from actors.inlet import Inlet
     from actors.pace import Pacer
+    from actors.standing import Standing
     from actors.strategies.base import Strategy
 
     Body = Callable[..., Coroutine[Any, Any, Any]]
@@ -127,6 +128,8 @@ class Kernel:
         self._look_at = 0
         self._alone_until = 0
         """The first step that a task may not just go on to: somebody may choose, or looks, before it."""
+        self.standings: list[Standing] = []
+        """Waits for somebody to stand at a point, and who is held there."""
         self._strikes: list[tuple[int, int, Callable[[], None]]] = []
         self.until_ns: int | None = None
         self.checks: dict[str, list[tuple[str, Callable[[], str | None]]]] = {}
@@ -267,6 +270,7 @@ class Kernel:
             or self.checks
             or self.reaping
             or self._strikes
+            or self.standings
             or task.dead
             or self.tearing_down
             or self.inlet is not None
@@ -432,8 +436,13 @@ class Kernel:
         if self.verdict is not None:
             return None
         ready = self.ready
-        if not ready and not self._advance():
-            return None
+        if self.standings:
+            self._hold()
+        while not ready:
+            if not self._advance():
+                return None
+            if self.standings:
+                self._hold()
         footprint = self.footprint  # which may have begun just now
         step = self.step + 1
         if step > self._limit:
@@ -460,6 +469,33 @@ class Kernel:
             task.state = RUNNING
         self.current = task
         return task
+
+    def _hold(self) -> None:
+        """Keep back who has come to a point that somebody waits for, and tell him."""
+        for standing in self.standings:
+            for task in self.ready:
+                if standing.takes(task):
+                    if self.footprint is not None:
+                        self.footprint.everything()
+                    self.ready.remove(task)
+                    value, error = task.value, task.error
+                    standing.held = (
+                        task,
+                        self.parked(task, f"{standing.waiter.label}, at {standing.point}"),
+                    )
+                    task.value, task.error = value, error
+                    self.wake(standing.waiter, standing.wait_no, cause=task.cause)
+                    break
+
+    def let_go(self, standing: Standing) -> None:
+        """Whoever is held may go on; if nobody came yet, nobody will be held."""
+        if self.footprint is not None:
+            self.footprint.everything()
+        if standing in self.standings:
+            self.standings.remove(standing)
+        if standing.held is not None:
+            task, wait_no = standing.held
+            self.wake(task, wait_no, task.value, task.error)
 
     def _strike(self) -> None:
         """Do what was put off until now."""

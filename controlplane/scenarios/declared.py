@@ -339,10 +339,28 @@ def _repeat(reader: _Reader, at: str, value: Any) -> Act:
     return lambda user: _do(user, acts * times)
 
 
+def _at_point(reader: _Reader, at: str, value: Any) -> Act:
+    told = reader.mapping(at, value)
+    for key in told:
+        if key not in ("actor", "point", "nth", "do"):
+            raise reader.fail(f"{at}.{key}", "unknown; known: actor, point, nth, do")
+    actor = reader.text(f"{at}.actor", told.get("actor"))
+    point = reader.text(f"{at}.point", told.get("point"))
+    nth = reader.count(f"{at}.nth", told.get("nth", 1))
+    acts = reader.acts(f"{at}.do", told.get("do"))
+
+    async def stand(user: User) -> None:
+        async with user.at_point(actor, point, nth):
+            await _do(user, acts)
+
+    return stand
+
+
 FLOW: dict[str, Callable[[_Reader, str, Any], Act]] = {
     "one-of": _one_of,
     "maybe": _maybe,
     "repeat": _repeat,
+    "at-point": _at_point,
 }
 """Words about words; which way is a choice."""
 

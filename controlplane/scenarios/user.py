@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from actors import Context, Task
+    from actors.standing import Standing
     from controlplane.api.object import Object
     from controlplane.cluster import Cluster
     from controlplane.scenarios.histories import History
@@ -25,6 +26,26 @@ Tree = dict[str, Any]
 DEFAULT = "default"
 PREFERRED = ("v1", "apps/v1", "batch/v1", "policy/v1", "storage.k8s.io/v1")
 """Where a kind that is only named is looked for first."""
+
+
+class AtPoint:
+    """A block in which a process stands at a point; see `User.at_point`."""
+
+    __slots__ = ("_ctx", "_standing", "_where")
+
+    def __init__(self, ctx: Context, actor: str, point: str, nth: int) -> None:
+        if nth < 1:
+            raise UsageError(f"at point {point!r}: for the {nth}th time: expected 1 or more")
+        self._ctx = ctx
+        self._where = (actor, point, nth)
+        self._standing: Standing | None = None
+
+    async def __aenter__(self) -> None:
+        self._standing = await self._ctx.stand_by(*self._where)
+
+    async def __aexit__(self, *_raised: object) -> None:
+        assert self._standing is not None
+        self._ctx.let_go(self._standing)
 
 
 class User:
@@ -212,6 +233,16 @@ class User:
                 return False
             await self.sleep(every_s)
         return True
+
+    def at_point(self, actor: str, point: str, nth: int = 1) -> AtPoint:
+        """`async with user.at_point("scheduler", "scheduler.failure.read")`: while a process stands at a point.
+
+        Waits until a task of the process comes to the point (for the nth time from now on), and
+        holds that task there until the block ends; everybody else goes on. `race run` and
+        `logs events` show the points that a run passed; the scheduler's stand in
+        `docs/interleavings-scheduler.md`. If nobody comes, the run ends as a deadlock and says so.
+        """
+        return AtPoint(self.ctx, actor, point, nth)
 
     async def sleep(self, seconds: float) -> None:
         """Wait so many virtual seconds."""

@@ -40,12 +40,13 @@ users:
     - one-of: [[{{crash: other}}, {{restart: other}}]]
     - maybe: [point]
     - repeat: {{times: 2, do: [{{cut: [user, apiserver]}}, {{heal: [user, apiserver]}}]}}
+    - at-point: {{actor: other, point: mine, nth: 2, do: [{{sleep: 1}}]}}
     - delay: [user, apiserver, 1]
     - heal: [user, apiserver]
     - break_link: [user, apiserver]
     - lose: [node-1, apiserver]
   other:
-    - sleep: 1
+    - repeat: {{times: 99, do: [{{sleep: 1}}, {{point: mine}}]}}
 faults:
   - {{do: {{crash: scheduler}}, then: {{restart: scheduler}}, times: 2, lasts: [0.5]}}
 invariants: [scheduling queue, every pod gets a node]
@@ -100,6 +101,14 @@ BAD = {
     "an unknown word": (
         "scenario: x\nusers:\n  user:\n    - sleep: 1\n    - fly: high\n",
         "mine.yaml:5: users.user[1].fly: unknown word; known: apply, break_link, ",
+    ),
+    "a point of nobody": (
+        "scenario: x\nusers:\n  user:\n    - at-point: {point: recv, do: [point]}\n",
+        "mine.yaml:4: users.user[0].at-point.actor: None: expected text",
+    ),
+    "a point with more": (
+        "scenario: x\nusers:\n  user:\n    - at-point: {actor: a, point: b, then: []}\n",
+        "mine.yaml:4: users.user[0].at-point.then: unknown; known: actor, point, nth, do",
     ),
     "two words": (
         "scenario: x\nusers:\n  user:\n    - {sleep: 1, point: x}\n",

@@ -127,3 +127,95 @@ def test_every_operation_leaves_an_event_of_its_name(name):
 
     run = played({"user": user, "user2": other}, build=alone)
     assert name in [{"break": "break_link"}.get(each, each) for each in faults_of(run)]
+
+
+def test_at_a_point_a_process_is_held_while_the_user_does_something():
+    async def user(user: User) -> None:
+        await user.sleep(1)
+        await user.create(pod("web", cpu="64"))
+        async with user.at_point("scheduler", "scheduler.failure.read"):
+            await user.delete("Pod", "web", grace_period_seconds=0)
+            await user.create(pod("web", cpu="64"))
+            await user.sleep(1)
+        await user.sleep(60)
+        await user.delete("Pod", "web", grace_period_seconds=0)
+
+    from controlplane.scenarios.invariants.scheduling_queue import LEDGER, queue_holds
+
+    more = {"build": alone, "invariants": queue_holds(LEDGER)}
+    played(user, **more)
+    scenario = Scenario("test", workload=user, **more)
+    unfixed = Execution(plan_of(scenario, without_fix=("138324",))).execute("bare")
+    assert unfixed.verdict == "violated"
+    assert "no longer exists but is in flight" in unfixed.reason
+
+
+def test_the_nth_time_somebody_comes_to_a_point_counts_from_the_wait_on():
+    seen = []
+
+    async def user(user: User) -> None:
+        await user.sleep(1)
+        user.spawn(creating)
+        async with user.at_point("apiserver", "recv", 2):
+            seen.append([each.name for each in user.run.objects("/registry/configmaps/")])
+
+    async def creating(user: User) -> None:
+        await user.create(config_map("a"))
+        await user.create(config_map("b"))
+
+    played(user, build=alone)
+    assert seen == [["a"]]
+
+
+def test_nobody_ever_comes_to_a_point():
+    async def user(user: User) -> None:
+        async with user.at_point("scheduler", "scheduler.nowhere"):
+            pass
+
+    run = played(user, "deadlock", build=alone)
+    assert "user/main waits for scheduler at scheduler.nowhere" in run.result.reason
+
+
+def test_who_is_held_at_a_point_may_be_killed_there():
+    async def user(user: User) -> None:
+        await user.sleep(1)
+        await user.create(pod("web"))
+        async with user.at_point("scheduler", "scheduler.cycle.assume"):
+            user.crash("scheduler")
+            await user.sleep(1)
+        user.restart("scheduler")
+        await user.sleep(10)
+        assert (await user.get("Pod", "web")).view.spec.node_name
+
+    played(user, build=alone)
+
+
+def test_a_point_is_asked_for_of_a_process_that_there_is_and_from_the_first_time_on():
+    async def nobody(user: User) -> None:
+        async with user.at_point("nobody", "recv"):
+            pass
+
+    async def never(user: User) -> None:
+        async with user.at_point("scheduler", "recv", 0):
+            pass
+
+    assert "no actor is called 'nobody'" in played(nobody, "failed", build=alone).result.reason
+    assert "expected 1 or more" in played(never, "failed", build=alone).result.reason
+
+
+def test_a_run_that_held_somebody_is_the_same_on_both_drivers_and_in_a_replay():
+    from actors.strategies.random_walk import RandomWalk
+    from actors.strategies.replay import Replay
+
+    async def user(user: User) -> None:
+        await user.sleep(1)
+        await user.create(pod("web"))
+        async with user.at_point("scheduler", "scheduler.cycle.snapshot"):
+            await user.create(pod("other"))
+
+    plan = plan_of(Scenario("test", workload=user, build=alone))
+    bare = Execution(plan, RandomWalk(5)).execute("bare")
+    trio = Execution(plan, RandomWalk(5)).execute("trio")
+    again = Execution(plan, Replay(bare.choices, marks=bare.marks)).execute("bare")
+    assert bare.ok
+    assert bare.trace_hash == trio.trace_hash == again.trace_hash

@@ -1,0 +1,43 @@
+"""Waiting until somebody stands at a point, and holding him there.
+
+For experiments that aim: a task that reaches a named point is kept from going on until whoever waited
+for that lets it go. It is a schedule like others, for nothing makes a ready task run. What it holds
+up goes on without it, virtual time too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.process import NEW
+
+if TYPE_CHECKING:
+    from actors.process import Task
+
+
+class Standing:
+    """A wait of `waiter` for a task of an actor to stand at `point` for the `nth` time; then the task is held."""
+
+    __slots__ = ("_passed", "actor", "held", "nth", "point", "wait_no", "waiter")
+
+    def __init__(self, actor: str, point: str, nth: int, waiter: Task, wait_no: int) -> None:
+        self.actor = actor
+        self.point = point
+        self.nth = nth
+        self.waiter = waiter
+        self.wait_no = wait_no
+        self.held: tuple[Task, int] | None = None
+        """The task that stands there, and its wait."""
+        self._passed: dict[tuple[int, int], None] = {}
+
+    def takes(self, task: Task) -> bool:
+        """Whether a ready task has come to the point for the time that was asked for."""
+        if (
+            self.held is not None
+            or task.state == NEW
+            or task.point != self.point
+            or task.actor.name != self.actor
+        ):
+            return False
+        self._passed[task.no, task.cause] = None
+        return len(self._passed) >= self.nth
