@@ -100,7 +100,7 @@ BAD = {
     "no users": ("scenario: x\n", "users: None: expected a mapping"),
     "an unknown word": (
         "scenario: x\nusers:\n  user:\n    - sleep: 1\n    - fly: high\n",
-        "mine.yaml:5: users.user[1].fly: unknown word; known: apply, break_link, ",
+        "mine.yaml:5: users.user[1].fly: unknown word; known: apply, at-point, break_link, ",
     ),
     "a point of nobody": (
         "scenario: x\nusers:\n  user:\n    - at-point: {point: recv, do: [point]}\n",
