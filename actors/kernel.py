@@ -131,6 +131,7 @@ class Kernel:
         self.standings: list[Standing] = []
         """Waits for somebody to stand at a point, and who is held there."""
         self._strikes: list[tuple[int, int, Callable[[], None]]] = []
+        self._struck = 0
         self.until_ns: int | None = None
         self.checks: dict[str, list[tuple[str, Callable[[], str | None]]]] = {}
         self.end_checks: list[tuple[str, Callable[[], str | None]]] = []
@@ -841,7 +842,8 @@ class Kernel:
 
     def at_step(self, step: int, call: Callable[[], None]) -> None:
         """Do something between two steps, before step `step`, if the run comes that far."""
-        heapq.heappush(self._strikes, (max(step, self.step + 1), len(self._strikes), call))
+        self._struck += 1  # two for the same step happen in the order in which they were asked for
+        heapq.heappush(self._strikes, (max(step, self.step + 1), self._struck, call))
 
     def break_link(self, one: str, other: str) -> None:
         """Reset all connections between two actors: requests under way fail, streams break, both ways."""

@@ -88,9 +88,10 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="pod recreated under the same name leaks its in-flight entry",
             issue="138316",
             component="scheduler",
-            variants=("early-return", "uid-threading"),
+            variants=("early-return", "uid-threading", "no-stand-in"),
             fixed_in="1.34",
             unfixed_from="1.32",
+            complete="no-stand-in",
         ),
         FixGate(
             number="49992",
@@ -178,8 +179,9 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a pod that was bound although the answer was lost is retried for ever",
             issue="96579",
             component="scheduler",
-            variants=("merged",),
+            variants=("merged", "asked-again"),
             fixed_in="1.21",
+            complete="asked-again",
         ),
         FixGate(
             number="98829",

@@ -225,15 +225,29 @@ def run(
 
 @command.command("power")
 @click.argument("gates", nargs=-1, metavar="[GATE]...")
-@click.option("--schedules", type=click.IntRange(1), default=300, show_default=True)
+@click.option(
+    "--schedules",
+    type=click.IntRange(1),
+    default=2000,
+    show_default=True,
+    help="How many schedules a search tries at most.",
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Stop looking for a gate after so many seconds.",
+    help="Stop each search after so many seconds.",
 )
 @click.option("--strategy", default="portfolio", show_default=True, help="Who answers choices.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first schedule.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first search.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many searches for each gate, each with other seeds; medians are told.",
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes. [default: as many as cores]")
 @format_option()
 def power(
     gates: tuple[str, ...],
@@ -241,14 +255,14 @@ def power(
     seconds: float | None,
     strategy: str,
     seed: int,
+    seeds: int,
+    jobs: int | None,
     output_format: str,
 ) -> int:
     """Blind power: turn one gate off at a time, under the one default churn, and say which are found, and when.
 
     The first line turns none off: there nothing may break. Exit status 1 when something does.
     """
-    import time
-
     from actors.strategies import NAMES
     from controlplane.errors import UsageError
     from controlplane.races import power as blind
@@ -261,37 +275,42 @@ def power(
     if strategy not in NAMES:
         raise UsageError(f"--strategy {strategy!r}: expected {' or '.join(NAMES)}")
     progress = output.Progress()
-    rows = []
-    for gate in ("", *(gates or blind.gates())):
-        started = time.perf_counter()
-        progress.show(f"{gate or 'every fix on'} ...")
-
-        def over(started: float = started) -> bool:
-            return seconds is not None and time.perf_counter() - started >= seconds
-
-        found = blind.look_for(gate, schedules, strategy=strategy, seed=seed, over=over)
-        rows.append((found, time.perf_counter() - started))
+    rows = blind.measure(
+        ("", *(gates or blind.gates())),
+        schedules,
+        strategy=strategy,
+        seed=seed,
+        seeds=seeds,
+        seconds=seconds,
+        jobs=jobs,
+        progress=lambda done, of: progress.show(f"{done} of {of} searches ..."),
+    )
     progress.clear()
     if output_format == "json":
-        output.emit_json([{**each.to_json(), "wall_s": round(wall, 2)} for each, wall in rows])
+        output.emit_json([each.to_json() for each in rows])
     else:
+        found = sum(each.schedules is not None for each in rows[1:])
         output.table(
-            f"Found: {sum(each.schedule > 0 for each, _ in rows[1:])} of {len(rows) - 1}",
-            ["GATE", "FOUND IN SCHEDULE", "OF", "SECONDS", "WITHOUT IT", "WHAT BROKE"],
+            f"Found in at most {schedules} schedules (median of {seeds}): {found} of {len(rows) - 1}",
+            ["GATE", "SCHEDULES", "SECONDS", "FOUND", "WITHOUT IT", "WHAT BROKE", "STRATEGY"],
             [
                 (
-                    each.gate or "none",
-                    each.schedule or "-",
-                    each.tried,
-                    f"{wall:.1f}",
-                    each.title,
-                    each.reason,
+                    "+".join((each.gate, *blind.hidden_by(each.gate))) or "none",
+                    "-" if each.schedules is None else f"{each.schedules:g}",
+                    "-" if each.seconds is None else f"{each.seconds:.1f}",
+                    f"{len(each.found)}/{seeds}",
+                    each.searches[0].title,
+                    "; ".join(each.laws[:2]),
+                    ", ".join(each.strategies[:2]),
                 )
-                for each, wall in rows
+                for each in rows
             ],
-            ["FOUND IN SCHEDULE", "OF", "SECONDS"],
+            ["SCHEDULES", "SECONDS", "FOUND"],
         )
-    return 1 if rows[0][0].schedule else 0
+        output.echo(
+            "A+B: B hides A, so it is off too, and what breaks without B alone does not count."
+        )
+    return 1 if rows[0].found else 0
 
 
 command.add_command(replay_command)

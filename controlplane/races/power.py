@@ -1,47 +1,147 @@
-"""Blind power: which gates the default churn finds when it is not told what to look for."""
+"""Blind power: which gates the default churn finds when it is not told what to look for.
+
+One gate is turned off at a time and all others are in force, each in the form that leaves the least
+open. A few bugs cannot show themselves then, because a later fix hides them: these are looked for with
+that fix off too, as their entry in the catalogue does, and laws that break already when only the
+hiding fix is off do not count (`HIDDEN`).
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from controlplane.gates import CATALOGUE
-from controlplane.scenarios.churn import SCENARIO
+from controlplane.scenarios import churn
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.plan import plan_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-PASSED_OVER = "livelock"
+    from controlplane.scenarios.plan import Plan
+
 COMPONENT = "scheduler"
 """The component that the churn looks at."""
 
 
 @frozen
+class Hidden:
+    """A bug that a later fix hides: the fixes to be turned off too, and the laws that break without these alone."""
+
+    by: tuple[str, ...]
+    broken: tuple[str, ...] = ()
+
+
+HIDDEN: Mapping[str, Hidden] = {}
+
+
+@frozen
 class Found:
-    """What a search found with one gate off: in which schedule (0: in none of `tried`), and what broke."""
+    """What one search found with a gate off: in which schedule (0: in none of `tried`), and what broke.
+
+    `strategy` is whose turn it was in the portfolio; `wall_s` is wall seconds.
+    """
 
     gate: str
-    title: str
     schedule: int
     tried: int
     steps: int
     verdict: str
     reason: str
+    strategy: str
+    seed: int = 0
+    wall_s: float = field(default=0.0, eq=False)
+
+    @property
+    def title(self) -> str:
+        """What happens without the fix."""
+        return CATALOGUE[self.gate].title if self.gate else "every fix on"
+
+    @property
+    def law(self) -> str:
+        """What broke: the invariant's name, or the verdict."""
+        return self.reason.partition(":")[0] if self.verdict == "violated" else self.verdict
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
         return {
             "gate": self.gate,
             "title": self.title,
+            "seed": self.seed,
             "schedule": self.schedule or None,
             "tried": self.tried,
             "steps": self.steps,
             "verdict": self.verdict,
             "reason": self.reason,
+            "strategy": self.strategy,
+            "wall_s": round(self.wall_s, 2),
         }
+
+
+@frozen
+class Power:
+    """What the searches for one gate found, one for each seed."""
+
+    gate: str
+    searches: tuple[Found, ...]
+
+    @property
+    def found(self) -> tuple[Found, ...]:
+        """Searches that found something."""
+        return tuple(each for each in self.searches if each.schedule)
+
+    @property
+    def schedules(self) -> float | None:
+        """The median of schedules to find it; None when half of the searches found nothing."""
+        return self._median(lambda each: each.schedule)
+
+    @property
+    def seconds(self) -> float | None:
+        """The same of wall seconds."""
+        return self._median(lambda each: each.wall_s)
+
+    def _median(self, of: Callable[[Found], float]) -> float | None:
+        endless = float("inf")
+        middle = median(of(each) if each.schedule else endless for each in self.searches)
+        return None if middle == endless else middle
+
+    @property
+    def laws(self) -> tuple[str, ...]:
+        """What broke, most often first."""
+        return _most_often_first(each.law for each in self.found)
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Whose turn it was, most often first."""
+        return _most_often_first(each.strategy for each in self.found)
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "gate": self.gate,
+            "title": self.searches[0].title,
+            "hidden_by": hidden_by(self.gate),
+            "schedules": self.schedules,
+            "seconds": None if self.seconds is None else round(self.seconds, 2),
+            "found": len(self.found),
+            "of": len(self.searches),
+            "searches": [each.to_json() for each in self.searches],
+        }
+
+
+def _most_often_first(names: Iterable[str]) -> tuple[str, ...]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return tuple(sorted(counts, key=lambda name: -counts[name]))
 
 
 def gates() -> tuple[str, ...]:
@@ -50,11 +150,27 @@ def gates() -> tuple[str, ...]:
     return tuple(sorted(ours, key=int))
 
 
-def every_fix(but: str = "") -> tuple[str, ...]:
-    """The option --fix that puts all fixes in force but one, each in the form that leaves the least open."""
+def every_fix(*but: str) -> tuple[str, ...]:
+    """The option --fix that puts all fixes in force but these, each in the form that leaves the least open."""
     return tuple(
-        f"{gate.number}={gate.strongest}" for gate in CATALOGUE.values() if gate.number != but
+        f"{gate.number}={gate.strongest}" for gate in CATALOGUE.values() if gate.number not in but
     )
+
+
+def hidden_by(gate: str) -> tuple[str, ...]:
+    """The fixes that have to be off too for the bug to show itself."""
+    return HIDDEN[gate].by if gate in HIDDEN else ()
+
+
+@cache
+def plan_without(gate: str) -> Plan:
+    """The churn with this gate off and all others on, whichever release has them. Gate "" turns none off."""
+    hidden = HIDDEN.get(gate, Hidden(()))
+    off = (gate, *hidden.by) if gate else ()
+    scenario = churn.SCENARIO
+    if hidden.broken:
+        scenario = evolve(scenario, invariants=churn.invariants(hidden.broken))
+    return plan_of(scenario, fix=every_fix(*off), without_fix=off)
 
 
 def look_for(
@@ -65,31 +181,90 @@ def look_for(
     seed: int = 0,
     over: Callable[[], bool] | None = None,
 ) -> Found:
-    """Search with this gate off and all others on, whichever release has them. Gate "" turns none off.
-
-    A livelock is passed over: the repair that is proposed for 142294 preempts over and over, in no
-    time, while the scheduler does not hear that its victim is gone.
-    """
-    fix = every_fix(gate)
-    plan = plan_of(SCENARIO, fix=fix, without_fix=(gate,) if gate else ())
-    tried = steps = 0
-    first = None
-    while tried < schedules:
-        seen = Campaign(plan, strategy).explore(schedules - tried, seed=seed + tried, over=over)
-        tried += seen.schedules
-        steps += seen.steps
-        first = seen.findings[0] if seen.findings else None
-        if first is None or first.result.verdict != PASSED_OVER:
-            break
-        first = None
-        if over is not None and over():
-            break
+    """Search with this gate off for anything that breaks, with one seed."""
+    started = time.perf_counter()
+    seen = Campaign(plan_without(gate), strategy).explore(schedules, seed=seed, over=over)
+    first = seen.findings[0] if seen.findings else None
     return Found(
         gate,
-        CATALOGUE[gate].title if gate else "every fix on",
-        tried if first else 0,
-        tried,
-        steps,
+        first.schedule if first else 0,
+        seen.schedules,
+        seen.steps,
         first.result.verdict if first else "",
         first.result.reason if first else "",
+        _whose_turn(first.world.strategy.parameters(), strategy) if first else "",
+        seed,
+        time.perf_counter() - started,
     )
+
+
+def _whose_turn(parameters: Mapping[str, Any], strategy: str) -> str:
+    parts = (parameters.get("member", strategy), parameters.get("by"), parameters.get("depth"))
+    return " ".join(str(part) for part in parts if part)
+
+
+SEEDS_APART = 100_000
+"""Between the first seeds of two searches."""
+
+
+@frozen
+class _Asked:
+    gate: str
+    schedules: int
+    strategy: str
+    seed: int
+    seconds: float | None
+
+
+def _search(asked: _Asked) -> Found:
+    """One search; called in a worker."""
+    over = None
+    if asked.seconds is not None:
+        end = time.perf_counter() + asked.seconds
+        over = lambda: time.perf_counter() >= end  # noqa: E731
+    return look_for(
+        asked.gate, asked.schedules, strategy=asked.strategy, seed=asked.seed, over=over
+    )
+
+
+def measure(
+    gates: Sequence[str],
+    schedules: int,
+    *,
+    strategy: str,
+    seed: int = 0,
+    seeds: int = 1,
+    seconds: float | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Power]:
+    """Search for each gate with so many seeds, on all cores (or `jobs` processes).
+
+    `seconds` limits the wall time of each search. `progress` is told how many searches are done, and of how many.
+    """
+    asked = [
+        _Asked(gate, schedules, strategy, seed + number * SEEDS_APART, seconds)
+        for gate in gates
+        for number in range(seeds)
+    ]
+    jobs = min(jobs or os.cpu_count() or 1, len(asked))
+    found: dict[int, Found] = {}
+
+    def note(number: int, one: Found) -> None:
+        found[number] = one
+        if progress is not None:
+            progress(len(found), len(asked))
+
+    if jobs == 1:
+        for number, each in enumerate(asked):
+            note(number, _search(each))
+    else:
+        method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+        context = multiprocessing.get_context(method)
+        with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+            for number, one in enumerate(pool.map(_search, asked)):
+                note(number, one)
+    rows = [found[number] for number in range(len(asked))]
+    return [
+        Power(gate, tuple(rows[at * seeds : (at + 1) * seeds])) for at, gate in enumerate(gates)
+    ]

@@ -172,8 +172,11 @@ def _priority(pod: Pod) -> int:
 
 
 def _nobody_stands_in_the_way(run: Run) -> str | None:
+    """Without queueing hints nothing says that a pod is in flight: there upstream queues copies to this day."""
     core = run.cluster.scheduler.core
-    return None if core is None else core.queue.refused or None
+    if core is None or not core.queue.options.hints_enabled:
+        return None
+    return core.queue.refused or None
 
 
 def _nothing_is_counted_twice(run: Run) -> str | None:

@@ -43,6 +43,8 @@ RECREATED_LOG = (
 )
 
 GATE_RECREATED_POD = "138324"
+NO_STAND_IN = "no-stand-in"
+"""The form of 138324 in which preemption, too, takes no recreated pod for the one that failed (D2)."""
 
 
 class Outcome(Enum):
@@ -99,7 +101,7 @@ def judge(info: QueuedPodInfo, cached: Pod | None, gates: FixGates) -> Verdict:
     if cached.spec.node_name and gates.fixed("96582"):
         return Verdict(Outcome.ASSIGNED, ASSIGNED_LOG, info.uid)
     variant = gates.variant(GATE_RECREATED_POD)
-    if cached.uid != info.uid and variant == "early-return":
+    if cached.uid != info.uid and variant in ("early-return", NO_STAND_IN):
         return Verdict(Outcome.RECREATED, RECREATED_LOG, info.uid)
     uid = info.uid if variant == "uid-threading" else ""
     return Verdict(Outcome.REQUEUE, "", uid, cached)

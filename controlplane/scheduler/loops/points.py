@@ -42,6 +42,7 @@ POINTS: Final[Mapping[str, str]] = {
     "scheduler.permit.wait": "WaitOnPermit",
     "scheduler.bind.done": "Done (activeQ.lock), before PreBind",
     "scheduler.prebind.wait": "are the volumes bound? once a second",
+    "scheduler.bind.again": "a bind call whose answer was lost is made again (form asked-again of 96582)",
     "scheduler.bind.undo": "Unreserve after a failure",
     "scheduler.bind.freed": "MoveAll (PriorityQueue.lock): others hear of the freed room",
     # operations that hold the queue's lock

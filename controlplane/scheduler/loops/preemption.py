@@ -99,6 +99,7 @@ class Preemptor:
             self._stopped.pop(last.uid, "") is None
             or known is None
             or known.uid != last.uid
+            or not known.spec.node_name  # its deletion frees nothing that its binding cycle has not freed
             or known.metadata.deletion_timestamp is not None
         )
 

@@ -67,6 +67,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self._watches_last = handle.fixes.fixed("134730")
         self._clears = handle.fixes.fixed("106816")
         self._cancels_always = handle.fixes.fixed("111773")
+        self._refuses_stand_in = handle.fixes.variant("138324") == "no-stand-in"
         self._lowest = LowestPriorities()
         self._known: IdentityCache[Known] = IdentityCache()
         self.attempts = 0
@@ -125,9 +126,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     def _preempt(
         self, state: CycleState, pod: Pod, statuses: NodeToStatus, filters: Filters
     ) -> tuple[PostFilterResult | None, Status | None]:
-        # By name: a recreated pod stands in for the one that failed (D2).
+        # By name: upstream a recreated pod stands in for the one that failed (D2), and may preempt
+        # once more in its own cycle, before it is held back.
         preemptor: Pod | None = self._handle.listers.pods.get(pod.namespace, pod.name)
-        if preemptor is None:
+        if preemptor is None or (self._refuses_stand_in and preemptor.uid != pod.uid):
             return None, error(f'pod "{pod.name}" not found')
         eligible, why = self.is_eligible(preemptor, statuses)
         if not eligible:

@@ -92,8 +92,11 @@ def overtaken(log) -> set[str]:
     return found
 
 
-ELSEWHERE = {"scheduler.cache.expire", "scheduler.prebind.wait", "scheduler.queue.activate"}
-"""These need an older fix, volumes, or an eviction that fails; their own tests reach them."""
+ELSEWHERE = {
+    *("scheduler.cache.expire", "scheduler.prebind.wait", "scheduler.queue.activate"),
+    "scheduler.bind.again",
+}
+"""These need another fix, volumes, or a call that fails; their own tests reach them."""
 
 
 def test_every_point_is_overtaken_under_some_schedule():
