@@ -83,8 +83,8 @@ SETS_OF_FLAGS: tuple[dict[str, bool], ...] = (
 )
 """Feature gates of the scheduler that differ from our release's, as 1.27 to 1.34 had them and as may be chosen."""
 OUTAGES_S = (0.5, 45)
-STEP_LIMIT = 20_000
-"""Far more than any run of this length needs: what takes more goes round in circles."""
+FAIR_AFTER, STEP_LIMIT = 4_000, 12_000
+"""Steps; far more than a run of this length needs. What takes more under a fair schedule goes round in circles."""
 DRAWN = "what the churn is about"
 OPENED = "everything was opened in the end"
 
@@ -98,13 +98,26 @@ FAULTS = Option(
     default=True,
     help="Whether processes crash, connections break, and messages are held up or lost.",
 )
+RESYNC = Option(
+    "resync",
+    type=float,
+    low=0,
+    default=0,
+    metavar="SECONDS",
+    help="How often informers tell of everything again; 0: never, as the scheduler's do since they are shared.",
+)
 
 
 def build(setting: Setting) -> ClusterConfig:
     """The scheduler with plugins that hold, refuse and delay pods that ask for it."""
     from controlplane.scenarios.plugins import Hold, ProvisionLabelled, RefuseLabelled
 
-    return scheduler_alone(**with_plugins(Hold, RefuseLabelled, ProvisionLabelled))(setting)
+    more = dict(with_plugins(Hold, RefuseLabelled, ProvisionLabelled))
+    if setting["resync"]:
+        from controlplane.client.features import ClientFeatures
+
+        more["client"] = ClientFeatures(resync_ns=round(setting["resync"] * SECOND))
+    return scheduler_alone(**more)(setting)
 
 
 async def churn(user: User) -> None:
@@ -400,7 +413,7 @@ SCENARIO = Scenario(
     build=build,
     invariants=invariants(),
     sometimes=tuple(_drew(feature) for feature in FEATURES),
-    options=(OPERATIONS, USERS, FAULTS),
-    defaults={"node_cpu": "2"},
+    options=(OPERATIONS, USERS, FAULTS, RESYNC),
+    defaults={"node_cpu": "2", "fair_after": FAIR_AFTER},
     step_limit=STEP_LIMIT,
 )

@@ -101,7 +101,8 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None
     queue a pod that is being scheduled. Fixed, an update that changed nothing is ignored.
     """
     if scheduler.splits_recreated and old.uid != new.uid:
-        yield from _pod_deleted(scheduler, old, now, final_state_unknown=False)
+        # As of a tombstone: the old one may have been bound since, while the watch was down.
+        yield from _pod_deleted(scheduler, old, now, final_state_unknown=True)
         yield QUEUE
         yield from _pod_added(scheduler, new, now)
         return
