@@ -350,8 +350,9 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="an update between failure and requeue is lost, or goes round the backoff",
             issue="141645",
             component="scheduler",
-            variants=("proposed",),
+            variants=("proposed", "deletions-too"),
             fixed_in="",
+            complete="deletions-too",
         ),
         FixGate(
             number="142294",

@@ -9,7 +9,9 @@ first can never be removed and keeps every later event. Fixed, the second copy i
 Gate 141645 (proposed). Upstream an update of a pod in flight leaves only events behind, and once a
 binding cycle has ended the flight after Permit, nothing says that the pod is still on its way. With
 the proposal the ledger also knows the latest object of each pod in flight, and `end_cycle` drops a
-pod's events while its identity stays in flight until `done`.
+pod's events while its identity stays in flight until `done`. In its form "deletions-too" (proposed
+here) the ledger also knows that a pod in flight was deleted, or bound by somebody else: upstream one
+that fails just then is put back, and waits in the pool, bound or gone, until the flush (D11).
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class ActiveQueue:
     __slots__ = (
         "_discards",
         "_keeps_latest",
+        "_notes_leaving",
         "backoff_q",
         "binding",
         "closed",
@@ -54,6 +57,7 @@ class ActiveQueue:
         "hints_enabled",
         "in_flight",
         "ledger",
+        "left",
         "metrics",
         "pop_from_backoff",
         "scheduling_cycle",
@@ -71,6 +75,9 @@ class ActiveQueue:
     ) -> None:
         self._discards = fixes.fixed("127016")
         self._keeps_latest = fixes.fixed("141645")
+        self._notes_leaving = fixes.variant("141645") == "deletions-too"
+        self.left: dict[str, None] = {}
+        """UIDs in flight that were deleted, or bound by somebody else, meanwhile."""
         self.heap: Heap[QueuedPodInfo] = Heap(lambda info: info.key, less)
         self.backoff_q = backoff_q
         self.metrics = metrics
@@ -119,6 +126,7 @@ class ActiveQueue:
 
     def done(self, uid: str) -> None:
         """The pod's cycle is over: forget it and every event nobody waits for any more."""
+        self.left.pop(uid, None)
         entry = self.in_flight.pop(uid, None)
         if entry is None:
             self.binding.pop(uid, None)
@@ -133,9 +141,17 @@ class ActiveQueue:
     def end_cycle(self, uid: str) -> None:
         """The pod may be bound: its events are needed no longer."""
         entry = self.in_flight.get(uid)
+        left = uid in self.left
         self.done(uid)
         if entry is not None and self._keeps_latest:
             self.binding[uid] = entry.new
+            if left:
+                self.left[uid] = None
+
+    def leave(self, uid: str) -> None:
+        """The pod needs no node any longer, whatever comes of its flight."""
+        if self._notes_leaving and (uid in self.in_flight or uid in self.binding):
+            self.left[uid] = None
 
     def latest(self, uid: str) -> Pod | None:
         """The newest object heard of since the pod was popped; None when there was none."""

@@ -310,6 +310,9 @@ class PriorityQueue:
         failure handler read, although an update may have come since. With the proposal it is the
         latest one heard of.
         """
+        if (in_flight_uid or info.uid) in self.active_q.left:
+            self.done(in_flight_uid or info.uid)
+            return False
         if self._keeps_latest:
             self._refresh(info, in_flight_uid or info.uid)
         where = self._place_of(info.key)
@@ -451,6 +454,7 @@ class PriorityQueue:
     def delete(self, pod: Pod) -> None:
         """The pod is gone: drop its nomination and, by its name, its entry. In flight it stays."""
         self.nominator.delete(pod.uid)
+        self.active_q.leave(pod.uid)
         key = pod_key(pod)
         if self.active_q.heap.remove(key) is not None:
             return
