@@ -23,6 +23,10 @@ class ContainerMap:
         """An instance of a container."""
         self._known[container_id] = (pod_uid, container)
 
+    def get(self, container_id: str) -> tuple[str, str] | None:
+        """(pod uid, container) of an instance, None when it is unknown."""
+        return self._known.get(container_id)
+
     def remove(self, pod_uid: str, container: str) -> None:
         """Forget one instance of a container."""
         for container_id, known in self._known.items():

@@ -19,6 +19,7 @@ from controlplane.kubelet.cm.cpumanager.manager import CPUManager
 from controlplane.kubelet.cm.cpumanager.state import FILE as CPU_FILE
 from controlplane.kubelet.cm.cpumanager.state import Containers
 from controlplane.kubelet.cm.cpuset import EMPTY, CPUSet
+from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
 from controlplane.kubelet.cm.memorymanager.manager import NONE as NO_MEMORY_POLICY
 from controlplane.kubelet.cm.memorymanager.manager import MemoryManager, MemoryReservation
 from controlplane.kubelet.cm.memorymanager.state import FILE as MEMORY_FILE
@@ -63,9 +64,11 @@ class ContainerManager:
         sources_ready: Callable[[], bool] = lambda: True,
         features: Features = DEFAULTS,
         metrics: Metrics | None = None,
+        fixes: ManagerFixes = AS_RELEASED,
     ) -> None:
         """Raises ManagerError for policies that the machine or the kubelet does not take."""
         self.machine = machine
+        self.fixes = fixes
         self.metrics = metrics or Metrics()
         self.topology = TopologyManager(
             machine.nodes,
@@ -86,6 +89,7 @@ class ContainerManager:
             sources_ready=sources_ready,
             features=features,
             metrics=self.metrics,
+            fixes=fixes,
         )
         self.memory = MemoryManager(
             machine.nodes,
@@ -97,6 +101,7 @@ class ContainerManager:
             sources_ready=sources_ready,
             features=features,
             metrics=self.metrics,
+            fixes=fixes,
         )
         self.topology.providers = [self.cpu, self.memory]
 
@@ -115,9 +120,17 @@ class ContainerManager:
         yield from self.memory.add_container(pod, container, container_id)
         self.topology.add_container(pod.uid, container, container_id)
 
-    def remove_container(self, container_id: str) -> None:
-        """A container has stopped: only its hint is forgotten. Upstream: PostStopContainer (#90377)."""
+    def remove_container(self, container_id: str) -> Steps[None]:
+        """A container has stopped: only its hint is forgotten. Upstream: PostStopContainer.
+
+        Before #90377 whatever was assigned under its name was released, although a new instance
+        might have it by now.
+        """
+        known = self.cpu.containers.get(container_id)
         self.topology.remove_container(container_id)
+        if known is not None and not self.fixes.release_by_activity:
+            yield from self.cpu.remove(*known)
+            yield from self.memory.remove(*known)
 
     def remove_stale_state(self) -> Steps[None]:
         """Take back what containers of inactive pods have."""

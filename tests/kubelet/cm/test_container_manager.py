@@ -71,7 +71,7 @@ def test_a_stopped_container_keeps_its_cpus() -> None:
     manager = started([pod], files)
     run(manager.admit(pod), files)
     run(manager.add_container(pod, "c0", "first"), files)
-    manager.remove_container("first")
+    run(manager.remove_container("first"), files)
     assert str(manager.cpu.affinity_of("p", "c0")) == "1-2"
 
 

@@ -22,6 +22,7 @@ from controlplane.kubelet.cm.cpumanager.state import FILE, Containers, CPUState,
 from controlplane.kubelet.cm.cpumanager.topology import TopologyError, discover
 from controlplane.kubelet.cm.cpuset import EMPTY, CPUSet
 from controlplane.kubelet.cm.errors import ManagerError
+from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
 from controlplane.kubelet.cm.requests import containers_of
 from controlplane.kubelet.cm.topologymanager.hints import Hints
 from controlplane.kubelet.features import DEFAULTS, Features
@@ -96,10 +97,12 @@ class CPUManager:
         sources_ready: Callable[[], bool] = lambda: True,
         features: Features = DEFAULTS,
         metrics: Metrics | None = None,
+        fixes: ManagerFixes = AS_RELEASED,
     ) -> None:
         """`reservation` is what node allocatable keeps back. Raises ManagerError."""
         self.metrics = metrics or Metrics()
         self.features = features
+        self.fixes = fixes
         self.active_pods = active_pods
         self.sources_ready = sources_ready
         self.containers = ContainerMap()
@@ -144,7 +147,14 @@ class CPUManager:
         count = -(-amount.milli_value() // 1000)
         try:
             return StaticPolicy(
-                topology, count, reserved, affinity, options, self.features, self.metrics
+                topology,
+                count,
+                reserved,
+                affinity,
+                options,
+                self.features,
+                self.metrics,
+                self.fixes,
             )
         except ManagerError as error:
             raise ManagerError(f"new static policy error: {error}") from None
@@ -216,7 +226,7 @@ class CPUManager:
 
         While not all sources of pods have been heard, nobody can tell who is active.
         """
-        if not self.sources_ready():
+        if self.fixes.sources_first and not self.sources_ready():
             return
         for pod_uid, name in self.containers.stale(self.state.assignments, self.active_pods):
             yield from self.remove(pod_uid, name)

@@ -29,6 +29,7 @@ from controlplane.kubelet.cm.errors import (
     ManagerError,
     SMTAlignmentError,
 )
+from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
 from controlplane.kubelet.cm.requests import (
     containers_of,
     exclusive_cpus,
@@ -85,6 +86,7 @@ class StaticPolicy:
         options: Mapping[str, str],
         features: Features,
         metrics: Metrics,
+        fixes: ManagerFixes = AS_RELEASED,
     ) -> None:
         """`reserved` names the reserved CPUs; when it is empty, `reserved_count` are chosen.
 
@@ -94,6 +96,7 @@ class StaticPolicy:
         self.affinity = affinity
         self.features = features
         self.metrics = metrics
+        self.fixes = fixes
         self.options = static_options(options, features)
         check_options(self.options, topology, affinity.policy_name)
         self.state = CPUState(NAME)
@@ -200,8 +203,10 @@ class StaticPolicy:
             return
         hint = self.affinity.affinity(pod.uid, container.name)
         cpus = self._choose(count, hint.mask, self._reuse.get(pod.uid, EMPTY))
-        yield self._set(self.state.with_default(self.state.default - cpus))
-        yield self._set(self.state.with_cpus(pod.uid, container.name, cpus))
+        taken = self.state.with_default(self.state.default - cpus)
+        if not self.fixes.one_write:
+            yield self._set(taken)
+        yield self._set(taken.with_cpus(pod.uid, container.name, cpus))
         self._update_reuse(pod, container, cpus)
         self._count_exclusive(cpus, 1)
 
@@ -264,6 +269,8 @@ class StaticPolicy:
         """
         count = exclusive_cpus_of_pod(pod, self.features)
         if count == 0 or not managed_as_a_whole(pod, self.features):
+            return
+        if self.fixes.pods_once and self.state.of_pod(pod.uid) is not None:
             return
         try:
             yield from self._allocate_pod(pod, count)
@@ -344,18 +351,21 @@ class StaticPolicy:
         cpus = self.state.get(pod_uid, container)
         if cpus is None:
             return
-        yield self._set(self.state.without(pod_uid, container))
-        whole = self.state.of_pod(pod_uid)
-        siblings = self.state.assignments.get(pod_uid, {})
+        removed = self.state.without(pod_uid, container)
+        whole = removed.of_pod(pod_uid)
+        siblings = removed.assignments.get(pod_uid, {})
         if whole is not None:
+            yield self._set(removed)
             if siblings:
                 return
-            yield self._set(self.state.with_default(self.state.default | whole))
+            yield self._set(removed.with_default(removed.default | whole))
             yield self._set(self.state.without_pod(pod_uid))
             self._count_exclusive(whole, -1)
             return
-        freed = cpus - union(siblings.values())
-        yield self._set(self.state.with_default(self.state.default | freed))
+        freed = cpus - union(siblings.values()) if self.fixes.siblings_keep else cpus
+        if not self.fixes.one_write:
+            yield self._set(removed)
+        yield self._set(removed.with_default(removed.default | freed))
         self._count_exclusive(freed, -1)
 
     # -- hints -------------------------------------------------------------------------------

@@ -106,11 +106,11 @@ def replay(
     return machine
 
 
-def agree(one: MachineState, other: MachineState) -> bool:
+def agree(one: MachineState, other: MachineState, *, by_group: bool = True) -> bool:
     """Whether two states are the same but for how memory lies within groups of nodes.
 
-    Before 1.32 each node's own sums had to be equal, and a kubelet could not start after some
-    histories (kubernetes/kubernetes#113130).
+    Before 1.32 (`by_group` False) each node's own sums had to be equal, and a kubelet could not
+    start after some histories (kubernetes/kubernetes#113130).
     """
     if one.keys() != other.keys():
         return False
@@ -125,7 +125,8 @@ def agree(one: MachineState, other: MachineState) -> bool:
             fixed = (table.total, table.system_reserved, table.allocatable)
             if fixed != (seen.total, seen.system_reserved, seen.allocatable):
                 return False
-            if _group_sums(one, mine.cells, kind) != _group_sums(other, theirs.cells, kind):
+            cells = (mine.cells, theirs.cells) if by_group else ((node,), (node,))
+            if _group_sums(one, cells[0], kind) != _group_sums(other, cells[1], kind):
                 return False
     return True
 

@@ -17,6 +17,7 @@ from controlplane.api.quantity import Quantity, parse
 from controlplane.api.validation import quote
 from controlplane.kubelet.cm.active import ContainerMap
 from controlplane.kubelet.cm.errors import ManagerError
+from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
 from controlplane.kubelet.cm.memorymanager.policy_static import NAME as STATIC
 from controlplane.kubelet.cm.memorymanager.policy_static import Affinity, StaticPolicy
 from controlplane.kubelet.cm.memorymanager.state import FILE, MemoryState, restore
@@ -92,10 +93,12 @@ class MemoryManager:
         sources_ready: Callable[[], bool] = lambda: True,
         features: Features = DEFAULTS,
         metrics: Metrics | None = None,
+        fixes: ManagerFixes = AS_RELEASED,
     ) -> None:
         """`reservation` is what node allocatable keeps back. Raises ManagerError."""
         self.metrics = metrics or Metrics()
         self.features = features
+        self.fixes = fixes
         self.active_pods = active_pods
         self.sources_ready = sources_ready
         self.containers = ContainerMap()
@@ -105,7 +108,7 @@ class MemoryManager:
         elif policy == STATIC:
             check_reservation(nodes, reservation or {}, reserved_memory)
             reserved = system_reserved(nodes, reserved_memory)
-            self.policy = StaticPolicy(nodes, reserved, affinity, features, self.metrics)
+            self.policy = StaticPolicy(nodes, reserved, affinity, features, self.metrics, fixes)
         elif policy == BEST_EFFORT:
             raise ManagerError(
                 f"policy {quote(BEST_EFFORT)} is not available for platform {quote('linux')}"
@@ -173,7 +176,7 @@ class MemoryManager:
 
     def remove_stale_state(self) -> Steps[None]:
         """Take back the memory of containers of pods that are not active, once all sources were heard."""
-        if not self.sources_ready():
+        if self.fixes.sources_first and not self.sources_ready():
             return
         for pod_uid, name in self.containers.stale(self.state.entries, self.active_pods):
             yield from self.remove(pod_uid, name)

@@ -16,6 +16,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import HUGE_PAGES, MEMORY
 from controlplane.api.quantity import Quantity
 from controlplane.kubelet.cm.errors import EmptyPodSharedPoolError, ManagerError
+from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
 from controlplane.kubelet.cm.memorymanager.machine_state import (
     agree,
     charge,
@@ -78,6 +79,7 @@ class StaticPolicy:
         affinity: Affinity,
         features: Features,
         metrics: Metrics,
+        fixes: ManagerFixes = AS_RELEASED,
     ) -> None:
         """`reserved` is the system's part by NUMA node and resource, in bytes. Raises ManagerError."""
         if not any(amounts.get(MEMORY, 0) for amounts in reserved.values()):
@@ -85,6 +87,7 @@ class StaticPolicy:
         self.affinity = affinity
         self.features = features
         self.metrics = metrics
+        self.fixes = fixes
         self.state = MemoryState(NAME)
         self._default = default_machine_state(nodes, reserved)
         self._reuse: dict[str, dict[tuple[int, str], int]] = {}
@@ -112,7 +115,7 @@ class StaticPolicy:
         for uid, whole in sorted((state.pods or {}).items()):
             if uid not in state.entries:
                 expected = replay(expected, uid, "", whole)
-        if not agree(expected, state.machine):
+        if not agree(expected, state.machine, by_group=self.fixes.sums_by_group):
             raise ManagerError(
                 "[memorymanager] the expected machine state is different from the real one"
             )
@@ -181,7 +184,7 @@ class StaticPolicy:
             if best.preferred and not extended.preferred:
                 raise ManagerError("[memorymanager] failed to find the extended preferred hint")
             mask = extended.mask or 0
-        if self._breaks_groups(mask):
+        if self.fixes.group_rule and self._breaks_groups(mask):
             raise ManagerError("[memorymanager] preferred hint violates NUMA node allocation")
         return mask
 
@@ -257,6 +260,8 @@ class StaticPolicy:
         Upstream does not look whether the pod has some already (kubernetes/kubernetes#140906).
         """
         if not is_guaranteed(pod) or not managed_as_a_whole(pod, self.features):
+            return
+        if self.fixes.pods_once and self.state.of_pod(pod.uid) is not None:
             return
         try:
             wanted = self._requested_by_pod(pod)
