@@ -263,6 +263,9 @@ def power(
 
     The first line turns none off: there nothing may break. Exit status 1 when something does.
     """
+    import os
+    import time
+
     from actors.strategies import NAMES
     from controlplane.errors import UsageError
     from controlplane.races import power as blind
@@ -282,7 +285,8 @@ def power(
         seed=seed,
         seeds=seeds,
         seconds=seconds,
-        jobs=jobs,
+        jobs=jobs or os.cpu_count() or 1,
+        clock=time.perf_counter,
         progress=lambda done, of: progress.show(f"{done} of {of} searches ..."),
     )
     progress.clear()

@@ -9,8 +9,6 @@ hiding fix is off do not count (`HIDDEN`).
 from __future__ import annotations
 
 import multiprocessing
-import os
-import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from statistics import median
@@ -186,6 +184,10 @@ def plan_without(gate: str) -> Plan:
     return plan_of(scenario, fix=every_fix(*off), without_fix=off, **hidden.options)
 
 
+def _no_clock() -> float:
+    return 0.0
+
+
 def look_for(
     gate: str,
     schedules: int,
@@ -193,9 +195,10 @@ def look_for(
     strategy: str,
     seed: int = 0,
     over: Callable[[], bool] | None = None,
+    clock: Callable[[], float] = _no_clock,
 ) -> Found:
-    """Search with this gate off for anything that breaks, with one seed."""
-    started = time.perf_counter()
+    """Search with this gate off for anything that breaks, with one seed. `clock` gives wall seconds."""
+    started = clock()
     seen = Campaign(plan_without(gate), strategy).explore(schedules, seed=seed, over=over)
     first = seen.findings[0] if seen.findings else None
     return Found(
@@ -207,7 +210,7 @@ def look_for(
         first.result.reason if first else "",
         _whose_turn(first.world.strategy.parameters(), strategy) if first else "",
         seed,
-        time.perf_counter() - started,
+        clock() - started,
     )
 
 
@@ -227,16 +230,23 @@ class _Asked:
     strategy: str
     seed: int
     seconds: float | None
+    clock: Callable[[], float]
 
 
 def _search(asked: _Asked) -> Found:
     """One search; called in a worker."""
     over = None
+    clock = asked.clock
     if asked.seconds is not None:
-        end = time.perf_counter() + asked.seconds
-        over = lambda: time.perf_counter() >= end  # noqa: E731
+        end = clock() + asked.seconds
+        over = lambda: clock() >= end  # noqa: E731
     return look_for(
-        asked.gate, asked.schedules, strategy=asked.strategy, seed=asked.seed, over=over
+        asked.gate,
+        asked.schedules,
+        strategy=asked.strategy,
+        seed=asked.seed,
+        over=over,
+        clock=clock,
     )
 
 
@@ -248,19 +258,21 @@ def measure(
     seed: int = 0,
     seeds: int = 1,
     seconds: float | None = None,
-    jobs: int | None = None,
+    jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    clock: Callable[[], float] = _no_clock,
 ) -> list[Power]:
-    """Search for each gate with so many seeds, on all cores (or `jobs` processes).
+    """Search for each gate with so many seeds, on `jobs` processes.
 
-    `seconds` limits the wall time of each search. `progress` is told how many searches are done, and of how many.
+    `seconds` limits the wall time of each search, by `clock`. `progress` is told how many searches
+    are done, and of how many.
     """
     asked = [
-        _Asked(gate, schedules, strategy, seed + number * SEEDS_APART, seconds)
+        _Asked(gate, schedules, strategy, seed + number * SEEDS_APART, seconds, clock)
         for gate in gates
         for number in range(seeds)
     ]
-    jobs = min(jobs or os.cpu_count() or 1, len(asked))
+    jobs = min(jobs, len(asked))
     found: dict[int, Found] = {}
 
     def note(number: int, one: Found) -> None:
