@@ -137,7 +137,7 @@ class _Accumulator:
     def take_partial_uncore(self, uncore: int) -> None:
         """From the first cores with an available CPU, and only if they give exactly what is needed."""
         topology = self.topology
-        threads = topology.cpus_per_core
+        threads = topology.cpus_per_core or 1  # a machine that reports fewer CPUs than cores
         inside = uncore & self.free
         wanted = -(-self.needed // threads)
         found = 0
