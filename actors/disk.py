@@ -23,15 +23,20 @@ class Disk:
     __slots__ = ("_cached", "_durable", "_pending")
 
     def __init__(self) -> None:
-        self._durable: dict[str, bytes] = {}
-        self._cached: dict[str, bytes] = {}
-        self._pending: list[tuple[str, bytes]] = []
+        self._durable: dict[str, bytes | Callable[[], Any]] = {}
+        self._cached: dict[str, bytes | Callable[[], Any]] = {}
+        self._pending: list[tuple[str, bytes | Callable[[], Any]]] = []
 
     def write(self, key: str, value: Any) -> None:
         """Write a value; it survives a crash for certain only after `sync`."""
         packed = msgpack.packb(value)
         self._pending.append((key, packed))
         self._cached[key] = packed
+
+    def write_later(self, key: str, make: Callable[[], Any]) -> None:
+        """Write what `make` gives, which is asked when somebody reads it: it must give the same at any time."""
+        self._pending.append((key, make))
+        self._cached[key] = make
 
     def remove(self, key: str) -> None:
         """Remove a key, if it is there."""
@@ -45,6 +50,8 @@ class Disk:
             packed = self._durable.get(key)
         if packed is None or packed == _GONE:
             return default
+        if not isinstance(packed, bytes):
+            packed = msgpack.packb(packed())
         return msgpack.unpackb(packed)
 
     def keys(self) -> list[str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable
 
     from actors.choices import ChoiceList
+    from actors.disk import Disk
     from actors.footprint import Footprint
     from actors.log import Marks
     from actors.pace import Pacer
@@ -132,6 +133,10 @@ class World:
     def choices(self) -> ChoiceList:
         """What was chosen so far."""
         return self._kernel.choices
+
+    def disk(self, actor: str) -> Disk:
+        """What an actor keeps across a crash, to be looked at."""
+        return self._kernel.actor(actor).disk
 
     @property
     def now(self) -> int:

@@ -32,6 +32,7 @@ from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
 from controlplane.controllers.loops import manager as controllers
 from controlplane.gates import LATEST, FixGates, minor_of
+from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.scheduler.config.features import of_release
 from controlplane.scheduler.config.model import SchedulerConfig
 from controlplane.scheduler.loops import scheduler
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.requests.caches import CacheMade
     from controlplane.client.features import ClientFeatures
     from controlplane.kubelet.loops.host import Host
+    from controlplane.kubelet.settings import KubeletSettings
     from controlplane.scheduler.plugins.registry import Registry
 
 
@@ -81,6 +83,7 @@ class ClusterConfig:
     controllers: bool = True
     heartbeats: bool = True
     kubelet_events: bool = True
+    kubelet_settings: Mapping[str, KubeletSettings] = field(factory=dict)
     joined_informers: bool = False
     store: Store | None = None
     scheduler: SchedulerConfig | None = None
@@ -134,7 +137,7 @@ def node_tree(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 11
 DISABLED_ADMISSION = ("ServiceAccount",)
 """Nothing makes service accounts yet, so pods are not asked for theirs."""
 VALUES = (
-    Object, View, Quantity, WatchEvent, Strategy, ResourceInfo, SchedulerConfig, FixGates,
+    Object, View, Quantity, WatchEvent, Strategy, ResourceInfo, SchedulerConfig, FixGates, CPUSet,
 )  # fmt: skip
 """Classes that do not change once they are made, though some keep what they computed: actors may share them."""
 SERIAL_BITS = 40
@@ -277,6 +280,7 @@ class Cluster:
 
     def _add_kubelets(self, config: ClusterConfig) -> None:
         from controlplane.kubelet.loops import kubelet
+        from controlplane.kubelet.loops.kubelet import DEFAULT_SETTINGS
 
         for number, tree in enumerate(config.nodes, 1):
             machine = self.machines[tree["metadata"]["name"]] = kubelet.Host(number)
@@ -289,6 +293,8 @@ class Cluster:
                 heartbeats=config.heartbeats,
                 events=config.kubelet_events,
                 server=self.address(tree["metadata"]["name"]),
+                settings=config.kubelet_settings.get(tree["metadata"]["name"], DEFAULT_SETTINGS),
+                fixes=config.gates,
             )
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:

@@ -285,6 +285,14 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.34",
         ),
         FixGate(
+            number="132851",
+            title="a resize is told to be over while more of it is to come",
+            issue="132851",
+            component="kubelet",
+            variants=("current-allocation",),
+            fixed_in="",
+        ),
+        FixGate(
             number="134157",
             title="a deleted pod keeps its room until its binding fails",
             issue="134217",

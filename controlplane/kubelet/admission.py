@@ -27,7 +27,7 @@ from controlplane.api.quantity import Quantity
 from controlplane.api.taints import NO_EXECUTE, untolerated
 from controlplane.kubelet.preemption import Victims, is_critical, is_static, victims_for
 
-_WITH_STATUS: Final = Options(use_status=True, pod_level_status=True)
+WITH_STATUS: Final = Options(use_status=True, pod_level_status=True)
 _NATIVE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _WILDCARD: Final = "0.0.0.0"  # noqa: S104 - a host IP of a port, nothing listens here
 
@@ -184,12 +184,12 @@ def admit(
     return Admission(True, victims=victims) if victims else ADMITTED
 
 
-def rejection_status(pod: Pod, admission: Admission) -> dict[str, str]:
+def rejection_status(pod: Pod, reason: str, message: str) -> dict[str, str]:
     """The status fields of a rejected pod: it fails for good, controllers make another."""
     status = {
         "phase": "Failed",
-        "reason": admission.reason,
-        "message": f"Pod was rejected: {admission.message}",
+        "reason": reason,
+        "message": f"Pod was rejected: {message}",
     }
     if pod.status.qos_class:
         status["qosClass"] = pod.status.qos_class
@@ -256,7 +256,7 @@ def insufficient_resources(pod: Pod, node: Node, active: Sequence[Pod]) -> list[
     requests = {name: amount(name, q) for name, q in pod_requests(pod).items()}
     used: dict[str, int] = {}
     for other in active:
-        for name, quantity in pod_requests(other, _WITH_STATUS).items():
+        for name, quantity in pod_requests(other, WITH_STATUS).items():
             used[name] = used.get(name, 0) + amount(name, quantity)
     others = [name for name in requests if name not in _NATIVE]
     for name in (*_NATIVE, *others):

@@ -4,8 +4,9 @@ It survives a restart of its kubelet. Nothing is executed: how long pulling, sta
 stopping take is asked of the caller, so that whoever owns the choices decides it. Annotations of
 the pod describe a program: `emulate.controlplane/run-seconds` (it ends by itself after so long),
 `emulate.controlplane/exit-codes` ("1,1,0": one per run, the last one repeats),
-`emulate.controlplane/never-ready` ("true") and `emulate.controlplane/stop-seconds` (how long it
-ignores the request to stop). Each may end in `.NAME` to mean one container only.
+`emulate.controlplane/never-ready` ("true"), `emulate.controlplane/memory-usage` ("100Mi") and
+`emulate.controlplane/stop-seconds` (how long it ignores the request to stop). Each may end in `.NAME`
+to mean one container only.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Final
 import attrs
 
 from controlplane.api.pod import Pod
+from controlplane.api.quantity import QuantityError, parse
 from controlplane.api.times import SECOND
+from controlplane.api.tree import Tree
 
 SANDBOX: Final = "sandbox"
 PULL: Final = "pull"
@@ -79,6 +82,14 @@ def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Pr
     )
 
 
+def memory_usage(pod: Pod, container: str) -> int:
+    """What a container uses, in bytes, by the annotation `emulate.controlplane/memory-usage`; else nothing."""
+    try:
+        return parse(_annotation(pod, "memory-usage", container) or "0").value()
+    except QuantityError:
+        return 0
+
+
 def _annotation(pod: Pod, name: str, container: str) -> str:
     whole = pod.annotations.get(f"{PREFIX}{name}", "")
     return pod.annotations.get(f"{PREFIX}{name}.{container}", whole)
@@ -123,6 +134,10 @@ class Container:
     previous: Exit | None = None
     """How the run before ended."""
     container_id: str = ""
+    resources: Tree | None = None
+    """What the run was given, and what updates made of it."""
+    cpus: str = ""
+    """The CPUs it may run on, as a list; "" for all."""
 
     def start(self, uid: str, now: int) -> None:
         """Begins the next run."""

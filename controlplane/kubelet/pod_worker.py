@@ -8,7 +8,7 @@ step it again. Images are pulled and containers started one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 import attrs
@@ -20,7 +20,9 @@ from controlplane.api.times import MILLISECOND, SECOND
 from controlplane.api.tree import Tree
 from controlplane.kubelet import container_runtime as runtime
 from controlplane.kubelet import status
+from controlplane.kubelet.allocation.actuation import memory_objection, restart_message
 from controlplane.kubelet.container_runtime import Container, Durations, Exit, Sandbox
+from controlplane.kubelet.resizing import Resizing
 from controlplane.kubelet.restarts import BackOff, may_restart
 from controlplane.kubelet.status import APP, INIT, SIDECAR, Condition, ContainerReport
 
@@ -31,6 +33,8 @@ FINISHED: Final = "finished"
 
 MINIMUM_GRACE: Final = SECOND
 DEFAULT_GRACE_SECONDS: Final = 30
+RETRY: Final = 10 * SECOND
+"""How long after a sync that failed the next one comes."""
 DEADLINE_STATUS: Final = {
     "phase": "Failed",
     "reason": "DeadlineExceeded",
@@ -64,7 +68,15 @@ class Event:
     container: str = ""
 
 
-Action = SetStatus | Finished | Event
+@attrs.frozen
+class Made:
+    """A container was made and runs."""
+
+    container: str
+    container_id: str
+
+
+Action = SetStatus | Finished | Event | Made
 
 
 @attrs.define
@@ -84,10 +96,15 @@ class _Slot:
     waits_until: int | None = None
     pull_ns: int = 0
     asked_to_stop: bool = False
+    restarts_for_resize: bool = False
 
     @property
     def running(self) -> bool:
         return self.container.running_since is not None
+
+
+def _any_cpus(_uid: str, _container: str) -> str:
+    return ""
 
 
 class PodWorker:
@@ -95,7 +112,8 @@ class PodWorker:
 
     `sandbox` is what the runtime already has of it (after a restart of the kubelet), `reported` the
     status that the kubelet has for it already (of a pod that it rejected, say). `durations` says how
-    long things take; `ip` is the address the pod gets once its sandbox stands.
+    long things take; `ip` is the address the pod gets once its sandbox stands; `cpus` says on which CPUs
+    a container (by pod uid and name) is made to run.
     """
 
     def __init__(
@@ -108,6 +126,8 @@ class PodWorker:
         host_ip: str = "",
         sandbox: Sandbox | None = None,
         reported: Tree | None = None,
+        resizing: Resizing | None = None,
+        cpus: Callable[[str, str], str] = _any_cpus,
     ) -> None:
         self.pod = pod
         self.phase = SYNC
@@ -116,6 +136,10 @@ class PodWorker:
         self.host_ip = host_ip
         self.sandbox = sandbox or Sandbox(pod.uid, host_ip if pod.spec.host_network else ip)
         self._reported = reported
+        self._resizing = resizing
+        self._cpus = cpus
+        self._again_at: int | None = None
+        self._resized = False
         self._override: Mapping[str, str] | None = None
         self._extra: tuple[Condition, ...] = ()
         self._grace: int | None = None
@@ -180,6 +204,10 @@ class PodWorker:
     def step(self, now: int) -> tuple[list[Action], int | None]:
         """What to do now, in order, and when to step again (None: only after a change)."""
         actions: list[Action] = []
+        if self._resizing is not None and self.phase == SYNC:
+            self.pod = self._resizing.at_sync(self.pod)
+            self._resizing.judge(self.pod, self._runs, now)
+        self._resized = False
         while self._advance(now, actions):
             pass
         if not self._removed:
@@ -188,7 +216,7 @@ class PodWorker:
             if not self._removed:
                 actions.append(Finished(self.uid))
             self.phase = FINISHED
-        return actions, self._next_deadline(now)
+        return actions, now if self._resized else self._next_deadline(now)
 
     # -- preparation ---------------------------------------------------------------------------
 
@@ -240,6 +268,8 @@ class PodWorker:
         if self._phase(now) in status.TERMINAL:
             self._terminate(now, None)
             return True
+        if self._resize(now, actions):
+            return True
         for slot in self._slots.values():
             if slot.due is not None and slot.due <= now:
                 self._bring_up(slot, now, actions)
@@ -264,6 +294,45 @@ class PodWorker:
             if slot.role == APP
         )
 
+    def _runs(self, name: str) -> bool:
+        return self._slots[name].running
+
+    def _resize(self, now: int, actions: list[Action]) -> bool:
+        """Gives running containers what the pod was promised. Upstream: doPodResizeAction."""
+        resizing = self._resizing
+        if resizing is None or (self._again_at is not None and now < self._again_at):
+            return False
+        self._again_at = None
+        plan = resizing.plan(self.pod, self._runs)
+        for name in plan.restarts:
+            slot = self._slots[name]
+            if not slot.restarts_for_resize:
+                slot.restarts_for_resize = True
+                actions.append(Event("Normal", "Killing", restart_message(name), name))
+                grace = self._grace_period(None)
+                slot.container.stop(now, grace, self.durations(runtime.STOP, name))
+        if not plan.steps:
+            return False
+        objection = memory_objection(plan, self._usage)
+        if objection:
+            resizing.failed(self.pod, objection, now)
+            self._again_at = now + RETRY
+            return False
+        for name, resources in resizing.carry_out(self.pod, plan).items():
+            self._slots[name].container.resources = resources
+            self._resized = True
+        return self._resized
+
+    def _usage(self, name: str) -> int:
+        """The memory that a container uses, or ("") the pod, in bytes."""
+        if name:
+            return runtime.memory_usage(self.pod, name)
+        return sum(
+            runtime.memory_usage(self.pod, slot.spec.name)
+            for slot in self._slots.values()
+            if slot.running
+        )
+
     def _initialized(self, slot: _Slot, now: int) -> bool:
         """Whether an init container lets the next one start."""
         if slot.role == SIDECAR:
@@ -277,6 +346,8 @@ class PodWorker:
     def _wants_start(self, slot: _Slot) -> bool:
         if slot.running:
             return False
+        if slot.restarts_for_resize:
+            return True
         ended = slot.container.exit
         return ended is None or self._may_restart(slot, ended)
 
@@ -289,7 +360,7 @@ class PodWorker:
     def _begin(self, slot: _Slot, now: int, actions: list[Action]) -> bool:
         """Starts pulling, unless the container is held back after crashes."""
         ended = slot.container.exit
-        if ended is not None:
+        if ended is not None and not slot.restarts_for_resize:
             until = slot.back_off.held_until(ended.finished_at, now)
             if until is not None:
                 if slot.waits_until != until:
@@ -320,7 +391,12 @@ class PodWorker:
             return
         slot.stage = ""
         slot.due = None
+        slot.restarts_for_resize = False
+        if self._resizing is not None:
+            slot.container.resources = self._resizing.create(self.pod, name)
+        slot.container.cpus = self._cpus(self.uid, name)
         slot.container.start(self.uid, now)
+        actions.append(Made(name, slot.container.container_id))
         actions.append(Event("Normal", "Created", "Container created", name))
         actions.append(Event("Normal", "Started", "Container started", name))
         self._watch(slot, now)
@@ -440,8 +516,23 @@ class PodWorker:
             container_id=container.container_id,
             image_id=runtime.image_id(slot.spec.image) if container.attempt >= 0 else "",
             may_restart=restarts,
-            resources=_resources_tree(self.pod, slot.spec.name),
+            resources=self._has(slot),
+            allocated=self._promised(slot),
         )
+
+    def _promised(self, slot: _Slot) -> Tree | None:
+        """What a container was promised by now."""
+        found = None
+        if self._resizing is not None:
+            known = self._resizing.allocation(self.uid)
+            found = None if known is None else known.containers.get(slot.spec.name)
+        return found or _resources_tree(self.pod, slot.spec.name)
+
+    def _has(self, slot: _Slot) -> Tree | None:
+        """What a container has."""
+        if slot.running and slot.container.resources is not None:
+            return slot.container.resources or None
+        return self._promised(slot)
 
     def _report(self, now: int, actions: list[Action]) -> None:
         """The status, if it differs from the last one."""
@@ -471,6 +562,7 @@ class PodWorker:
             terminating=terminating,
             override=override,
             extra=self._extra if self.phase == TERMINATED else (),
+            resize=() if self._resizing is None else self._resizing.trees(self.uid),
         )
         if tree != self._reported:
             self._reported = tree
@@ -496,7 +588,7 @@ class PodWorker:
             return None
         times = [slot.container.ends_at for slot in self._slots.values()]
         if self.phase == SYNC:
-            times += [self.sandbox.ready_at, self._deadline()]
+            times += [self.sandbox.ready_at, self._deadline(), self._again_at]
             for slot in self._slots.values():
                 times += [slot.due, slot.waits_until, slot.started_at, slot.ready_at]
         return min((time for time in times if time is not None and time > now), default=None)

@@ -32,7 +32,10 @@ INITIALIZED: Final = "Initialized"
 READY: Final = "Ready"
 CONTAINERS_READY: Final = "ContainersReady"
 SCHEDULED: Final = "PodScheduled"
-OWN_CONDITIONS: Final = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED)
+RESIZE_CONDITIONS: Final = ("PodResizePending", "PodResizeInProgress")
+OWN_CONDITIONS: Final = (
+    READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED, *RESIZE_CONDITIONS,
+)  # fmt: skip
 
 
 @attrs.frozen
@@ -55,6 +58,9 @@ class ContainerReport:
     may_restart: bool = False
     """Whether it would be started again after its last end."""
     resources: Tree | None = None
+    """What it has; of a container that does not run, what it was promised."""
+    allocated: Tree | None = None
+    """What it was promised."""
 
     @property
     def done(self) -> bool:
@@ -231,8 +237,8 @@ def container_status(report: ContainerReport) -> Tree:
         tree["containerID"] = report.container_id
     if report.resources:
         tree["resources"] = report.resources
-        if report.resources.get("requests"):
-            tree["allocatedResources"] = report.resources["requests"]
+    if report.allocated and report.allocated.get("requests"):
+        tree["allocatedResources"] = report.allocated["requests"]
     return tree
 
 
@@ -274,10 +280,11 @@ def build(
     terminating: bool = False,
     override: Mapping[str, str] | None = None,
     extra: Sequence[Condition] = (),
+    resize: Sequence[Tree] = (),
 ) -> Tree:
     """The whole status; `before` is the one last reported, `override` sets phase and reason.
 
-    A phase that was terminal once stays.
+    `resize` are the conditions of a resize. A phase that was terminal once stays.
     """
     before = before or pod.tree.get("status") or {}
     found = phase(reports, terminating=terminating)
@@ -294,7 +301,11 @@ def build(
             tree[field] = reason[field]
     own = conditions(pod, reports, found, sandbox_ready=sandbox_ready)
     generation = pod.metadata.generation
-    tree["conditions"] = stamped([*own, *extra], before.get("conditions") or (), generation, now)
+    known = [
+        item for item in before.get("conditions") or () if item["type"] not in RESIZE_CONDITIONS
+    ]
+    stamps = stamped([*own, *extra], known, generation, now)
+    tree["conditions"] = [*resize, *stamps] if found not in TERMINAL else stamps
     if generation:
         tree["observedGeneration"] = generation
     if host_ip:

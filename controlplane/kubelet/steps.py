@@ -8,9 +8,12 @@ Whoever runs it decides what may happen in between: another task, a crash.
 from __future__ import annotations
 
 from collections.abc import Generator, MutableMapping
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import attrs
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
 
 
 @attrs.frozen
@@ -36,7 +39,19 @@ class Write:
     content: Content
 
 
-Step = Point | Write
+@attrs.frozen
+class Kill:
+    """A pod has to make room: it goes on when that pod's containers have stopped, or it took too long."""
+
+    pod: Pod
+
+
+@attrs.frozen
+class FetchNode:
+    """The node as it is known does not fit: read it from the server, if that answers."""
+
+
+Step = Point | Write | Kill | FetchNode
 T = TypeVar("T")
 Steps = Generator[Step, None, T]
 

@@ -157,6 +157,7 @@ EVENTS: Final[dict[str, Kind]] = {
     "kubelet.admitted": Kind("A pod was admitted; its worker begins."),
     "kubelet.rejected": Kind("A pod was refused for good.", {"reason": TEXT, "message": TEXT}),
     "kubelet.synced": Kind("The first list of pods was taken in.", {"pods": COUNT}),
+    "kubelet.fatal": Kind("The kubelet ended: what it had written does not fit.", MESSAGE),
     "kubelet.error": Kind("A request failed.", MESSAGE),
     # controllers
     "controller.retry": Kind(

@@ -134,7 +134,7 @@ def test_priorities_decide_among_ordinary_pods():
 
 def test_a_rejected_pod_fails_for_good():
     found = admit(pod(nodeName="n2"), node(), [])
-    assert rejection_status(pod(), found) == {
+    assert rejection_status(pod(), found.reason, found.message) == {
         "phase": "Failed",
         "reason": "NodeName",
         "message": f"Pod was rejected: {found.message}",

@@ -7,6 +7,8 @@
 | one per pod | `pod` (`loops/pod_workers.py`) |
 | status manager | `status-manager` (`loops/status_sender.py`) |
 | housekeeping ticker | `housekeeping` |
+| allocation manager's ticker | `allocation-manager` (`loops/resources.py`) |
+| CPU manager's reconcile loop | `cpu-manager` |
 | node lease, node status | `lease`, `status` (`loops/node.py`) |
 
 The container runtime is part of the machine, not of the process: sandboxes survive a crash of the
@@ -22,12 +24,15 @@ from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.client.loops.informer import Informer, handler
+from controlplane.gates import FixGates
 from controlplane.kubelet.loops import node as own_node
 from controlplane.kubelet.loops import status_sender, sync_loop
 from controlplane.kubelet.loops.host import Host
 from controlplane.kubelet.loops.pod_workers import PodWorkers
+from controlplane.kubelet.loops.resources import NodeResources
 from controlplane.kubelet.loops.shared import Shared
 from controlplane.kubelet.pod_config import API
+from controlplane.kubelet.settings import KubeletSettings
 
 if TYPE_CHECKING:
     from actors import Context
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
 
 COMPONENT = "kubelet"
+DEFAULT_SETTINGS = KubeletSettings()
+NO_GATES = FixGates()
 
 __all__ = ["COMPONENT", "Host", "run"]
 
@@ -49,16 +56,24 @@ async def run(
     heartbeats: bool = True,
     events: bool = True,
     server: RestConfig = IN_CLUSTER,
+    settings: KubeletSettings = DEFAULT_SETTINGS,
+    fixes: FixGates = NO_GATES,
 ) -> None:
-    """Main task: register, then start all others and follow the pods bound to this node."""
+    """Main task: register, then start all others and follow the pods bound to this node.
+
+    It ends, as the process does upstream, when a checkpoint does not fit the machine.
+    """
     name: str = tree["metadata"]["name"]
     node = await own_node.register(ctx, Client(ctx, server), tree, host, epoch_ns)
     recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
     shared = Shared(ctx, epoch_ns, node, host, server, recorder)
     workers = PodWorkers(shared)
+    resources = workers.resources = NodeResources(shared, settings, workers, fixes)
+    if not await resources.start(ctx):
+        return
     node_changed = ctx.condition()
     nodes = own_node.watch(shared, node_changed)
-    ctx.spawn(sync_loop.SyncLoop(shared, workers).run, name="sync-loop")
+    ctx.spawn(sync_loop.SyncLoop(shared, workers, resources).run, name="sync-loop")
     ctx.spawn(status_sender.run, shared, name="status-manager")
     ctx.spawn(sync_loop.housekeeping, shared, name="housekeeping")
     if heartbeats:

@@ -6,11 +6,11 @@ has taken yet is replaced by the next one. Upstream: pkg/kubelet/pod_workers.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.container_runtime import DEFAULTS
-from controlplane.kubelet.pod_worker import FINISHED, Event, PodWorker, SetStatus
+from controlplane.kubelet.pod_worker import FINISHED, Event, Made, PodWorker, SetStatus
 from controlplane.kubelet.status import TERMINAL
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from actors import Condition, Context
     from controlplane.api.pod import Pod
     from controlplane.kubelet.loops.shared import Shared
+    from controlplane.kubelet.resizing import Resizing
     from controlplane.kubelet.status import Condition as PodCondition
 
 SLOWNESS = 3
@@ -37,12 +38,31 @@ class Worker:
         self.pending: Pod | None = None
 
 
+class Provider(Protocol):
+    """What workers ask about resources, and tell of containers."""
+
+    @property
+    def resizing(self) -> Resizing:
+        """Resizes."""
+
+    def cpus_of(self, uid: str, container: str) -> str:
+        """On which CPUs a container is to run, as a list; "" when nobody says."""
+
+    async def made(self, ctx: Context, pod: Pod, container: str, container_id: str) -> None:
+        """A container was made and runs."""
+
+    def reassign(self) -> None:
+        """A status changed: a container may run that has the wrong CPUs."""
+
+
 class PodWorkers:
     """The workers of one kubelet, by uid."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._workers: dict[str, Worker] = {}
+        self.resources: Provider | None = None
+        """Set before the first pod comes."""
 
     def get(self, uid: str) -> PodWorker | None:
         """The state of a pod's worker."""
@@ -97,7 +117,8 @@ class PodWorkers:
     # ------------------------------------------------------------------ one worker
 
     def _start(self, pod: Pod) -> None:
-        shared = self._shared
+        shared, resources = self._shared, self.resources
+        assert resources is not None
         host = shared.host
         machine = PodWorker(
             pod,
@@ -107,6 +128,8 @@ class PodWorkers:
             host_ip=host.host_ip,
             sandbox=host.sandboxes.get(pod.uid),
             reported=shared.statuses.get(pod.uid),
+            resizing=resources.resizing,
+            cpus=resources.cpus_of,
         )
         host.sandboxes[pod.uid] = machine.sandbox
         worker = Worker(machine, shared.ctx.condition(), shared.ctx.condition())
@@ -125,20 +148,23 @@ class PodWorkers:
             pending, worker.pending = worker.pending, None
             if pending is not None:
                 machine.update(pending, shared.now())
-            deadline = self._step(worker)
+            deadline = await self._step(ctx, worker)
             if not machine.active:
                 worker.stopped.notify_all()
             if machine.phase == FINISHED and not machine.sandbox.running():
                 shared.tidy_up()
                 return
             if deadline is not None and deadline <= shared.now():
+                await ctx.point("kubelet.pod")
                 continue
             wait = None if deadline is None else deadline - shared.now()
             await worker.changed.wait(wait, idle=deadline is None, point="kubelet.pod")
 
-    def _step(self, worker: Worker) -> int | None:
+    async def _step(self, ctx: Context, worker: Worker) -> int | None:
         """Let the pod go on; when to look again."""
         shared, machine = self._shared, worker.machine
+        resources = self.resources
+        assert resources is not None
         actions, deadline = machine.step(shared.now())
         pod = machine.pod
         for action in actions:
@@ -150,11 +176,18 @@ class PodWorkers:
             elif isinstance(action, SetStatus):
                 if shared.statuses.set(pod, action.status):
                     shared.status_changed()
+                    resources.reassign()
+            elif isinstance(action, Made):
+                await resources.made(ctx, pod, action.container, action.container_id)
             elif shared.statuses.terminate(pod):
                 shared.status_changed()
         return deadline
 
     # ------------------------------------------------------------------ who counts
+
+    def active_pods(self) -> list[Pod]:
+        """The pods that count, in the order in which they came."""
+        return [pod for pod in self._shared.pods.all() if self.is_active(pod)]
 
     def is_active(self, pod: Pod) -> bool:
         """Whether a pod counts when others are admitted. Upstream: GetActivePods.

@@ -7,16 +7,23 @@ as it is Go's. Upstream: syncLoopIteration and the handlers of pkg/kubelet/kubel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from actors.log import DEBUG, INFO
-from controlplane.client.loops.clientset import NODES, Client
+from controlplane.api.pod_resources import CPU, MEMORY, pod_requests
 from controlplane.client.loops.event_recorder import reference
-from controlplane.client.loops.guarded import attempted
-from controlplane.kubelet import admission, preemption
+from controlplane.kubelet import admission
+from controlplane.kubelet.admission import WITH_STATUS
+from controlplane.kubelet.allocation.manager import (
+    POD_RESIZED,
+    POD_TERMINATED,
+    POD_UPDATED,
+    PODS_ADDED,
+    PODS_REMOVED,
+)
+from controlplane.kubelet.loops.carrying_out import carry_out
 from controlplane.kubelet.pod_config import ADD, RECONCILE, REMOVE
 from controlplane.kubelet.status import TERMINAL
-from controlplane.kubelet.status import Condition as PodCondition
 from controlplane.kubelet.status_manager import differs
 
 if TYPE_CHECKING:
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.pod import Pod
     from controlplane.kubelet.loops.pod_workers import PodWorkers
+    from controlplane.kubelet.loops.resources import NodeResources
     from controlplane.kubelet.loops.shared import Shared
     from controlplane.kubelet.pod_config import PodUpdate
 
@@ -34,14 +42,15 @@ HOUSEKEEPING_PERIOD_S = 2
 class SyncLoop:
     """The handlers, and the task that calls them."""
 
-    def __init__(self, shared: Shared, workers: PodWorkers) -> None:
+    def __init__(self, shared: Shared, workers: PodWorkers, resources: NodeResources) -> None:
         self._shared = shared
         self._workers = workers
+        self._resources = resources
+        self._allocation = resources.allocation
 
     async def run(self, ctx: Context) -> None:
         """Turn for ever."""
         shared = self._shared
-        client = Client(ctx, shared.server)
         while True:
             config = bool(shared.updates)
             housekeeping = shared.housekeeping_due and shared.config.seen_all_sources()
@@ -51,95 +60,100 @@ class SyncLoop:
             if config and housekeeping:
                 config = not ctx.choose("select", 2, "kubelet sync loop")
             if config:
-                await self._take(ctx, client, shared.updates.popleft())
+                await self._take(ctx, shared.updates.popleft())
             else:
                 shared.housekeeping_due = False
                 self._clean_up()
             await ctx.region("kubelet.sync-loop")
 
-    async def _take(self, ctx: Context, client: Client, update: PodUpdate) -> None:
+    async def _take(self, ctx: Context, update: PodUpdate) -> None:
         if update.operation == ADD:
-            await self._additions(ctx, client, update.pods)
+            await self._additions(ctx, update.pods)
         elif update.operation == REMOVE:
-            self._removals(update.pods)
+            await self._removals(ctx, update.pods)
         elif update.operation == RECONCILE:
-            self._reconciliations(update.pods)
+            await self._reconciliations(ctx, update.pods)
         else:
-            for pod in update.pods:
-                self._shared.pods.put(pod)
-                self._workers.update(pod)
-                self._shared.repair_statuses()
+            await self._updates(ctx, update.pods)
+
+    def _sync(self, pod: Pod) -> None:
+        """Tell a pod's worker, with what the pod is promised at this moment."""
+        self._workers.update(self._allocation.allocated_pod(pod))
 
     # ------------------------------------------------------------------ pods that come
 
-    async def _additions(self, ctx: Context, client: Client, pods: Sequence[Pod]) -> None:
+    async def _additions(self, ctx: Context, pods: Sequence[Pod]) -> None:
         """Admit pods by their age; the order of those of one second is nobody's promise."""
-        shared = self._shared
+        shared, resources = self._shared, self._resources
+        waiting: list[str] = []
         for pod in _by_age(ctx, pods):
             shared.pods.put(pod)
             known = self._workers.get(pod.uid)
             asked_to_end = known is not None and known.terminating
             if not asked_to_end and pod.status.phase not in TERMINAL:
                 await ctx.region("kubelet.allocation.add")
-                decided = await self._decided(client, pod)
+                async with resources.mutex:
+                    decided = await carry_out(ctx, self._allocation.add_pod(pod), resources)
+                resources.reassign()
                 if not decided.admitted:
-                    self._reject(ctx, pod, decided)
+                    self._reject(ctx, pod, decided.reason, decided.message)
                     continue
-                for victim in decided.victims:
-                    await self._evict(ctx, victim)
+                if self._allocation.differs(pod):
+                    waiting.append(pod.uid)
             ctx.log("kubelet.admitted", level=DEBUG, obj=f"Pod/{pod.key}", uid=pod.uid)
-            self._workers.update(pod)
+            self._sync(pod)
+        for pod in pods:
+            self._allocation.conditions.load(pod.uid, pod.status.conditions)
+        if waiting:
+            async with resources.mutex:
+                for uid in waiting:
+                    self._allocation.push(uid)
+                await resources.retry(ctx, PODS_ADDED)
 
-    async def _decided(self, client: Client, pod: Pod) -> admission.Admission:
-        """What the handlers say; if only labels are wrong, the node is read afresh once."""
-        shared = self._shared
-        others = [
-            each
-            for each in shared.pods.all()
-            if each.uid != pod.uid and self._workers.is_active(each)
-        ]
-        disk = shared.ctx.disk
-        decided = admission.admit(pod, shared.node, others, disk=disk)
-        if decided.admitted or decided.reason != admission.NODE_AFFINITY:
-            return decided
-        found = await attempted(client.get(NODES, "", shared.node.name))
-        if found is None:
-            return decided
-        shared.node = found.view
-        return admission.admit(pod, shared.node, others, disk=disk)
-
-    def _reject(self, ctx: Context, pod: Pod, decided: admission.Admission) -> None:
+    def _reject(self, ctx: Context, pod: Pod, reason: str, message: str) -> None:
         """A pod that this node cannot run fails for good."""
         shared = self._shared
-        told = {"reason": decided.reason, "message": decided.message}
+        told = {"reason": reason, "message": message}
         ctx.log("kubelet.rejected", level=INFO, obj=f"Pod/{pod.key}", uid=pod.uid, data=told)
-        shared.event(reference(pod), "Warning", decided.reason, decided.message)
-        status = {**(pod.tree.get("status") or {}), **admission.rejection_status(pod, decided)}
-        if shared.statuses.set(pod, status):
+        shared.event(reference(pod), "Warning", reason, message)
+        rejected = admission.rejection_status(pod, reason, message)
+        if shared.statuses.set(pod, {**(pod.tree.get("status") or {}), **rejected}):
             shared.status_changed()
-
-    async def _evict(self, ctx: Context, victim: Pod) -> None:
-        """Kill a pod so that a more important one fits, and wait for it."""
-        status = preemption.PREEMPTED_STATUS
-        about = reference(victim)
-        self._shared.event(about, "Warning", status["reason"], status["message"])
-        condition = PodCondition(**preemption.PREEMPTED_CONDITION)
-        await self._workers.kill(ctx, victim, status, condition)
 
     # ------------------------------------------------------------------ pods that change or go
 
-    def _removals(self, pods: Sequence[Pod]) -> None:
-        shared = self._shared
+    async def _updates(self, ctx: Context, pods: Sequence[Pod]) -> None:
+        shared, resources = self._shared, self._resources
+        for pod in pods:
+            before = shared.pods.get(pod.uid)
+            shared.pods.put(pod)
+            if before is not None and _asks_for(before) != _asks_for(pod):
+                await ctx.region("kubelet.allocation.update")
+                async with resources.mutex:
+                    if await carry_out(ctx, self._allocation.update(pod)):
+                        await resources.retry(ctx, POD_UPDATED)
+            self._sync(pod)
+            shared.repair_statuses()
+
+    async def _removals(self, ctx: Context, pods: Sequence[Pod]) -> None:
+        shared, resources = self._shared, self._resources
         for pod in pods:
             shared.pods.remove(pod)
+            self._allocation.remove_pod(pod.uid)
+            resources.resizing.forget(pod.uid)
             if shared.config.seen_all_sources():
                 self._workers.remove(pod.uid)
+        async with resources.mutex:
+            await resources.retry(ctx, PODS_REMOVED)
+        resources.reassign()
         shared.tidy_up()
 
-    def _reconciliations(self, pods: Sequence[Pod]) -> None:
+    async def _reconciliations(self, ctx: Context, pods: Sequence[Pod]) -> None:
         """Only statuses changed: others wrote them, or our own come back."""
-        shared = self._shared
+        shared, resources = self._shared, self._resources
+        trigger = ""
         for pod in pods:
+            before = shared.pods.get(pod.uid)
             shared.pods.put(pod)
             known = shared.statuses.get(pod.uid)
             if known is not None and differs(pod.tree.get("status") or {}, known):
@@ -147,7 +161,25 @@ class SyncLoop:
             worker = self._workers.get(pod.uid)
             ended = pod.status.phase in TERMINAL and worker is not None and worker.active
             if ended or pod.spec.readiness_gates:
-                self._workers.update(pod)
+                self._sync(pod)
+            if self._allocation.pending and before is not None and not trigger:
+                trigger = self._room_made(before, pod)
+        if trigger:
+            async with resources.mutex:
+                await resources.retry(ctx, trigger)
+
+    def _room_made(self, before: Pod, pod: Pod) -> str:
+        """Why pending resizes are worth another try: a pod ended, or needs less than before; "" if neither."""
+        if pod.status.phase in TERMINAL and before.status.phase not in TERMINAL:
+            return POD_TERMINATED
+        was, now = (
+            pod_requests(self._allocation.allocated_pod(each), WITH_STATUS)
+            for each in (before, pod)
+        )
+        for name in (CPU, MEMORY):
+            if name in was and (name not in now or now[name] < was[name]):
+                return POD_RESIZED
+        return ""
 
     # ------------------------------------------------------------------ housekeeping
 
@@ -166,6 +198,13 @@ class SyncLoop:
         for uid in list(shared.host.sandboxes):
             if uid not in shared.pods and workers.get(uid) is None:
                 del shared.host.sandboxes[uid]
+
+
+def _asks_for(pod: Pod) -> tuple[Any, ...]:
+    """What a pod's spec asks for."""
+    spec = pod.tree["spec"]
+    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    return spec.get("resources"), *(each.get("resources") for each in containers)
 
 
 def _by_age(ctx: Context, pods: Sequence[Pod]) -> list[Pod]:

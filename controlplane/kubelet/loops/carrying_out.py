@@ -1,0 +1,57 @@
+"""Carries the managers' operations out: where they stop, others may run, or the process may die.
+
+Point: `kubelet.checkpoint` (memory has changed, the file is about to be written), besides those that the
+operations name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from controlplane.kubelet.steps import FetchNode, Kill, Point
+
+if TYPE_CHECKING:
+    from actors import Context
+    from controlplane.api.pod import Pod
+    from controlplane.kubelet.steps import Content, Steps
+
+    T = TypeVar("T")
+
+CHECKPOINT = "kubelet.checkpoint"
+
+
+def save(ctx: Context, file: str, content: Content) -> None:
+    """Write a file whole; it survives any crash from now on."""
+    ctx.disk.write_later(file, lambda: content.text)
+    ctx.disk.sync()
+
+
+class Helper(Protocol):
+    """Does what only the kubelet as a whole can do."""
+
+    async def kill(self, pod: Pod) -> None:
+        """Stop a pod that has to make room, and wait for it."""
+
+    async def fetch_node(self) -> None:
+        """Read the node afresh."""
+
+
+async def carry_out(ctx: Context, steps: Steps[T], helper: Helper | None = None) -> T:
+    """Carry an operation out."""
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        if isinstance(step, Point):
+            await ctx.region(step.name)
+        elif isinstance(step, Kill):
+            assert helper is not None
+            await helper.kill(step.pod)
+        elif isinstance(step, FetchNode):
+            assert helper is not None
+            await helper.fetch_node()
+        else:
+            await ctx.region(CHECKPOINT)
+            save(ctx, step.file, step.content)

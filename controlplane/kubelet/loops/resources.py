@@ -1,0 +1,218 @@
+"""What a kubelet hands out and has promised: managers, allocations and resizes, and the tasks that serve them.
+
+Points: `kubelet.allocation` (waiting for the allocation mutex), `kubelet.allocation.retry`,
+`kubelet.cpu-manager` (a pass of the reconcile loop), and those of the operations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.log import ERROR
+from controlplane.client.loops.clientset import NODES, Client
+from controlplane.client.loops.event_recorder import reference
+from controlplane.client.loops.guarded import attempted
+from controlplane.kubelet import preemption
+from controlplane.kubelet.admission_chain import AdmissionChain
+from controlplane.kubelet.allocation.conditions import ResizeConditions
+from controlplane.kubelet.allocation.feasibility import Feasibility
+from controlplane.kubelet.allocation.manager import (
+    INITIAL_RETRY_S,
+    PERIODIC_RETRY,
+    AllocationManager,
+)
+from controlplane.kubelet.allocation.state import ACTUATED, ALLOCATED, PodResourceState, restore
+from controlplane.kubelet.cm.checkpoint import CheckpointError
+from controlplane.kubelet.cm.container_manager import FILES, ContainerManager
+from controlplane.kubelet.cm.errors import ManagerError
+from controlplane.kubelet.loops.carrying_out import carry_out, save
+from controlplane.kubelet.loops.lock import Lock
+from controlplane.kubelet.metrics import Metrics
+from controlplane.kubelet.resizing import GATE as JUDGED_BY_SNAPSHOT
+from controlplane.kubelet.resizing import Resizing
+from controlplane.kubelet.status import Condition as PodCondition
+
+if TYPE_CHECKING:
+    from actors import Context
+    from controlplane.api.node import Node
+    from controlplane.api.pod import Pod
+    from controlplane.gates import FixGates
+    from controlplane.kubelet.allocation.events import ResizeEvent
+    from controlplane.kubelet.allocation.state import PodResources
+    from controlplane.kubelet.loops.pod_workers import PodWorkers
+    from controlplane.kubelet.loops.shared import Shared
+    from controlplane.kubelet.settings import KubeletSettings
+
+SECOND = 1_000_000_000
+RECONCILE_PERIOD_S = 10
+
+
+class NodeResources:
+    """The managers of one kubelet. Their memory is lost with the process, their files are not."""
+
+    def __init__(
+        self, shared: Shared, settings: KubeletSettings, workers: PodWorkers, fixes: FixGates
+    ) -> None:
+        """Raises ManagerError for policies that the machine does not take."""
+        self._shared = shared
+        self._workers = workers
+        self.settings = settings
+        self.metrics = Metrics()
+        self.mutex = Lock(shared.ctx, "kubelet.allocation")
+        self.waiting = shared.ctx.condition()
+        self.applied = shared.ctx.condition()
+        self.retry_at: int | None = None
+        self.containers: ContainerManager | None = None
+        if settings.hands_out and settings.machine is not None:
+            self.containers = ContainerManager(
+                settings.machine,
+                settings.policies,
+                active_pods=workers.active_pods,
+                sources_ready=shared.config.seen_all_sources,
+                features=settings.features,
+                metrics=self.metrics,
+            )
+        conditions = ResizeConditions()
+        feasibility = Feasibility(
+            settings.features, self.metrics, settings.policies.cpu, settings.policies.memory
+        )
+        chain = AdmissionChain(self._node, feasibility, self._promised, self.containers)
+        self.allocation = AllocationManager(
+            chain.admit,
+            conditions,
+            pod_by_uid=shared.pods.get,
+            active_pods=workers.active_pods,
+            sync=self._sync,
+            record=self._record,
+            now=shared.now,
+            sources_ready=shared.config.seen_all_sources,
+            features=settings.features,
+            metrics=self.metrics,
+        )
+        self.resizing = Resizing(
+            settings.features,
+            conditions,
+            self.allocation.allocation,
+            self._record,
+            lambda file, content: save(shared.ctx, file, content),
+            asks_again=fixes.fixed(JUDGED_BY_SNAPSHOT),
+        )
+
+    def _node(self) -> Node:
+        return self._shared.node
+
+    def _promised(self, uid: str) -> PodResources | None:
+        return self.allocation.allocation(uid)
+
+    def _sync(self, pod: Pod) -> None:
+        """Ask for a sync of a pod with what it is promised by now."""
+        current = self._shared.pods.get(pod.uid)
+        if current is not None:
+            self._workers.update(self.allocation.allocated_pod(current))
+
+    def _record(self, event: ResizeEvent) -> None:
+        self._shared.event(reference(event.pod), event.type, event.reason, event.message)
+
+    # ------------------------------------------------------------------ start
+
+    async def start(self, ctx: Context) -> bool:
+        """Take over what the disk has. False when it does not fit: such a kubelet does not run."""
+        disk = ctx.disk
+        try:
+            self.allocation.start(disk.read(ALLOCATED))
+            text = disk.read(ACTUATED)
+            self.resizing.actuated = PodResourceState() if text is None else restore(text, ACTUATED)
+            if self.containers is not None:
+                files = {name: text for name in FILES if (text := disk.read(name)) is not None}
+                await carry_out(ctx, self.containers.start(files))
+        except (CheckpointError, ManagerError) as error:
+            ctx.log("kubelet.fatal", level=ERROR, data={"message": str(error)})
+            return False
+        ctx.spawn(self._retry_now_and_then, name="allocation-manager")
+        if self.containers is not None:
+            ctx.spawn(self._reconcile_forever, name="cpu-manager")
+        return True
+
+    # ------------------------------------------------------------------ Helper of carry_out
+
+    async def kill(self, pod: Pod) -> None:
+        """Kill a pod so that a more important one fits, and wait for it."""
+        status = preemption.PREEMPTED_STATUS
+        self._shared.event(reference(pod), "Warning", status["reason"], status["message"])
+        condition = PodCondition(**preemption.PREEMPTED_CONDITION)
+        await self._workers.kill(self._shared.ctx, pod, status, condition)
+
+    async def fetch_node(self) -> None:
+        """Read the node afresh, if the server answers."""
+        shared = self._shared
+        client = Client(shared.ctx, shared.server)
+        found = await attempted(client.get(NODES, "", shared.node.name))
+        if found is not None:
+            shared.node = found.view
+
+    # ------------------------------------------------------------------ resizes
+
+    async def retry(self, ctx: Context, trigger: str) -> None:
+        """Try all pending resizes once. Hold the mutex."""
+        if not self.allocation.pending:
+            return
+        seconds = await carry_out(ctx, self.allocation.retry(trigger), self)
+        self.retry_at = ctx.now + seconds * SECOND if self.allocation.pending else None
+        self.waiting.notify_all()
+
+    async def _retry_now_and_then(self, ctx: Context) -> None:
+        """The ticker: idle, since a resize that waits for room does not keep a run from settling."""
+        self.retry_at = ctx.now + INITIAL_RETRY_S * SECOND if self.allocation.pending else None
+        while True:
+            at = self.retry_at
+            if at is None or at > ctx.now:
+                wait = None if at is None else at - ctx.now
+                await self.waiting.wait(wait, idle=True, point="kubelet.allocation.retry")
+                continue
+            self.retry_at = None
+            async with self.mutex:
+                await self.retry(ctx, PERIODIC_RETRY)
+
+    # ------------------------------------------------------------------ CPUs of running containers
+
+    async def _reconcile_forever(self, ctx: Context) -> None:
+        """Every ten seconds, leaving out the passes that would find nothing."""
+        assert self.containers is not None
+        while True:
+            await self.applied.wait(idle=True, point="kubelet.cpu-manager")
+            await ctx.sleep_until(
+                self._shared.next_tick(RECONCILE_PERIOD_S), point="kubelet.cpu-manager"
+            )
+            await carry_out(ctx, self.containers.remove_stale_state())
+            for update in self.containers.cpu.updates(self._running):
+                await ctx.region("kubelet.cpu-manager.update")
+                sandbox = self._shared.host.sandboxes.get(update.pod_uid)
+                container = None if sandbox is None else sandbox.containers.get(update.container)
+                if container is not None and container.container_id == update.container_id:
+                    container.cpus = str(update.cpus)
+                    self.containers.cpu.applied(update)
+
+    def _running(self, pod: Pod, container: str) -> str | None:
+        """The id of a running container, as the status manager's status of its pod names it."""
+        status = self._shared.statuses.get(pod.uid) or {}
+        for part in ("initContainerStatuses", "containerStatuses"):
+            for each in status.get(part) or ():
+                if each["name"] == container and "running" in each.get("state", {}):
+                    found: str | None = each.get("containerID")
+                    return found
+        return None
+
+    def cpus_of(self, uid: str, container: str) -> str:
+        """On which CPUs a container is to run, as a list; "" when nobody says."""
+        if self.containers is None:
+            return ""
+        return str(self.containers.cpu.affinity_of(uid, container))
+
+    async def made(self, ctx: Context, pod: Pod, container: str, container_id: str) -> None:
+        """A container was made: the managers know it by its id from now on."""
+        if self.containers is not None:
+            await carry_out(ctx, self.containers.add_container(pod, container, container_id))
+
+    def reassign(self) -> None:
+        """Who has which CPUs may have changed: let the next pass of the reconcile loop see to it."""
+        self.applied.notify_all()

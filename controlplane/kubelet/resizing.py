@@ -1,0 +1,141 @@
+"""A pod's resources on their way from allocated to actual, as its worker sees them.
+
+Upstream: the resize parts of SyncPod (pkg/kubelet/kubelet.go) and of the runtime manager. What was
+actuated is written to a file before a container is made and after each update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from controlplane.api.pod import Pod
+from controlplane.api.times import format_time
+from controlplane.api.tree import Tree
+from controlplane.kubelet.allocation import actuation, events
+from controlplane.kubelet.allocation.conditions import ERROR, ResizeConditions
+from controlplane.kubelet.allocation.events import ResizeEvent
+from controlplane.kubelet.allocation.state import (
+    ACTUATED,
+    PodResources,
+    PodResourceState,
+    canonical,
+    desired,
+    with_resources,
+)
+from controlplane.kubelet.features import Features
+from controlplane.kubelet.steps import Content
+
+GATE: Final = "132851"
+Running = Callable[[str], bool]
+"""Whether the container with this name runs."""
+
+
+@attrs.define
+class Resizing:
+    """What the workers of one kubelet share about resizes.
+
+    `allocation` tells what a pod was promised by now, `write` leaves a file, `record` reports an event.
+
+    Gate 132851 (open upstream). A worker has the pod with the allocation of the moment at which its
+    update was queued. Unfixed, whether a resize is over is judged by that one: it can be told to be
+    complete although more was promised meanwhile. The proposal asks the allocation of now for that; since
+    an outdated promise would still be carried out then, here the whole sync goes by it.
+    """
+
+    features: Features
+    conditions: ResizeConditions
+    allocation: Callable[[str], PodResources | None]
+    record: Callable[[ResizeEvent], None]
+    write: Callable[[str, Content], None]
+    asks_again: bool = False
+    actuated: PodResourceState = attrs.field(factory=PodResourceState)
+
+    def at_sync(self, pod: Pod) -> Pod:
+        """The pod that a sync goes by: as it was queued, or with what it is promised by now."""
+        return with_resources(pod, self.allocation(pod.uid)) if self.asks_again else pod
+
+    def judge(self, pod: Pod, running: Running, now: int) -> None:
+        """At the start of a sync: whether a resize is under way, or over."""
+        generation = pod.metadata.generation or 0
+        if actuation.in_progress(pod, self.actuated.get(pod.uid), running, self.features):
+            self.conditions.set_in_progress(pod.uid, "", "", generation, now)
+            return
+        cleared = self.conditions.clear_in_progress(pod.uid)
+        if cleared is not None:
+            self.record(events.completed(pod, cleared.observed_generation, self.features))
+
+    def plan(self, pod: Pod, running: Running) -> actuation.Plan:
+        """What is to be done for the pod's running containers."""
+        return actuation.plan(pod, self.actuated.get(pod.uid), running, self.features)
+
+    def failed(self, pod: Pod, message: str, now: int) -> None:
+        """A step of the actuation failed: it will be tried again."""
+        generation = pod.metadata.generation or 0
+        if self.conditions.set_in_progress(pod.uid, ERROR, message, generation, now):
+            self.record(events.failed(pod, message, generation, self.features))
+
+    def carry_out(self, pod: Pod, made: actuation.Plan) -> dict[str, Tree]:
+        """All of a plan's steps; the new resources of the containers that were updated."""
+        found: dict[str, Tree] = {}
+        for step in made.steps:
+            if isinstance(step, actuation.ContainerStep):
+                actuated = actuation.actuated_after(pod, self.actuated.get(pod.uid), step)
+                self._actuate(pod, actuated)
+                found[step.container] = actuated.containers[step.container]
+        known = self.actuated.get(pod.uid) or PodResources({})
+        self._actuate(pod, attrs.evolve(known, pod_level=desired(pod, self.features).pod_level))
+        return found
+
+    def create(self, pod: Pod, container: str) -> Tree:
+        """A container is about to be made with what it was promised; its resources."""
+        promised = desired(pod, self.features)
+        found = promised.containers.get(container)
+        if found is None:  # an init container that cannot be resized
+            return canonical(_tree_of(pod, container).get("resources"))
+        known = self.actuated.get(pod.uid)
+        containers = {} if known is None else dict(known.containers)
+        level = promised.pod_level if known is None else known.pod_level
+        self._actuate(pod, PodResources({**containers, container: found}, level))
+        return found
+
+    def _actuate(self, pod: Pod, actuated: PodResources) -> None:
+        if actuated != self.actuated.get(pod.uid):
+            self.actuated = self.actuated.with_pod(pod.uid, actuated)
+            self.write(ACTUATED, self.actuated)
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone. Only memory: the file catches up with the next write."""
+        self.actuated = self.actuated.without(uid)
+        self.conditions.forget(uid)
+
+    def trees(self, uid: str) -> list[Tree]:
+        """The pod's resize conditions for its status."""
+        found = []
+        for each in self.conditions.of(uid):
+            tree: Tree = {
+                "type": each.type,
+                "status": "True",
+                "lastProbeTime": format_time(each.probe_ns),
+                "lastTransitionTime": format_time(each.transition_ns),
+            }
+            if each.observed_generation:
+                tree["observedGeneration"] = each.observed_generation
+            if each.reason:
+                tree["reason"] = each.reason
+            if each.message:
+                tree["message"] = each.message
+            found.append(tree)
+        return found
+
+
+def _tree_of(pod: Pod, container: str) -> Tree:
+    spec = pod.tree["spec"]
+    for key in ("initContainers", "containers"):
+        for each in spec.get(key) or ():
+            if each["name"] == container:
+                found: Tree = each
+                return found
+    return {}

@@ -1,0 +1,31 @@
+"""How a kubelet is set up: the machine that it runs on, its policies and its feature gates."""
+
+from __future__ import annotations
+
+import attrs
+
+from controlplane.kubelet.cm.container_manager import Policies
+from controlplane.kubelet.cm.cpumanager.manager import NONE as NO_CPU_POLICY
+from controlplane.kubelet.cm.memorymanager.manager import NONE as NO_MEMORY_POLICY
+from controlplane.kubelet.cm.topologymanager.policy import NONE as NO_TOPOLOGY_POLICY
+from controlplane.kubelet.features import DEFAULTS, Features
+from controlplane.kubelet.machine import Machine
+
+
+@attrs.frozen
+class KubeletSettings:
+    """Without a machine nobody asks for CPUs or NUMA nodes: the policies are those that hand out none."""
+
+    machine: Machine | None = None
+    policies: Policies = attrs.field(factory=Policies)
+    features: Features = DEFAULTS
+
+    @property
+    def hands_out(self) -> bool:
+        """Whether any policy gives containers something of their own."""
+        policies = self.policies
+        return (policies.cpu, policies.memory, policies.topology) != (
+            NO_CPU_POLICY,
+            NO_MEMORY_POLICY,
+            NO_TOPOLOGY_POLICY,
+        )

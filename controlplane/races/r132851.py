@@ -1,0 +1,73 @@
+"""Kubernetes issue 132851: a resize is told to be over while more of it is to come.
+
+A pod's worker gets the pod with the resources that it was promised when its update was queued. A first
+resize is carried out; before the worker's next sync begins, the kubelet promises more and says in the
+pod's status that a resize is in progress. The sync compares what it was handed, the first promise, with
+what the containers have, finds them equal, takes the condition away and reports ResizeCompleted. Who
+waits for the condition to go believes that the pod has what it asked for; later it comes back.
+
+Open. The proposal (pull request 141325) asks for the current promise when it compares. Search finds a
+hole in that: the sync still carries out what it was handed, so a promise that was taken back meanwhile is
+made true once more. The repair here lets the whole sync go by the current promise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.races.race import Race
+from controlplane.scenarios import Invariant, Scenario
+from controlplane.scenarios.workloads import pod
+
+if TYPE_CHECKING:
+    from controlplane.scenarios import Run, User
+
+SIZES = ("500m", "800m", "1500m", "3")
+
+
+async def resizes(user: User) -> None:
+    """A pod on a node is resized again and again; which size is next is a choice."""
+    await user.create(pod("web", "500m", nodeName="node-1"))
+    await user.sleep(20)
+    for _ in range(4):
+        size = SIZES[user.choose(len(SIZES), "what size")]
+        await user.attempt(user.resize("web", "main", cpu=size))
+        await user.sleep(user.choose(3, "how long"))
+    await user.sleep(60)
+
+
+def no_condition_means_done(run: Run) -> str | None:
+    """A running pod without a resize condition has what it was promised."""
+    for obj in run.objects("/registry/pods/"):
+        status = obj.tree.get("status") or {}
+        if any(each["type"] == "PodResizeInProgress" for each in status.get("conditions") or ()):
+            continue
+        for each in status.get("containerStatuses") or ():
+            has = (each.get("resources") or {}).get("requests")
+            promised = each.get("allocatedResources")
+            if "running" in each.get("state", {}) and has != promised:
+                return f"{obj.key} was promised {promised}, has {has}, and no resize is in progress"
+    return None
+
+
+SCENARIO = Scenario(
+    "race 132851",
+    workload=resizes,
+    invariants=(
+        Invariant(
+            "no resize in progress means that it is over", no_condition_means_done, ("apiserver",)
+        ),
+    ),
+    defaults={"nodes": 1, "node_cpu": "4"},
+)
+RACE = Race(
+    number="132851",
+    title="a resize is told to be over while more of it is to come",
+    issue="132851",
+    releases="open; with in-place resize (1.33 on)",
+    component="kubelet",
+    story=(__doc__ or "").split("\n\n", 1)[1].strip(),
+    invariant="a running pod without PodResizeInProgress has the resources that it was promised",
+    scenario=SCENARIO,
+    schedules=300,
+)

@@ -1,0 +1,196 @@
+"""In-place resize in a world: from the subresource to the containers and back into the status."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from controlplane.client.errors import ApiError
+from controlplane.scenarios import Run, Scenario
+from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.plan import plan_of
+
+PODS = "/registry/pods/"
+
+
+def sized(name: str, cpu: str, memory: str = "1Gi", *, limits: bool = False, **more) -> dict:
+    resources = {"requests": {"cpu": cpu, "memory": memory}}
+    if limits:
+        resources["limits"] = dict(resources["requests"])
+    container = {
+        "name": "main",
+        "image": "app:1",
+        "resources": resources,
+        **more.pop("container", {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", **more},
+        "spec": {"nodeName": "node-1", "containers": [container]},
+    }
+
+
+def run(workload, *, strategy="fifo", seed=0, **options):
+    scenario = Scenario("resize", workload=workload)
+    done = Campaign(plan_of(scenario, nodes=1, node_cpu="4", **options), strategy).under(seed)
+    assert done.result.verdict == "quiescent", done.result.reason
+    return done
+
+
+def tree(run: Run, name: str) -> dict:
+    return next(obj.tree for obj in run.objects(PODS) if obj.name == name)
+
+
+def status(run: Run, name: str) -> dict:
+    return tree(run, name)["status"]
+
+
+def resize_conditions(run: Run, name: str) -> list[tuple[str, str, int]]:
+    return [
+        (each["type"], each.get("reason", ""), each.get("observedGeneration", 0))
+        for each in status(run, name)["conditions"]
+        if each["type"].startswith("PodResize")
+    ]
+
+
+def events(run: Run, name: str) -> list[str]:
+    return [
+        obj.view.reason
+        for obj in run.objects("/registry/events/")
+        if obj.view.involved_object.name == name and "Resize" in obj.view.reason
+    ]
+
+
+def container(run: Run, name: str) -> dict:
+    return status(run, name)["containerStatuses"][0]
+
+
+def test_what_fits_is_given_at_once() -> None:
+    async def workload(user) -> None:
+        await user.create(sized("web", "1"))
+        await user.sleep(20)
+        await user.resize("web", "main", cpu="2")
+        await user.sleep(30)
+
+    done = run(workload)
+    assert container(done, "web")["resources"]["requests"] == {"cpu": "2", "memory": "1Gi"}
+    assert container(done, "web")["allocatedResources"] == {"cpu": "2", "memory": "1Gi"}
+    assert container(done, "web")["restartCount"] == 0
+    assert resize_conditions(done, "web") == []
+    assert events(done, "web") == ["ResizeStarted", "ResizeCompleted"]
+
+
+def test_what_does_not_fit_waits_until_somebody_goes() -> None:
+    seen = []
+
+    async def workload(user) -> None:
+        await user.create(sized("big", "3"))
+        await user.create(sized("web", "1"))
+        await user.sleep(20)
+        await user.resize("web", "main", cpu="2")
+        await user.sleep(30)
+        seen.append((resize_conditions(user.run, "web"), container(user.run, "web")["resources"]))
+        await user.delete("Pod", "big")
+        await user.sleep(60)
+
+    done = run(workload)
+    assert seen == [
+        ([("PodResizePending", "Deferred", 2)], {"requests": {"cpu": "1", "memory": "1Gi"}})
+    ]
+    assert container(done, "web")["resources"]["requests"]["cpu"] == "2"
+    assert resize_conditions(done, "web") == []
+    assert events(done, "web") == ["ResizeDeferred", "ResizeStarted", "ResizeCompleted"]
+
+
+def test_two_resizes_in_a_row_and_the_first_is_deferred() -> None:
+    async def workload(user) -> None:
+        await user.create(sized("big", "3"))
+        await user.create(sized("web", "500m"))
+        await user.sleep(20)
+        await user.resize("web", "main", cpu="2")
+        await user.sleep(user.choose(3, "how long"))
+        await user.resize("web", "main", cpu="800m")
+        await user.sleep(60)
+
+    for seed in range(12):
+        done = run(workload, strategy="random-walk", seed=seed)
+        assert container(done, "web")["resources"]["requests"]["cpu"] == "800m"
+        assert resize_conditions(done, "web") == []
+
+
+def test_a_resource_that_needs_a_restart_restarts_its_container() -> None:
+    policy = {"resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]}
+
+    async def workload(user) -> None:
+        await user.create(sized("web", "1", container=policy))
+        await user.sleep(20)
+        await user.resize("web", "main", memory="2Gi")
+        await user.sleep(60)
+
+    done = run(workload)
+    assert container(done, "web")["restartCount"] == 1
+    assert container(done, "web")["resources"]["requests"] == {"cpu": "1", "memory": "2Gi"}
+    assert resize_conditions(done, "web") == []
+
+
+def test_memory_in_use_is_not_taken_away() -> None:
+    used = {"annotations": {"emulate.controlplane/memory-usage": "1500Mi"}}
+
+    async def workload(user) -> None:
+        await user.create(sized("web", "1", "2Gi", limits=True, **used))
+        await user.sleep(20)
+        less = {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}}
+        change = {"spec": {"containers": [{"name": "main", "resources": less}]}}
+        await user.patch("Pod", "web", change, subresource="resize")
+        await user.sleep(35)
+        seen.append(resize_conditions(user.run, "web"))
+        await user.patch(
+            "Pod", "web", {"metadata": {"annotations": dict.fromkeys(used["annotations"], "0")}}
+        )
+        await user.sleep(35)
+
+    seen: list[object] = []
+    done = run(workload)
+    assert seen == [[("PodResizeInProgress", "Error", 2)]]
+    assert events(done, "web") == ["ResizeStarted", "ResizeError", "ResizeCompleted"]
+    assert container(done, "web")["resources"]["limits"]["memory"] == "1Gi"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_a_crash_the_promise_holds(seed) -> None:
+    """What was deferred before is deferred after it, and what was promised is not lost."""
+
+    async def workload(user) -> None:
+        await user.create(sized("big", "3"))
+        await user.create(sized("web", "500m"))
+        await user.sleep(20)
+        await user.resize("web", "main", cpu="1")
+        await user.resize("web", "main", cpu="2")
+        await user.sleep(user.choose(3, "how long"))
+        user.crash("node-1")
+        await user.sleep(3)
+        user.restart("node-1")
+        await user.sleep(60)
+
+    done = run(workload, strategy="random-walk", seed=seed)
+    assert resize_conditions(done, "web") == [("PodResizePending", "Deferred", 3)]
+    kept = json.loads(json.loads(done.world.disk("node-1").read("allocated_pods_state"))["data"])
+    promised = kept["entries"][tree(done, "web")["metadata"]["uid"]]["ContainerResources"]["main"]
+    assert container(done, "web")["resources"] == promised
+
+
+def test_the_subresource_refuses_what_the_node_never_has() -> None:
+    refused = []
+
+    async def workload(user) -> None:
+        await user.create(sized("web", "1"))
+        await user.sleep(20)
+        try:
+            await user.resize("web", "main", cpu="64")
+        except ApiError as error:
+            refused.append(error.code)
+
+    run(workload)
+    assert refused == [403]
