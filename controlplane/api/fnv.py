@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-_OFFSET = 2166136261
-_PRIME = 16777619
+from typing import Final
+
+_OFFSET: Final = 2166136261
 
 
 def fnv1a_32(data: bytes) -> int:
-    """FNV-1a, 32 bit."""
+    """FNV-1a, 32 bit.
+
+    Four bytes at a time: a byte only meets the lowest bits, so the rest is cut off less often.
+    """
     value = _OFFSET
-    for byte in data:
-        value = ((value ^ byte) * _PRIME) & 0xFFFFFFFF
+    whole = len(data) & ~3
+    four = iter(data[:whole])
+    for a, b, c, d in zip(four, four, four, four, strict=True):
+        value = ((((value ^ a) * 16777619 ^ b) * 16777619 ^ c) * 16777619 ^ d) * 16777619
+        value &= 0xFFFFFFFF
+    for byte in data[whole:]:
+        value = (value ^ byte) * 16777619 & 0xFFFFFFFF
     return value
