@@ -250,6 +250,11 @@ class Context:
             level, kernel.step, kernel.now, task.no, event, kernel.step, obj, uid, rv, data
         )
 
+    @property
+    def is_noted(self) -> bool:
+        """Whether anybody wants to know what steps touch; ask before going to lengths to say it."""
+        return self._kernel.footprint is not None
+
     def reads(self, *resources: str) -> None:
         """Say that this step reads these parts of the actor's memory, and (with `writes`) nothing else of it.
 

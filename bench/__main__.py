@@ -18,6 +18,7 @@ from bench import (
     bench_runtime,
     bench_scaling,
     bench_scheduler,
+    bench_schedules,
     bench_serve,
     bench_store,
 )
@@ -29,6 +30,7 @@ SUITES = {
     "race": bench_race.rows,
     "run": bench_run.rows,
     "scaling": bench_scaling.rows,
+    "schedules": bench_schedules.rows,
     "scheduler": bench_scheduler.rows,
     "cli": bench_cli.rows,
     "kubelet": bench_kubelet.rows,

@@ -282,9 +282,10 @@ class Shared:
 
 def declare(ctx: Context, point: str) -> None:
     """Say what the region behind a point touches."""
-    reads, writes = TOUCHES.get(point, NOTHING)
-    ctx.reads(*reads)
-    ctx.writes(*writes)
+    if ctx.is_noted:
+        reads, writes = TOUCHES.get(point, NOTHING)
+        ctx.reads(*reads)
+        ctx.writes(*writes)
 
 
 def obj_of(info: QueuedPodInfo) -> str:
