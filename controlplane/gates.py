@@ -196,9 +196,10 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="the nomination of a deleted preemptor stays for ever",
             issue="102339",
             component="scheduler",
-            variants=("merged",),
+            variants=("merged", "by-uid"),
             fixed_in="1.19",
             unfixed_from="1.19",
+            complete="by-uid",
         ),
         FixGate(
             number="106102",

@@ -31,7 +31,15 @@ class PodRef:
 class Nominator:
     """Nominations by node (in order of arrival) and by pod UID."""
 
-    __slots__ = ("_drops_bound", "_drops_missing", "_find", "_pods", "by_node", "by_uid")
+    __slots__ = (
+        "_compares_uids",
+        "_drops_bound",
+        "_drops_missing",
+        "_find",
+        "_pods",
+        "by_node",
+        "by_uid",
+    )
 
     def __init__(
         self,
@@ -41,6 +49,7 @@ class Nominator:
     ) -> None:
         fixes = fixes or FixGates()
         self._drops_missing = fixes.fixed("102498")
+        self._compares_uids = fixes.variant("102498") == "by-uid"
         self._drops_bound = fixes.fixed("109245")
         self._pods = pods
         self._find = find
@@ -58,7 +67,8 @@ class Nominator:
         Gate 109245. Unfixed, the same befalls a pod that has been bound when a late failure or update
         nominates it. Fixed, a pod that the lister has with a node is not nominated.
 
-        The checks compare no UID.
+        The checks compare no UID: a pod that was recreated vouches for the one that is gone. In the
+        form "by-uid" of 102498 (proposed here) it does not.
         """
         self.delete(pod.uid)
         if nominating is not None and nominating.override:
@@ -68,7 +78,7 @@ class Nominator:
             if not node:
                 return
         current = self._pods.get(pod.namespace, pod.name)
-        if current is None:
+        if current is None or (self._compares_uids and current.uid != pod.uid):
             if self._drops_missing:
                 return
         elif current.spec.node_name and self._drops_bound:
