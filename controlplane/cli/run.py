@@ -49,6 +49,7 @@ def command(
     --replay.
     """
     from actors import collector
+    from controlplane.scenarios.kubelets import pictures
     from controlplane.scenarios.summary import summary_of
 
     collector.rest()
@@ -67,6 +68,8 @@ def command(
         output.emit_json({**summary.to_json(), "wall_s": round(wall, 3)})
     else:
         reporting.print_summary(summary, wall)
+        for text in pictures(run):
+            output.echo(text)
         for note in run.plan.given.notes:
             output.echo(note)
         reporting.print_left(out, left)

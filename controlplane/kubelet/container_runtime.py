@@ -138,6 +138,8 @@ class Container:
     """What the run was given, and what updates made of it."""
     cpus: str = ""
     """The CPUs it may run on, as a list; "" for all."""
+    exclusive: bool = False
+    """Whether these CPUs are its own."""
 
     def start(self, uid: str, now: int) -> None:
         """Begins the next run."""

@@ -52,16 +52,21 @@ class PodConfig:
         self._known: dict[str, dict[str, Object[Pod]]] = {source: {} for source in sources}
         self._heard: dict[str, None] = {}
 
-    def seen_all_sources(self) -> bool:
-        """Whether every source has pushed at least once. Until then nothing is taken for gone."""
-        return len(self._heard) == len(self._known)
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self._known)
 
     def heard(self, source: str) -> bool:
         """Whether a source has pushed."""
         return source in self._heard
 
     def push(self, source: str, pods: Iterable[Object[Pod]]) -> list[PodUpdate]:
-        """A source says what it has; the changes, in the order in which they are told."""
+        """A source says what it has; the changes, in the order in which they are told.
+
+        The first push tells something in any case: that the source is there.
+        """
+        first = source not in self._heard
         self._heard[source] = None
         known = self._known[source]
         now: dict[str, Object[Pod]] = {}
@@ -78,7 +83,7 @@ class PodConfig:
         return [
             PodUpdate(operation, source, tuple(changed))
             for operation, changed in changes.items()
-            if changed
+            if changed or (first and operation == ADD)
         ]
 
     def change(

@@ -103,8 +103,8 @@ class _Slot:
         return self.container.running_since is not None
 
 
-def _any_cpus(_uid: str, _container: str) -> str:
-    return ""
+def _any_cpus(_uid: str, _container: str) -> tuple[str, bool]:
+    return "", False
 
 
 class PodWorker:
@@ -113,7 +113,7 @@ class PodWorker:
     `sandbox` is what the runtime already has of it (after a restart of the kubelet), `reported` the
     status that the kubelet has for it already (of a pod that it rejected, say). `durations` says how
     long things take; `ip` is the address the pod gets once its sandbox stands; `cpus` says on which CPUs
-    a container (by pod uid and name) is made to run.
+    a container (by pod uid and name) is made to run, and whether they are its own.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class PodWorker:
         sandbox: Sandbox | None = None,
         reported: Tree | None = None,
         resizing: Resizing | None = None,
-        cpus: Callable[[str, str], str] = _any_cpus,
+        cpus: Callable[[str, str], tuple[str, bool]] = _any_cpus,
     ) -> None:
         self.pod = pod
         self.phase = SYNC
@@ -394,7 +394,7 @@ class PodWorker:
         slot.restarts_for_resize = False
         if self._resizing is not None:
             slot.container.resources = self._resizing.create(self.pod, name)
-        slot.container.cpus = self._cpus(self.uid, name)
+        slot.container.cpus, slot.container.exclusive = self._cpus(self.uid, name)
         slot.container.start(self.uid, now)
         actions.append(Made(name, slot.container.container_id))
         actions.append(Event("Normal", "Created", "Container created", name))

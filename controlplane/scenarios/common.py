@@ -96,6 +96,18 @@ KUBELET_EVENTS = Option(
     sets="kubelet_events",
     help="Let kubelets report Events about containers.",
 )
+KUBELET_CONFIG = Option(
+    "kubelet-config",
+    metavar="FILE",
+    names_files=True,
+    help="KubeletConfiguration (kubelet.config.k8s.io/v1beta1) of all nodes.",
+)
+MACHINE = Option(
+    "machine",
+    metavar="TEXT",
+    help="Hardware of all nodes: a preset, or as 'sockets=2 cores=8 threads=2 memory=32Gi' (cores and memory per NUMA"
+    " node).",
+)
 INFORMERS = Option(
     "informers",
     choices=("joined", "split"),
@@ -139,6 +151,8 @@ COMMON = (
     CONTROLLER_MANAGERS,
     HEARTBEATS,
     KUBELET_EVENTS,
+    KUBELET_CONFIG,
+    MACHINE,
     INFORMERS,
     SCHEDULER_CONFIG,
     SCHEDULER_PLUGIN,

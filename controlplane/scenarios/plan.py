@@ -88,6 +88,13 @@ class Plan(Setting):
 
             replica = config.replica or ReplicaOptions()
             changes["replica"] = evolve(replica, lag_ns=round(options["cache_lag"] * 1e9))
+        if options["kubelet_config"] or options["machine"]:
+            from controlplane.scenarios import kubelets
+
+            nodes, settings = kubelets.equipped(
+                config.nodes, options["kubelet_config"], options["machine"], self.release
+            )
+            changes.update(nodes=nodes, kubelet_settings=settings)
         config = evolve(config, gates=self.gates, release=self.release, **changes)
         if options["cache_lag"] and config.apiservers < 2:
             raise UsageError(
@@ -140,6 +147,10 @@ def _prepared(scenario: Scenario, options: Mapping[str, Any], gates: FixGates) -
         from controlplane.scheduler.config.features import parse
 
         parse(options["feature_gates"])
+    if options["kubelet_config"] or options["machine"]:
+        from controlplane.scenarios import kubelets
+
+        kubelets.check(options["kubelet_config"], options["machine"], options["release"])
     plan = Plan(scenario=scenario, options=options, gates=gates)
     if scenario.prepare is not None:
         plan = evolve(plan, given=scenario.prepare(plan))

@@ -71,11 +71,10 @@ def test_changes_one_by_one_tell_what_one_push_tells() -> None:
     assert told(one.push(API, [after, before[1]])) == told(other.change(API, before[0], after))
 
 
-def test_all_sources_have_to_be_heard() -> None:
+def test_the_first_push_tells_that_the_source_is_there() -> None:
     config = PodConfig((API, FILE))
-    assert not config.seen_all_sources()
-    config.push(API, [])
-    assert not config.seen_all_sources()
-    config.push(FILE, [pod("static", "9")])
-    assert config.seen_all_sources()
+    assert config.sources == (API, FILE)
+    assert told(config.push(API, [])) == [(ADD, [])]
     assert told(config.push(API, [])) == []
+    assert told(config.push(FILE, [pod("static", "9")])) == [(ADD, ["9"])]
+    assert (config.heard(API), PodConfig().heard(API)) == (True, False)

@@ -21,6 +21,8 @@ OTHER = {
     "explain_scheduling": True,
     "scheduler_config": str(EXAMPLES / "scheduler_config.yaml"),
     "scheduler_plugin": (str(EXAMPLES / "scheduler_plugin.py"),),
+    "kubelet_config": str(EXAMPLES / "cpu-manager-kubelet.yaml"),
+    "machine": "cores=8",
     "apiservers": 2,
     "schedulers": 2,
     "controller_managers": 2,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from controlplane.kubelet.steps import FetchNode, Kill, Point
+from controlplane.kubelet.steps import Kill, Point, Write
 
 if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.pod import Pod
+    from controlplane.kubelet.loops.host import Host
     from controlplane.kubelet.steps import Content, Steps
 
     T = TypeVar("T")
@@ -36,22 +37,33 @@ class Helper(Protocol):
         """Read the node afresh."""
 
 
-async def carry_out(ctx: Context, steps: Steps[T], helper: Helper | None = None) -> T:
-    """Carry an operation out."""
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        if isinstance(step, Point):
-            await ctx.region(step.name)
-        elif isinstance(step, Kill):
-            assert helper is not None
-            await helper.kill(step.pod)
-        elif isinstance(step, FetchNode):
-            assert helper is not None
-            await helper.fetch_node()
-        else:
-            await ctx.region(CHECKPOINT)
-            save(ctx, step.file, step.content)
+async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | None = None) -> T:
+    """Carry an operation out. Until a point comes, or its end, its writes belong together (`host.writing`)."""
+    writing = False
+    try:
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            if isinstance(step, Write):
+                if not writing:
+                    writing = True
+                    host.writing += 1
+                await ctx.region(CHECKPOINT)
+                save(ctx, step.file, step.content)
+                continue
+            if writing:
+                writing = False
+                host.writing -= 1
+            if isinstance(step, Point):
+                await ctx.region(step.name)
+            elif isinstance(step, Kill):
+                assert helper is not None
+                await helper.kill(step.pod)
+            else:
+                assert helper is not None
+                await helper.fetch_node()
+    finally:
+        host.writing -= writing

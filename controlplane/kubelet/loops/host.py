@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from controlplane.kubelet.cm.container_manager import ContainerManager
     from controlplane.kubelet.container_runtime import Sandbox
 
 
@@ -14,6 +15,10 @@ class Host:
     def __init__(self, number: int) -> None:
         self.number = number
         self.sandboxes: dict[str, Sandbox] = {}
+        self.containers: ContainerManager | None = None
+        """The managers of the kubelet that runs at present, for who looks at the run from outside."""
+        self.writing = 0
+        """How many operations of the managers stand between two writes that belong together."""
         self._next_address = 2
 
     @property

@@ -45,8 +45,8 @@ class Provider(Protocol):
     def resizing(self) -> Resizing:
         """Resizes."""
 
-    def cpus_of(self, uid: str, container: str) -> str:
-        """On which CPUs a container is to run, as a list; "" when nobody says."""
+    def cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
+        """On which CPUs a container is to run, as a list ("" when nobody says), and whether they are its own."""
 
     async def made(self, ctx: Context, pod: Pod, container: str, container_id: str) -> None:
         """A container was made and runs."""

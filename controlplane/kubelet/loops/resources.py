@@ -68,7 +68,7 @@ class NodeResources:
                 settings.machine,
                 settings.policies,
                 active_pods=workers.active_pods,
-                sources_ready=shared.config.seen_all_sources,
+                sources_ready=shared.sources_ready,
                 features=settings.features,
                 metrics=self.metrics,
             )
@@ -85,7 +85,7 @@ class NodeResources:
             sync=self._sync,
             record=self._record,
             now=shared.now,
-            sources_ready=shared.config.seen_all_sources,
+            sources_ready=shared.sources_ready,
             features=settings.features,
             metrics=self.metrics,
         )
@@ -118,16 +118,19 @@ class NodeResources:
     async def start(self, ctx: Context) -> bool:
         """Take over what the disk has. False when it does not fit: such a kubelet does not run."""
         disk = ctx.disk
+        self._shared.host.containers = None
+        self._shared.host.writing = 0
         try:
             self.allocation.start(disk.read(ALLOCATED))
             text = disk.read(ACTUATED)
             self.resizing.actuated = PodResourceState() if text is None else restore(text, ACTUATED)
             if self.containers is not None:
                 files = {name: text for name in FILES if (text := disk.read(name)) is not None}
-                await carry_out(ctx, self.containers.start(files))
+                await carry_out(ctx, self._shared.host, self.containers.start(files))
         except (CheckpointError, ManagerError) as error:
             ctx.log("kubelet.fatal", level=ERROR, data={"message": str(error)})
             return False
+        self._shared.host.containers = self.containers
         ctx.spawn(self._retry_now_and_then, name="allocation-manager")
         if self.containers is not None:
             ctx.spawn(self._reconcile_forever, name="cpu-manager")
@@ -156,7 +159,7 @@ class NodeResources:
         """Try all pending resizes once. Hold the mutex."""
         if not self.allocation.pending:
             return
-        seconds = await carry_out(ctx, self.allocation.retry(trigger), self)
+        seconds = await carry_out(ctx, self._shared.host, self.allocation.retry(trigger), self)
         self.retry_at = ctx.now + seconds * SECOND if self.allocation.pending else None
         self.waiting.notify_all()
 
@@ -183,13 +186,15 @@ class NodeResources:
             await ctx.sleep_until(
                 self._shared.next_tick(RECONCILE_PERIOD_S), point="kubelet.cpu-manager"
             )
-            await carry_out(ctx, self.containers.remove_stale_state())
+            await carry_out(ctx, self._shared.host, self.containers.remove_stale_state())
             for update in self.containers.cpu.updates(self._running):
                 await ctx.region("kubelet.cpu-manager.update")
                 sandbox = self._shared.host.sandboxes.get(update.pod_uid)
                 container = None if sandbox is None else sandbox.containers.get(update.container)
                 if container is not None and container.container_id == update.container_id:
-                    container.cpus = str(update.cpus)
+                    container.cpus, container.exclusive = self.cpus_of(
+                        update.pod_uid, update.container
+                    )
                     self.containers.cpu.applied(update)
 
     def _running(self, pod: Pod, container: str) -> str | None:
@@ -202,16 +207,19 @@ class NodeResources:
                     return found
         return None
 
-    def cpus_of(self, uid: str, container: str) -> str:
-        """On which CPUs a container is to run, as a list; "" when nobody says."""
+    def cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
+        """On which CPUs a container is to run, as a list ("" when nobody says), and whether they are its own."""
         if self.containers is None:
-            return ""
-        return str(self.containers.cpu.affinity_of(uid, container))
+            return "", False
+        cpu = self.containers.cpu
+        return str(cpu.affinity_of(uid, container)), bool(cpu.state.get(uid, container))
 
     async def made(self, ctx: Context, pod: Pod, container: str, container_id: str) -> None:
         """A container was made: the managers know it by its id from now on."""
         if self.containers is not None:
-            await carry_out(ctx, self.containers.add_container(pod, container, container_id))
+            await carry_out(
+                ctx, self._shared.host, self.containers.add_container(pod, container, container_id)
+            )
 
     def reassign(self) -> None:
         """Who has which CPUs may have changed: let the next pass of the reconcile loop see to it."""

@@ -48,6 +48,8 @@ class Shared:
         self.statuses = StatusManager()
         self.updates: deque[PodUpdate] = deque()
         """What the sources said and the sync loop has not heard yet."""
+        self.ready: dict[str, None] = {}
+        """Sources whose first push the sync loop has taken."""
         self.housekeeping_due = False
         self.news = ctx.condition()
         """Something for the sync loop."""
@@ -57,6 +59,10 @@ class Shared:
         """Whether the sender's next full pass would find something."""
         self.untidy = ctx.condition()
         """Something for housekeeping."""
+
+    def sources_ready(self) -> bool:
+        """Whether all sources have been heard and taken in: until then nothing is taken for gone (#81324)."""
+        return len(self.ready) == len(self.config.sources)
 
     def now(self) -> int:
         """Nanoseconds since the Unix epoch."""

@@ -53,14 +53,17 @@ class SyncLoop:
         shared = self._shared
         while True:
             config = bool(shared.updates)
-            housekeeping = shared.housekeeping_due and shared.config.seen_all_sources()
+            housekeeping = shared.housekeeping_due and shared.sources_ready()
             if not config and not housekeeping:
                 await shared.news.wait(idle=True, point="kubelet.sync-loop")
                 continue
             if config and housekeeping:
                 config = not ctx.choose("select", 2, "kubelet sync loop")
             if config:
-                await self._take(ctx, shared.updates.popleft())
+                update = shared.updates.popleft()
+                await self._take(ctx, update)
+                # Only now, so that pods of the first list that were not reached yet do not count as gone.
+                shared.ready[update.source] = None
             else:
                 shared.housekeeping_due = False
                 self._clean_up()
@@ -93,7 +96,9 @@ class SyncLoop:
             if not asked_to_end and pod.status.phase not in TERMINAL:
                 await ctx.region("kubelet.allocation.add")
                 async with resources.mutex:
-                    decided = await carry_out(ctx, self._allocation.add_pod(pod), resources)
+                    decided = await carry_out(
+                        ctx, shared.host, self._allocation.add_pod(pod), resources
+                    )
                 resources.reassign()
                 if not decided.admitted:
                     self._reject(ctx, pod, decided.reason, decided.message)
@@ -130,7 +135,7 @@ class SyncLoop:
             if before is not None and _asks_for(before) != _asks_for(pod):
                 await ctx.region("kubelet.allocation.update")
                 async with resources.mutex:
-                    if await carry_out(ctx, self._allocation.update(pod)):
+                    if await carry_out(ctx, shared.host, self._allocation.update(pod)):
                         await resources.retry(ctx, POD_UPDATED)
             self._sync(pod)
             shared.repair_statuses()
@@ -141,7 +146,7 @@ class SyncLoop:
             shared.pods.remove(pod)
             self._allocation.remove_pod(pod.uid)
             resources.resizing.forget(pod.uid)
-            if shared.config.seen_all_sources():
+            if shared.sources_ready():
                 self._workers.remove(pod.uid)
         async with resources.mutex:
             await resources.retry(ctx, PODS_REMOVED)

@@ -1,0 +1,123 @@
+"""Nodes whose kubelets hand out CPUs and memory: what they report, what always holds, and what a crash leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.errors import UsageError
+from controlplane.scenarios import Scenario
+from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.faults import restarts
+from controlplane.scenarios.invariants.nodes import (
+    checkpoints_agree,
+    no_two_run_on_one_cpu,
+    nothing_is_handed_out_twice,
+)
+from controlplane.scenarios.kubelets import pictures
+from controlplane.scenarios.plan import plan_of
+from tests.kubelet.loops.test_resize import sized
+
+CONFIG = Path(__file__).parents[2] / "examples" / "cpu-manager-kubelet.yaml"
+EQUIPPED = {"nodes": 1, "kubelet_config": str(CONFIG), "machine": "cores=8 threads=2 memory=16Gi"}
+NODE = "node-1"
+HOLDS = (
+    nothing_is_handed_out_twice(NODE),
+    no_two_run_on_one_cpu(NODE),
+    checkpoints_agree(NODE),
+)
+
+
+async def pinned(user) -> None:
+    """Pods with CPUs of their own come and go; one is recreated under its name at once."""
+    for number in range(6):
+        name = f"pin-{number % 3}"
+        if await user.exists("Pod", name):
+            await user.attempt(user.delete("Pod", name))
+            await user.gone("Pod", name)
+        await user.attempt(user.create(sized(name, str(1 + user.choose(3, "CPUs")), limits=True)))
+        await user.sleep(user.choose(3, "pause"))
+    await user.sleep(60)
+
+
+def test_the_node_reports_what_its_machine_has() -> None:
+    async def idle(user) -> None:
+        await user.sleep(5)
+
+    run = Campaign(plan_of(Scenario("idle", workload=idle), **EQUIPPED), "fifo").under(0)
+    (node,) = run.objects("/registry/minions/")
+    status = node.tree["status"]
+    assert status["capacity"]["cpu"] == "16"
+    assert status["allocatable"]["cpu"] == "15"
+    assert status["capacity"]["memory"] == "16Gi"
+    assert status["allocatable"]["memory"] == "15Gi"
+    (text,) = pictures(run)
+    assert text.startswith("node-1\nNUMA 0 (socket 0) #. ")
+
+
+def test_pods_get_cpus_of_their_own_whatever_the_schedule() -> None:
+    scenario = Scenario("pinned", workload=pinned, invariants=HOLDS)
+    found = Campaign(plan_of(scenario, **EQUIPPED)).explore(30)
+    assert not found.findings, found.findings[0].result.reason
+
+
+def test_after_a_crash_memory_and_files_agree_or_the_kubelet_says_why_not() -> None:
+    """A kill between the two writes of one allocation leaves a file that the next start refuses (issue 84783)."""
+    scenario = Scenario(
+        "crashes",
+        workload=pinned,
+        faults=[restarts(NODE, 2, every_s=1, moments=12)],
+        invariants=HOLDS,
+    )
+    found = Campaign(plan_of(scenario, **EQUIPPED)).explore(40)
+    assert not found.findings, found.findings[0].result.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"kubelet_config": "none.yaml"}, "none.yaml: cannot be read"),
+        ({"machine": "cores=x"}, "machine: 'cores=x': expected a number of 1 or more"),
+        ({"kubelet_config": str(CONFIG.with_name("missing.yaml"))}, "cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_runs(options, told) -> None:
+    async def idle(_user) -> None:
+        pass
+
+    with pytest.raises(UsageError, match=told.replace("[", r"\[")):
+        plan_of(Scenario("idle", workload=idle), **{"nodes": 1, **options})
+
+
+def test_a_policy_that_the_machine_does_not_take_is_refused(tmp_path) -> None:
+    async def idle(_user) -> None:
+        pass
+
+    file = tmp_path / "kubelet.yaml"
+    file.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\n"
+    )
+    with pytest.raises(UsageError, match="unable to determine reserved CPU") as told:
+        plan_of(
+            Scenario("idle", workload=idle), nodes=1, kubelet_config=str(file), machine="cores=8"
+        )
+    assert str(told.value).startswith(f"{file}: [cpumanager] unable")
+
+
+def test_the_example_of_the_readme_shows_who_owns_what() -> None:
+    from tests.cli.test_run import ROOT, controlplane
+
+    shown = controlplane(
+        "run",
+        ROOT / "examples" / "cpu-manager.yaml",
+        "--nodes",
+        1,
+        "--kubelet-config",
+        CONFIG,
+        "--machine",
+        "sockets=2 cores=8 threads=2 memory=16Gi",
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "NUMA 0 (socket 0) #b cc dd d. aa aa .. ..\n" in shown.stdout
+    assert "a exclusive-4/exclusive-4: CPUs 4-5,20-21; 244.1Mi memory on NUMA 0" in shown.stdout
