@@ -6,7 +6,7 @@ decided already; this check is what catches races (two schedulers, stale caches,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import attrs
@@ -108,13 +108,27 @@ class Disk(Protocol):
         """Keep it."""
 
 
+Amounts = dict[str, int]
+"""Millicores of CPU, whole units of everything else, by resource."""
+
+
+def requested(pod: Pod) -> Amounts:
+    """What a pod that is there counts for: what it was promised, or has."""
+    found = pod_requests(pod, WITH_STATUS)
+    return {name: amount(name, quantity) for name, quantity in found.items()}
+
+
 @attrs.frozen
 class NodeState:
-    """What handlers look at: the node, its other active pods in the order of their admission, and the disk."""
+    """What handlers look at: the node, its other active pods in the order of their admission, and the disk.
+
+    `requested` tells what another pod counts for; who asks often remembers it.
+    """
 
     node: Node
     active: Sequence[Pod]
     disk: Disk | None = None
+    requested: Callable[[Pod], Amounts] = requested
 
 
 class AdmitHandler(Protocol):
@@ -137,7 +151,7 @@ class Predicates:
 
     def admit(self, pod: Pod, state: NodeState) -> Admission:
         """Refuse with the first predicate that fails and that killing others does not help."""
-        failures = predicates(pod, state.node, state.active)
+        failures = predicates(pod, state.node, state.active, state.requested)
         victims: Victims = ()
         if failures and is_critical(pod):
             others: list[Failure] = [item for item in failures if isinstance(item, Mismatch)]
@@ -172,9 +186,10 @@ def admit(
     *,
     disk: Disk | None = None,
     handlers: Sequence[AdmitHandler] = HANDLERS,
+    requested: Callable[[Pod], Amounts] = requested,
 ) -> Admission:
     """Ask one handler after the other: the first refusal counts, and victims add up."""
-    state = NodeState(node, active, disk)
+    state = NodeState(node, active, disk, requested)
     victims: Victims = ()
     for handler in handlers:
         decided = handler.admit(pod, state)
@@ -214,9 +229,14 @@ def _operating_system(pod: Pod, node: Node) -> Admission | None:
     return None
 
 
-def predicates(pod: Pod, node: Node, active: Sequence[Pod]) -> list[Failure]:
+def predicates(
+    pod: Pod,
+    node: Node,
+    active: Sequence[Pod],
+    requested: Callable[[Pod], Amounts] = requested,
+) -> list[Failure]:
     """All failed predicates in upstream's order: resources, affinity, name, ports, taints."""
-    failures: list[Failure] = list(insufficient_resources(pod, node, active))
+    failures: list[Failure] = list(insufficient_resources(pod, node, active, requested))
     try:
         fits = RequiredNodeAffinity(pod).match(node)
     except SelectorError:
@@ -242,7 +262,12 @@ def predicates(pod: Pod, node: Node, active: Sequence[Pod]) -> list[Failure]:
     return failures
 
 
-def insufficient_resources(pod: Pod, node: Node, active: Sequence[Pod]) -> list[Insufficient]:
+def insufficient_resources(
+    pod: Pod,
+    node: Node,
+    active: Sequence[Pod],
+    requested: Callable[[Pod], Amounts] = requested,
+) -> list[Insufficient]:
     """Resources that the node lacks: pods, CPU, memory, ephemeral storage, then the others.
 
     Other pods count with what they actually have (in-place resize), the pod itself with its spec.
@@ -256,8 +281,8 @@ def insufficient_resources(pod: Pod, node: Node, active: Sequence[Pod]) -> list[
     requests = {name: amount(name, q) for name, q in pod_requests(pod).items()}
     used: dict[str, int] = {}
     for other in active:
-        for name, quantity in pod_requests(other, WITH_STATUS).items():
-            used[name] = used.get(name, 0) + amount(name, quantity)
+        for name, value in requested(other).items():
+            used[name] = used.get(name, 0) + value
     others = [name for name in requests if name not in _NATIVE]
     for name in (*_NATIVE, *others):
         wanted = requests.get(name, 0)

@@ -7,19 +7,24 @@ when it is asked; what a later one refuses comes back when stale state is remove
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import attrs
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.api.recent import IdentityCache
 from controlplane.kubelet import admission
-from controlplane.kubelet.admission import ADMITTED, Admission
+from controlplane.kubelet.admission import ADMITTED, Admission, Amounts, requested
 from controlplane.kubelet.allocation.conditions import INFEASIBLE
 from controlplane.kubelet.allocation.feasibility import Feasibility
 from controlplane.kubelet.allocation.manager import RESIZE, Verdict
 from controlplane.kubelet.allocation.state import PodResources
 from controlplane.kubelet.cm.container_manager import ContainerManager
 from controlplane.kubelet.steps import FetchNode, Kill, Steps
+
+REMEMBERED: Final = 512
+"""Pods whose requests a kubelet remembers: more than one node has."""
 
 
 @attrs.frozen
@@ -30,6 +35,12 @@ class AdmissionChain:
     feasibility: Feasibility
     allocation: Callable[[str], PodResources | None]
     containers: ContainerManager | None = None
+    _known: IdentityCache[Amounts] = attrs.field(factory=lambda: IdentityCache(REMEMBERED))
+
+    def _requested(self, pod: Pod) -> Amounts:
+        """What another pod counts for, worked out once for each object."""
+        found = self._known.get(pod)
+        return self._known.put(pod, requested(pod)) if found is None else found
 
     def admit(self, pod: Pod, others: Sequence[Pod], operation: str) -> Steps[Verdict]:
         """Ask about a pod beside the others."""
@@ -42,10 +53,10 @@ class AdmissionChain:
             decided = yield from self.containers.admit(pod)
             if not decided.admitted:
                 return decided
-        found = admission.admit(pod, self.node(), others)
+        found = admission.admit(pod, self.node(), others, requested=self._requested)
         if found.reason == admission.NODE_AFFINITY:
             yield FetchNode()
-            found = admission.admit(pod, self.node(), others)
+            found = admission.admit(pod, self.node(), others, requested=self._requested)
         if not found.admitted:
             return found
         for victim in found.victims:

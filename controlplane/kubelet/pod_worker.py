@@ -76,7 +76,14 @@ class Made:
     container_id: str
 
 
-Action = SetStatus | Finished | Event | Made
+@attrs.frozen
+class Ended:
+    """A container has stopped."""
+
+    container_id: str
+
+
+Action = SetStatus | Finished | Event | Made | Ended
 
 
 @attrs.define
@@ -248,6 +255,7 @@ class PodWorker:
         ended = [slot for slot in self._slots.values() if slot.container.settle(now)]
         for slot in ended:
             slot.started_at = slot.ready_at = None
+            actions.append(Ended(slot.container.container_id))
         if ended:
             return True
         if self.phase == TERMINATING:

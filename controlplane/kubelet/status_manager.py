@@ -41,7 +41,7 @@ class StatusManager:
 
     def __init__(self) -> None:
         self._known: dict[str, Versioned] = {}
-        self._sent: dict[str, int] = {}
+        self._unsent: dict[str, None] = {}
 
     def get(self, uid: str) -> Tree | None:
         """The newest status of a pod."""
@@ -70,11 +70,12 @@ class StatusManager:
         self._known[pod.uid] = Versioned(
             pod.uid, pod.namespace, pod.name, status, version, finished
         )
+        self._unsent[pod.uid] = None
 
     def forget(self, uid: str) -> None:
         """The pod is another one's now, or gone."""
         self._known.pop(uid, None)
-        self._sent.pop(uid, None)
+        self._unsent.pop(uid, None)
 
     def keep_only(self, uids: Iterable[str]) -> None:
         """Forget all other pods. Upstream: RemoveOrphanedStatuses."""
@@ -85,12 +86,14 @@ class StatusManager:
     # ------------------------------------------------------------------ what is to be sent
 
     def unsent(self) -> list[Versioned]:
-        """What changed since it was last sent, in the order in which the pods came."""
-        return [each for uid, each in self._known.items() if each.version > self._sent.get(uid, 0)]
+        """What changed since it was last sent, in the order in which it did first."""
+        return [self._known[uid] for uid in self._unsent]
 
     def sent(self, told: Versioned) -> None:
         """The API server has it."""
-        self._sent[told.uid] = told.version
+        known = self._known.get(told.uid)
+        if known is not None and known.version == told.version:
+            self._unsent.pop(told.uid, None)
 
     def to_send(self, pods: Sequence[Pod]) -> list[Versioned]:
         """A full pass: what is unsent, what the API server shows otherwise, and what may be deleted now.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.container_runtime import DEFAULTS
-from controlplane.kubelet.pod_worker import FINISHED, Event, Made, PodWorker, SetStatus
+from controlplane.kubelet.pod_worker import FINISHED, Ended, Event, Made, PodWorker, SetStatus
 from controlplane.kubelet.status import TERMINAL
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ class Provider(Protocol):
 
     async def made(self, ctx: Context, pod: Pod, container: str, container_id: str) -> None:
         """A container was made and runs."""
+
+    async def ended(self, ctx: Context, container_id: str) -> None:
+        """A container has stopped."""
 
     def reassign(self) -> None:
         """A status changed: a container may run that has the wrong CPUs."""
@@ -179,6 +182,8 @@ class PodWorkers:
                     resources.reassign()
             elif isinstance(action, Made):
                 await resources.made(ctx, pod, action.container, action.container_id)
+            elif isinstance(action, Ended):
+                await resources.ended(ctx, action.container_id)
             elif shared.statuses.terminate(pod):
                 shared.status_changed()
         return deadline

@@ -221,6 +221,11 @@ class NodeResources:
                 ctx, self._shared.host, self.containers.add_container(pod, container, container_id)
             )
 
+    async def ended(self, ctx: Context, container_id: str) -> None:
+        """A container has stopped. What it had comes back when its pod is not active any more."""
+        if self.containers is not None:
+            await carry_out(ctx, self._shared.host, self.containers.remove_container(container_id))
+
     def reassign(self) -> None:
         """Who has which CPUs may have changed: let the next pass of the reconcile loop see to it."""
         self.applied.notify_all()
