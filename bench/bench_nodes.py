@@ -10,8 +10,8 @@ from typing import Any
 
 from actors import EventLog
 from bench.harness import Row
-from controlplane.cluster import Cluster, ClusterConfig, node_tree
 from controlplane.client.loops.clientset import PODS, Client
+from controlplane.cluster import Cluster, ClusterConfig, node_tree
 from controlplane.scenarios import Scenario, User
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.plan import plan_of
