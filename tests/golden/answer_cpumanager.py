@@ -10,10 +10,17 @@ from controlplane.kubelet.cm.cpumanager.manager import CPUManager
 from controlplane.kubelet.cm.cpumanager.state import FILE
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.cm.errors import ManagerError
-from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, TopologyHint, mask_of
+from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, TopologyHint
 from controlplane.kubelet.features import features
 from controlplane.kubelet.steps import Steps, run
-from tests.golden.kubelet_machines import container_of, failure, machine_of, shown_hints
+from tests.golden.kubelet_machines import (
+    container_of,
+    decided_hint,
+    failure,
+    machine_of,
+    replayed,
+    shown_hints,
+)
 
 
 class _Store:
@@ -102,13 +109,7 @@ class _Machine:
             self.run(manager.remove(op["pod"], op["container"]))
             return {"error": None}
         pod = self.pods[op["pod"]]
-        given = op.get("affinity")
-        self.store.hint = NO_HINT
-        if given is not None:
-            nodes = given["nodes"]
-            self.store.hint = TopologyHint(
-                None if nodes is None else mask_of(nodes), given["preferred"]
-            )
+        self.store.hint = decided_hint(op.get("affinity"))
         if kind == "pod_hints":
             return {"hints": shown_hints(self.run(manager.pod_topology_hints(pod)))}
         if kind == "hints":
@@ -127,14 +128,5 @@ class _Machine:
 def answer(case: Any) -> Any:
     """The start, each operation, and the file at the end."""
     node = _Machine(case)
-    start = node.begin()
-    ops = []
-    if start["error"] is None:
-        start |= node.changes()
-        for op in case["ops"]:
-            shown = node.op(op)
-            ops.append(shown)
-            if op["op"] == "restart" and shown["error"] is not None:
-                break
-            shown |= node.changes()
+    start, ops, _ = replayed(node, case["ops"])
     return {"start": start, "ops": ops, "state_file": node.files.get(FILE)}

@@ -9,13 +9,15 @@ from controlplane.api.quantity import parse
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.memorymanager.manager import MemoryManager
 from controlplane.kubelet.cm.memorymanager.state import FILE, Blocks
-from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, TopologyHint, mask_of
+from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, TopologyHint
 from controlplane.kubelet.features import features
 from controlplane.kubelet.steps import Steps, run
 from tests.golden.kubelet_machines import (
     container_of,
+    decided_hint,
     failure,
     memory_of,
+    replayed,
     reservations_of,
     shown_hints,
 )
@@ -118,12 +120,7 @@ class _Node:
             return {}
         if kind == "numa_nodes":
             return {"numa_nodes": list(manager.numa_nodes(pod.uid, op["container"])) or None}
-        given = op.get("affinity")
-        self.store.hint = NO_HINT
-        if given is not None:
-            nodes = given["nodes"]
-            mask = None if nodes is None else mask_of(nodes)
-            self.store.hint = TopologyHint(mask, given["preferred"])
+        self.store.hint = decided_hint(op.get("affinity"))
         if kind == "pod_hints":
             return {"hints": shown_hints(self.run(manager.pod_topology_hints(pod)))}
         if kind == "hints":
@@ -142,14 +139,5 @@ class _Node:
 def answer(case: Any) -> Any:
     """The start, each operation, and the file at the end."""
     node = _Node(case)
-    start = node.begin()
-    ops = []
-    if start["error"] is None:
-        start |= node.changes()
-        for op in case["ops"]:
-            shown = node.op(op)
-            ops.append(shown)
-            if op["op"] == "restart" and shown["error"] is not None:
-                break
-            shown |= node.changes()
+    start, ops, _ = replayed(node, case["ops"])
     return {"start": start, "ops": ops, "state_file": node.files.get(FILE)}

@@ -16,7 +16,7 @@ from controlplane.kubelet.features import features
 from controlplane.kubelet.steps import Steps, run
 from tests.golden.answer_cpumanager import shown_assignments
 from tests.golden.answer_memorymanager import shown_blocks, shown_machine
-from tests.golden.kubelet_machines import machine_of, reservations_of
+from tests.golden.kubelet_machines import machine_of, replayed, reservations_of
 
 
 class _Node:
@@ -110,17 +110,8 @@ class _Node:
 def answer(case: Any) -> Any:
     """The start, each operation, and the CPU manager's file at the end."""
     node = _Node(case)
-    start = node.begin()
-    ops = []
-    if start["error"] is None:
-        start |= node.changes()
-        for op in case["ops"]:
-            shown = node.op(op)
-            ops.append(shown)
-            if op["op"] == "restart" and shown["error"] is not None:
-                return {"start": start, "ops": ops}
-            shown |= node.changes()
-    found = {"start": start, "ops": ops}
-    if CPU_FILE in node.files:
+    start, ops, ended = replayed(node, case["ops"])
+    found: dict[str, Any] = {"start": start, "ops": ops}
+    if CPU_FILE in node.files and (not ended or start["error"] is not None):
         found["cpu_manager_state"] = node.files[CPU_FILE]
     return found

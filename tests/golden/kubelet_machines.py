@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -12,7 +12,7 @@ from controlplane.api.quantity import parse
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.cm.errors import UNEXPECTED, ManagerError
 from controlplane.kubelet.cm.memorymanager.manager import MemoryReservation
-from controlplane.kubelet.cm.topologymanager.hints import Hints, TopologyHint
+from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, Hints, TopologyHint, mask_of
 from controlplane.kubelet.machine import Core, HugePages, Machine, NUMANode, from_rows
 
 
@@ -118,3 +118,40 @@ def reservations_of(given: Any) -> list[MemoryReservation]:
         )
         for each in given or ()
     ]
+
+
+class Conversation(Protocol):
+    """A manager that is started and asked one thing after the other."""
+
+    def begin(self) -> dict[str, Any]:
+        """Start it; what is shown of that."""
+
+    def op(self, op: Any) -> dict[str, Any]:
+        """Ask it one thing; the answer."""
+
+    def changes(self) -> dict[str, Any]:
+        """What differs from what was shown last."""
+
+
+def replayed(node: Conversation, ops: Any) -> tuple[dict[str, Any], list[dict[str, Any]], bool]:
+    """The start, the answer to each operation, and whether it ended before the last: a restart failed."""
+    start = node.begin()
+    shown: list[dict[str, Any]] = []
+    if start["error"] is not None:
+        return start, shown, True
+    start |= node.changes()
+    for op in ops:
+        answer = node.op(op)
+        shown.append(answer)
+        if op["op"] == "restart" and answer["error"] is not None:
+            return start, shown, True
+        answer |= node.changes()
+    return start, shown, False
+
+
+def decided_hint(given: Any) -> TopologyHint:
+    """The hint that the topology manager's store gives in a case."""
+    if given is None:
+        return NO_HINT
+    nodes = given["nodes"]
+    return TopologyHint(None if nodes is None else mask_of(nodes), given["preferred"])

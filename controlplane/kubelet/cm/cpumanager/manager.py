@@ -23,12 +23,13 @@ from controlplane.kubelet.cm.cpumanager.topology import TopologyError, discover
 from controlplane.kubelet.cm.cpuset import EMPTY, CPUSet
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
+from controlplane.kubelet.cm.hint_provider import HintProvider, Policy
 from controlplane.kubelet.cm.requests import containers_of
 from controlplane.kubelet.cm.topologymanager.hints import Hints
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import Machine
 from controlplane.kubelet.metrics import Metrics
-from controlplane.kubelet.steps import Point, Steps, Write
+from controlplane.kubelet.steps import Steps, Write
 
 NONE: Final = "none"
 STALE_REMOVED: Final = "kubelet.cpu_manager.stale_state_removed"
@@ -81,8 +82,10 @@ class Update:
     cpus: CPUSet
 
 
-class CPUManager:
+class CPUManager(HintProvider):
     """Operations are generators: see `controlplane.kubelet.steps`."""
+
+    STALE_REMOVED = STALE_REMOVED
 
     def __init__(
         self,
@@ -180,29 +183,10 @@ class CPUManager:
             state = restore(text, self.policy.name, known, pod_entries=with_pods)
         yield from self.policy.start(state)
 
-    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
-        """Give a container its CPUs, after taking back those of containers that are gone."""
-        yield from self.remove_stale_state()
-        yield Point(STALE_REMOVED)
-        yield from self.policy.allocate(pod, container)
-
-    def allocate_pod(self, pod: Pod) -> Steps[None]:
-        """Give a pod with resources of its own its CPUs."""
-        yield from self.remove_stale_state()
-        yield Point(STALE_REMOVED)
-        yield from self.policy.allocate_pod(pod)
-
-    def topology_hints(self, pod: Pod, container: Container) -> Steps[Hints]:
-        """Where a container could get its CPUs; the state is read without the lock."""
-        yield from self.remove_stale_state()
-        yield Point(STALE_REMOVED)
-        return self.policy.topology_hints(pod, container)
-
-    def pod_topology_hints(self, pod: Pod) -> Steps[Hints]:
-        """Where a pod could get its CPUs; the state is read without the lock."""
-        yield from self.remove_stale_state()
-        yield Point(STALE_REMOVED)
-        return self.policy.pod_topology_hints(pod)
+    @property
+    def decides(self) -> Policy:
+        """The policy."""
+        return self.policy
 
     def add_container(self, pod_uid: str, container: str, container_id: str) -> None:
         """A container was made: it was told its CPUs if it has some of its own."""

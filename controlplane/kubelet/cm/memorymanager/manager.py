@@ -18,6 +18,7 @@ from controlplane.api.validation import quote
 from controlplane.kubelet.cm.active import ContainerMap
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
+from controlplane.kubelet.cm.hint_provider import HintProvider, Policy
 from controlplane.kubelet.cm.memorymanager.policy_static import NAME as STATIC
 from controlplane.kubelet.cm.memorymanager.policy_static import Affinity, StaticPolicy
 from controlplane.kubelet.cm.memorymanager.state import FILE, MemoryState, restore
@@ -26,7 +27,7 @@ from controlplane.kubelet.cm.topologymanager.hints import Hints
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import NUMANode
 from controlplane.kubelet.metrics import Metrics
-from controlplane.kubelet.steps import Point, Steps, Write
+from controlplane.kubelet.steps import Steps, Write
 
 NONE: Final = "None"
 BEST_EFFORT: Final = "BestEffort"
@@ -78,8 +79,10 @@ class NonePolicy:
         return None
 
 
-class MemoryManager:
+class MemoryManager(HintProvider):
     """Operations are generators: see `controlplane.kubelet.steps`."""
+
+    STALE_REMOVED = STALE_REMOVED
 
     def __init__(
         self,
@@ -131,29 +134,10 @@ class MemoryManager:
             state = restore(text, self.policy.name, pod_entries=with_pods)
         yield from self.policy.start(state)
 
-    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
-        """Give a container its memory, after taking back that of containers that are gone."""
-        yield from self.remove_stale_state()
-        yield Point(STALE_REMOVED)
-        yield from self.policy.allocate(pod, container)
-
-    def allocate_pod(self, pod: Pod) -> Steps[None]:
-        """Give a pod with resources of its own its memory."""
-        yield from self.remove_stale_state()
-        yield Point(STALE_REMOVED)
-        yield from self.policy.allocate_pod(pod)
-
-    def topology_hints(self, pod: Pod, container: Container) -> Steps[Hints]:
-        """Where a container could get its memory; the state is read without the lock."""
-        yield from self.remove_stale_state()
-        yield Point(STALE_REMOVED)
-        return self.policy.topology_hints(pod, container)
-
-    def pod_topology_hints(self, pod: Pod) -> Steps[Hints]:
-        """Where a pod could get its memory; the state is read without the lock."""
-        yield from self.remove_stale_state()
-        yield Point(STALE_REMOVED)
-        return self.policy.pod_topology_hints(pod)
+    @property
+    def decides(self) -> Policy:
+        """The policy."""
+        return self.policy
 
     def add_container(self, pod: Pod, container: str, container_id: str) -> Steps[None]:
         """A container was made: the init containers before it have ended and lose their memory."""

@@ -1,0 +1,70 @@
+"""What the CPU and the memory manager have in common: stale state goes before anything is asked or given.
+
+Upstream: HintProvider of pkg/kubelet/cm/topologymanager, and the managers that implement it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Protocol
+
+from controlplane.api.containers import Container
+from controlplane.api.pod import Pod
+from controlplane.kubelet.cm.topologymanager.hints import Hints
+from controlplane.kubelet.steps import Point, Steps
+
+
+class Policy(Protocol):
+    """Who gets what."""
+
+    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
+        """Give a container what it asks for."""
+
+    def allocate_pod(self, pod: Pod) -> Steps[None]:
+        """Give a pod with resources of its own what it asks for."""
+
+    def topology_hints(self, pod: Pod, container: Container) -> Hints:
+        """Where a container could get it."""
+
+    def pod_topology_hints(self, pod: Pod) -> Hints:
+        """Where a pod could get it."""
+
+
+class HintProvider(ABC):
+    """Operations are generators: see `controlplane.kubelet.steps`."""
+
+    STALE_REMOVED: ClassVar[str]
+    """The point between removing stale state, under the lock, and taking the lock again."""
+
+    @property
+    @abstractmethod
+    def decides(self) -> Policy:
+        """The policy."""
+
+    @abstractmethod
+    def remove_stale_state(self) -> Steps[None]:
+        """Take back what containers of inactive pods have."""
+
+    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
+        """Give a container what it asks for, after taking back what containers have that are gone."""
+        yield from self.remove_stale_state()
+        yield Point(self.STALE_REMOVED)
+        yield from self.decides.allocate(pod, container)
+
+    def allocate_pod(self, pod: Pod) -> Steps[None]:
+        """Give a pod with resources of its own what it asks for."""
+        yield from self.remove_stale_state()
+        yield Point(self.STALE_REMOVED)
+        yield from self.decides.allocate_pod(pod)
+
+    def topology_hints(self, pod: Pod, container: Container) -> Steps[Hints]:
+        """Where a container could get what it asks for; the state is read without the lock."""
+        yield from self.remove_stale_state()
+        yield Point(self.STALE_REMOVED)
+        return self.decides.topology_hints(pod, container)
+
+    def pod_topology_hints(self, pod: Pod) -> Steps[Hints]:
+        """Where a pod could get what it asks for; the state is read without the lock."""
+        yield from self.remove_stale_state()
+        yield Point(self.STALE_REMOVED)
+        return self.decides.pod_topology_hints(pod)
