@@ -583,7 +583,9 @@ class PodWorker:
         current = (self.pod.tree.get("status") or {}).get("conditions") or ()
         foreign = [item for item in current if item["type"] not in status.OWN_CONDITIONS]
         own = [
-            item for item in self._reported["conditions"] if item["type"] in status.OWN_CONDITIONS
+            item
+            for item in self._reported.get("conditions") or ()
+            if item["type"] in status.OWN_CONDITIONS
         ]
         return self._reported | {"conditions": [*foreign, *own]}
 

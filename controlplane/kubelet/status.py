@@ -329,7 +329,7 @@ def status_patch(before: Tree, after: Tree) -> Tree:
     """The strategic merge patch that turns one status into another: only what changed.
 
     Upstream: the status manager's PatchPodStatus (pkg/util/pod). Conditions are merged by type, so only
-    changed ones are sent, with the order of all; other fields go whole, vanished ones as null.
+    changed ones are sent, with the order of all; other fields go whole, and what vanished as null.
     """
     patch: Tree = {key: None for key in before if key not in after}
     for key, value in after.items():
@@ -339,7 +339,11 @@ def status_patch(before: Tree, after: Tree) -> Tree:
         if key == "conditions" and old:
             known = {each["type"]: each for each in old}
             kept = [each["type"] for each in value]
-            changed = [each for each in value if known.get(each["type"]) != each]
+            changed = [
+                {**dict.fromkeys(known.get(each["type"], ())), **each}
+                for each in value
+                if known.get(each["type"]) != each
+            ]
             gone = [
                 {"$patch": "delete", "type": each["type"]}
                 for each in old

@@ -42,6 +42,8 @@ class StatusManager:
     def __init__(self) -> None:
         self._known: dict[str, Versioned] = {}
         self._unsent: dict[str, None] = {}
+        self._told_of: dict[str, int] = {}
+        """Up to which version pods count as told of that got the status of another (#82387)."""
 
     def get(self, uid: str) -> Tree | None:
         """The newest status of a pod."""
@@ -70,12 +72,14 @@ class StatusManager:
         self._known[pod.uid] = Versioned(
             pod.uid, pod.namespace, pod.name, status, version, finished
         )
-        self._unsent[pod.uid] = None
+        if version > self._told_of.get(pod.uid, 0):
+            self._unsent[pod.uid] = None
 
     def forget(self, uid: str) -> None:
         """The pod is another one's now, or gone."""
         self._known.pop(uid, None)
         self._unsent.pop(uid, None)
+        self._told_of.pop(uid, None)
 
     def keep_only(self, uids: Iterable[str]) -> None:
         """Forget all other pods. Upstream: RemoveOrphanedStatuses."""
@@ -89,11 +93,15 @@ class StatusManager:
         """What changed since it was last sent, in the order in which it did first."""
         return [self._known[uid] for uid in self._unsent]
 
-    def sent(self, told: Versioned) -> None:
-        """The API server has it."""
-        known = self._known.get(told.uid)
-        if known is not None and known.version == told.version:
-            self._unsent.pop(told.uid, None)
+    def sent(self, told: Versioned, uid: str) -> None:
+        """The API server has it, in the pod with this uid, which then counts as told of up to this version."""
+        known = self._known.get(uid)
+        if uid != told.uid:
+            self._told_of[uid] = told.version
+            if known is None or known.version <= told.version:
+                self._unsent.pop(uid, None)
+        elif known is not None and known.version == told.version:
+            self._unsent.pop(uid, None)
 
     def to_send(self, pods: Sequence[Pod]) -> list[Versioned]:
         """A full pass: what is unsent, what the API server shows otherwise, and what may be deleted now.

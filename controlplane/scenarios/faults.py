@@ -104,3 +104,23 @@ def sometimes(
 def restarts(actor: str, times: int = 1, **when: object) -> Fault:
     """A process crashes and begins again, so many times; `when` as of `sometimes`."""
     return sometimes(crash(actor), restart(actor), times=times, **when)  # type: ignore[arg-type]
+
+
+def restarts_amid(actor: str, times: int = 1, *, moments: int = 16, steps: int = 24) -> Fault:
+    """A process crashes and begins again, so many times, in the midst of what others have just begun.
+
+    Each time it waits for one of `moments` half seconds, and then for so many of the next `steps`.
+    """
+
+    async def chaos(user: User) -> None:
+        ctx = user.ctx
+
+        def strike() -> None:
+            user.crash(actor)
+            user.restart(actor)
+
+        for _ in range(times):
+            await user.sleep((1 + ctx.choose("fault", moments, "when")) * 0.5)
+            ctx.at_step(ctx.step + 1 + ctx.choose("fault", steps, "how soon"), strike)
+
+    return Fault(CHAOS, chaos)

@@ -29,6 +29,13 @@ def equipped(
     else:
         config = configuration(_document(config_file), origin=config_file, release=release)
     machine = None if machine_text is None else _machine(machine_text)
+    return furnished(nodes, config, machine)
+
+
+def furnished(
+    nodes: Sequence[Tree], config: KubeletConfiguration, machine: Machine | None
+) -> tuple[tuple[Tree, ...], Mapping[str, KubeletSettings]]:
+    """The same of nodes that are set up and built alike; without a machine each is one of the node's size."""
     made: list[Tree] = []
     settings: dict[str, KubeletSettings] = {}
     for tree in nodes:

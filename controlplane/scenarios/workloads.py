@@ -18,6 +18,7 @@ Tree = dict[str, Any]
 SIZES = ("500m", "64", "1500m")
 """CPU requests: one that fits any node, one that fits none, one that fits an empty node."""
 NAMESPACE = "default"
+STOPS = "emulate.controlplane/stop-seconds"
 
 
 def pod(name: str, cpu: str = "1", **spec: Any) -> Tree:
@@ -95,3 +96,17 @@ def config_maps_come_and_go(names: tuple[str, ...], operations: int) -> Main:
                 await user.sleep(1)
 
     return come_and_go
+
+
+def own_cpus(name: str, cpus: str, node: str = "node-1", *, stops_s: int = 0, **spec: Any) -> Tree:
+    """A Guaranteed pod, on a node from its start: with a whole number of CPUs it gets CPUs of its own.
+
+    Its container takes `stops_s` seconds to stop, if it is given that long.
+    """
+    tree = pod(name, cpus, nodeName=node, **spec)
+    (container,) = tree["spec"]["containers"]
+    container["resources"]["limits"] = dict(container["resources"]["requests"])
+    if stops_s:
+        tree["metadata"]["annotations"] = {STOPS: str(stops_s)}
+        tree["spec"]["terminationGracePeriodSeconds"] = 30
+    return tree

@@ -77,3 +77,34 @@ def lagging_servers(**more: Any) -> Build:
         )
 
     return build
+
+
+def nodes_with_managers(**settings: Any) -> Build:
+    """API server and kubelets that give containers CPUs of their own, and no scheduler that is asked.
+
+    Each machine has one CPU more than the option --node-cpu says, which is kept for the system. `settings`
+    are further fields of the KubeletConfiguration.
+    """
+
+    def build(setting: Setting) -> ClusterConfig:
+        from controlplane.cluster import ClusterConfig
+        from controlplane.kubelet.config.configuration import configuration
+        from controlplane.kubelet.config.fields import API_VERSION, KIND
+        from controlplane.kubelet.machine import machine_of_text
+        from controlplane.scenarios.kubelets import furnished
+
+        document = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "cpuManagerPolicy": "static",
+            "systemReserved": {"cpu": "1"},
+            **settings,
+        }
+        config = configuration(document)
+        machine = machine_of_text(f"cores={int(setting['node_cpu']) + 1} memory=16Gi")
+        nodes, found = furnished(setting.nodes(), config, machine)
+        return ClusterConfig(
+            nodes=nodes, kubelet_settings=found, controllers=False, kubelet_events=False
+        )
+
+    return build

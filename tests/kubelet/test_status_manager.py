@@ -20,7 +20,7 @@ def test_what_did_not_change_is_not_sent_again() -> None:
     assert statuses.set(POD, {"phase": "Pending"})
     assert not statuses.set(POD, {"phase": "Pending"})
     (told,) = statuses.unsent()
-    statuses.sent(told)
+    statuses.sent(told, told.uid)
     assert statuses.unsent() == []
     assert statuses.set(POD, {"phase": "Running"})
     assert [each.version for each in statuses.unsent()] == [2]
@@ -31,7 +31,7 @@ def test_a_change_while_another_is_sent_is_still_to_be_sent() -> None:
     statuses.set(POD, {"phase": "Pending"})
     (told,) = statuses.unsent()
     statuses.set(POD, {"phase": "Running"})
-    statuses.sent(told)
+    statuses.sent(told, told.uid)
     assert [each.status for each in statuses.unsent()] == [{"phase": "Running"}]
 
 
@@ -39,7 +39,8 @@ def test_a_full_pass_repairs_what_others_wrote() -> None:
     statuses = StatusManager()
     said = {"phase": "Running", "conditions": [condition("Ready")]}
     statuses.set(POD, said)
-    statuses.sent(statuses.unsent()[0])
+    told = statuses.unsent()[0]
+    statuses.sent(told, told.uid)
     shown = pod("a", "1", phase="Running")
     shown.tree["status"] = {**said, "conditions": [condition("Ready"), condition("Other")]}
     assert statuses.to_send([shown.view]) == []

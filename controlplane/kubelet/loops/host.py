@@ -17,6 +17,8 @@ class Host:
         self.sandboxes: dict[str, Sandbox] = {}
         self.containers: ContainerManager | None = None
         """The managers of the kubelet that runs at present, for who looks at the run from outside."""
+        self.refused = ""
+        """Why the kubelet's last start ended at once: what its disk has does not fit; "" if it does."""
         self.writing = 0
         """How many operations of the managers stand between two writes that belong together."""
         self._next_address = 2

@@ -66,9 +66,9 @@ async def run(
     name: str = tree["metadata"]["name"]
     node = await own_node.register(ctx, Client(ctx, server), tree, host, epoch_ns)
     recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
-    shared = Shared(ctx, epoch_ns, node, host, server, recorder)
+    shared = Shared(ctx, epoch_ns, node, host, server, recorder, fixes)
     workers = PodWorkers(shared)
-    resources = workers.resources = NodeResources(shared, settings, workers, fixes)
+    resources = workers.resources = NodeResources(shared, settings, workers)
     if not await resources.start(ctx):
         return
     node_changed = ctx.condition()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.resizing import Resizing
     from controlplane.kubelet.status import Condition as PodCondition
 
+COUNTS_UNTIL_STOPPED = "104824"
 SLOWNESS = 3
 """How many options a duration has: as planned, twice, four times as long."""
 
@@ -191,8 +192,21 @@ class PodWorkers:
     # ------------------------------------------------------------------ who counts
 
     def active_pods(self) -> list[Pod]:
-        """The pods that count, in the order in which they came."""
-        return [pod for pod in self._shared.pods.all() if self.is_active(pod)]
+        """The pods that count, in the order in which they came.
+
+        Fix gate 104824 (open upstream). A pod whose object is gone is forgotten while its containers
+        still stop: what is theirs is given to others. The repair here lets it count until its worker
+        knows that they have stopped.
+        """
+        found = [pod for pod in self._shared.pods.all() if self.is_active(pod)]
+        if self._shared.fixes.fixed(COUNTS_UNTIL_STOPPED):
+            gone = [
+                worker.machine
+                for uid, worker in self._workers.items()
+                if uid not in self._shared.pods
+            ]
+            found += [machine.pod for machine in gone if machine.active]
+        return found
 
     def is_active(self, pod: Pod) -> bool:
         """Whether a pod counts when others are admitted. Upstream: GetActivePods.

@@ -25,6 +25,7 @@ from controlplane.kubelet.allocation.state import ACTUATED, ALLOCATED, PodResour
 from controlplane.kubelet.cm.checkpoint import CheckpointError
 from controlplane.kubelet.cm.container_manager import FILES, ContainerManager
 from controlplane.kubelet.cm.errors import ManagerError
+from controlplane.kubelet.cm.fixes import ManagerFixes
 from controlplane.kubelet.loops.carrying_out import carry_out, save
 from controlplane.kubelet.loops.lock import Lock
 from controlplane.kubelet.metrics import Metrics
@@ -45,14 +46,17 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000_000
 RECONCILE_PERIOD_S = 10
+MANAGER_GATES = {
+    "sources_first": "81344",
+    "one_write": "136605",
+}
+"""The fix gates of the managers, by the names of their switches."""
 
 
 class NodeResources:
     """The managers of one kubelet. Their memory is lost with the process, their files are not."""
 
-    def __init__(
-        self, shared: Shared, settings: KubeletSettings, workers: PodWorkers, fixes: FixGates
-    ) -> None:
+    def __init__(self, shared: Shared, settings: KubeletSettings, workers: PodWorkers) -> None:
         """Raises ManagerError for policies that the machine does not take."""
         self._shared = shared
         self._workers = workers
@@ -71,6 +75,7 @@ class NodeResources:
                 sources_ready=shared.sources_ready,
                 features=settings.features,
                 metrics=self.metrics,
+                fixes=_manager_fixes(shared.fixes),
             )
         conditions = ResizeConditions()
         feasibility = Feasibility(
@@ -95,7 +100,7 @@ class NodeResources:
             self.allocation.allocation,
             self._record,
             lambda file, content: save(shared.ctx, file, content),
-            asks_again=fixes.fixed(JUDGED_BY_SNAPSHOT),
+            asks_again=shared.fixes.fixed(JUDGED_BY_SNAPSHOT),
         )
 
     def _node(self) -> Node:
@@ -120,6 +125,7 @@ class NodeResources:
         disk = ctx.disk
         self._shared.host.containers = None
         self._shared.host.writing = 0
+        self._shared.host.refused = ""
         try:
             self.allocation.start(disk.read(ALLOCATED))
             text = disk.read(ACTUATED)
@@ -129,6 +135,7 @@ class NodeResources:
                 await carry_out(ctx, self._shared.host, self.containers.start(files))
         except (CheckpointError, ManagerError) as error:
             ctx.log("kubelet.fatal", level=ERROR, data={"message": str(error)})
+            self._shared.host.refused = str(error)
             return False
         self._shared.host.containers = self.containers
         ctx.spawn(self._retry_now_and_then, name="allocation-manager")
@@ -229,3 +236,7 @@ class NodeResources:
     def reassign(self) -> None:
         """Who has which CPUs may have changed: let the next pass of the reconcile loop see to it."""
         self.applied.notify_all()
+
+
+def _manager_fixes(fixes: FixGates) -> ManagerFixes:
+    return ManagerFixes(**{name: fixes.fixed(number) for name, number in MANAGER_GATES.items()})

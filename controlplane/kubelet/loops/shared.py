@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.client.loops.connection import RestConfig
     from controlplane.client.loops.event_recorder import EventRecorder
+    from controlplane.gates import FixGates
     from controlplane.kubelet.loops.host import Host
     from controlplane.kubelet.pod_config import PodUpdate
 
@@ -34,6 +35,7 @@ class Shared:
         host: Host,
         server: RestConfig,
         recorder: EventRecorder | None,
+        fixes: FixGates,
     ) -> None:
         self.ctx = ctx
         self.epoch = epoch_ns
@@ -41,6 +43,7 @@ class Shared:
         """As last heard of."""
         self.host = host
         self.server = server
+        self.fixes = fixes
         self.started = ctx.now
         self._recorder = recorder
         self.config = PodConfig()

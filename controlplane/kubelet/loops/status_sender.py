@@ -16,8 +16,11 @@ from controlplane.kubelet.status import status_patch
 
 if TYPE_CHECKING:
     from actors import Context
+    from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.shared import Shared
     from controlplane.kubelet.status_manager import Versioned
+
+BOUND_TO_UID = "86320"
 
 
 async def run(ctx: Context, shared: Shared) -> None:
@@ -25,9 +28,11 @@ async def run(ctx: Context, shared: Shared) -> None:
     client = Client(ctx, shared.server)
     statuses = shared.statuses
     full_pass_at: int | None = None
-    failed: dict[str, int] = {}
+    tried: dict[str, int] = {}
+    failed = False
     while True:
-        fresh = [each for each in statuses.unsent() if failed.get(each.uid) != each.version]
+        unsent = statuses.unsent()
+        fresh = [each for each in unsent if tried.get(each.uid) != each.version]
         due = full_pass_at is not None and full_pass_at <= ctx.now
         if not fresh and not due:
             if full_pass_at is None and (shared.full_pass_due or failed):
@@ -38,17 +43,19 @@ async def run(ctx: Context, shared: Shared) -> None:
         if due:
             full_pass_at = None
             shared.full_pass_due = False
-            failed.clear()
+            failed = False
             fresh = statuses.to_send(shared.pods.all())
+        tried = {each.uid: each.version for each in (*unsent, *fresh)}
         for each in fresh:
             if not await _tell(shared, client, each) and each.uid in shared.pods:
-                failed[each.uid] = each.version
+                failed = True
 
 
 async def _tell(shared: Shared, client: Client, told: Versioned) -> bool:
     """Read the pod by its name, write what differs, and delete it if it may go. Whether that is done with.
 
-    Upstream: syncPod. The patch carries the uid, so that a pod recreated between the two is not written to.
+    Upstream: syncPod. Fix gate 86320: the patch carries the uid, so that a pod recreated between the two is
+    not written to. Before, it got the status of the old one, and counted as told of.
     """
     statuses = shared.statuses
     try:
@@ -59,9 +66,11 @@ async def _tell(shared: Shared, client: Client, told: Versioned) -> bool:
         before = found.tree.get("status") or {}
         change = status_patch(before, status_manager.merged(before, told.status))
         if change:
-            patch = {"metadata": {"uid": told.uid}, "status": change}
+            patch: Tree = {"status": change}
+            if shared.fixes.fixed(BOUND_TO_UID):
+                patch["metadata"] = {"uid": told.uid}
             found = await client.patch(PODS, told.namespace, told.name, patch, subresource="status")
-        statuses.sent(told)
+        statuses.sent(told, found.uid)
         if status_manager.can_be_deleted(found.view, told):
             await client.delete(
                 PODS, told.namespace, told.name, uid=told.uid, grace_period_seconds=0

@@ -76,3 +76,62 @@ def checkpoints_agree(*nodes: str) -> Invariant:
         return None
 
     return Invariant("files say what managers remember", check)
+
+
+def kubelets_start(*nodes: str) -> Invariant:
+    """Of these nodes: whatever was on the disk, the kubelet did not refuse it."""
+
+    def check(run: Run) -> str | None:
+        for node in nodes:
+            refused = run.cluster.machines[node].refused
+            if refused:
+                return f"{node}: the kubelet does not start: {refused}"
+        return None
+
+    return Invariant("no kubelet refuses what its predecessor left", check, nodes)
+
+
+def statuses_are_their_own(*nodes: str) -> Invariant:
+    """Of pods on these nodes: the containers that a status tells of are this pod's."""
+
+    def check(run: Run) -> str | None:
+        for obj in run.objects(PODS):
+            tree = obj.tree
+            if tree["spec"].get("nodeName") not in nodes:
+                continue
+            for each in tree.get("status", {}).get("containerStatuses") or ():
+                told = each.get("containerID")
+                count = each.get("restartCount", 0)
+                own = (container_id(obj.uid, each["name"], at) for at in range(count, -1, -1))
+                if told and told not in own:
+                    return f"{obj.key} ({obj.uid}) is told of with another pod's container {told}"
+        return None
+
+    from controlplane.kubelet.container_runtime import container_id
+
+    return Invariant("a status tells of its own pod", check, ("apiserver",))
+
+
+def running_containers_keep_their_cpus(*nodes: str) -> Invariant:
+    """Of these nodes: CPUs of its own that a container runs on are its own in the managers' memory as well."""
+
+    def check(run: Run) -> str | None:
+        for node in nodes:
+            host = run.cluster.machines[node]
+            manager = host.containers
+            if manager is None or host.writing or not run.world.alive(node):
+                continue
+            for uid, sandbox in host.sandboxes.items():
+                for container in sandbox.running():
+                    if not container.exclusive:
+                        continue
+                    known = manager.cpu.state.get(uid, container.name)
+                    if known is None or str(known) != container.cpus:
+                        shown = "nothing" if known is None else f"CPUs {known}"
+                        return (
+                            f"{node}: {uid}/{container.name} runs on CPUs {container.cpus}"
+                            f" and is remembered to have {shown}"
+                        )
+        return None
+
+    return Invariant("what runs on CPUs of its own is remembered to have them", check, nodes)
