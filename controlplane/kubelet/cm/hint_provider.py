@@ -68,3 +68,27 @@ class HintProvider(ABC):
         yield from self.remove_stale_state()
         yield Point(self.STALE_REMOVED)
         return self.decides.pod_topology_hints(pod)
+
+
+class HandsOutNothing:
+    """The part of a policy "none" that is the same whatever is not handed out."""
+
+    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
+        """Nothing to do."""
+        yield from ()
+
+    def allocate_pod(self, pod: Pod) -> Steps[None]:
+        """Nothing to do."""
+        yield from ()
+
+    def remove(self, pod_uid: str, container: str) -> Steps[None]:
+        """Nothing to do."""
+        yield from ()
+
+    def topology_hints(self, pod: Pod, container: Container) -> Hints:
+        """No preference."""
+        return None
+
+    def pod_topology_hints(self, pod: Pod) -> Hints:
+        """No preference."""
+        return None

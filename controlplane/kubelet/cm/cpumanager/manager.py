@@ -10,7 +10,6 @@ from typing import Final
 
 import attrs
 
-from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import CPU
 from controlplane.api.quantity import Quantity
@@ -23,9 +22,8 @@ from controlplane.kubelet.cm.cpumanager.topology import TopologyError, discover
 from controlplane.kubelet.cm.cpuset import EMPTY, CPUSet
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
-from controlplane.kubelet.cm.hint_provider import HintProvider, Policy
+from controlplane.kubelet.cm.hint_provider import HandsOutNothing, HintProvider, Policy
 from controlplane.kubelet.cm.requests import containers_of
-from controlplane.kubelet.cm.topologymanager.hints import Hints
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import Machine
 from controlplane.kubelet.metrics import Metrics
@@ -36,7 +34,7 @@ STALE_REMOVED: Final = "kubelet.cpu_manager.stale_state_removed"
 """The point between removing stale state, under the lock, and taking the lock again."""
 
 
-class NonePolicy:
+class NonePolicy(HandsOutNothing):
     """Nobody gets a CPU for itself."""
 
     name = NONE
@@ -50,26 +48,6 @@ class NonePolicy:
         """Take over a restored state, whatever it says."""
         self.state = state
         yield from ()
-
-    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
-        """Nothing to do."""
-        yield from ()
-
-    def allocate_pod(self, pod: Pod) -> Steps[None]:
-        """Nothing to do."""
-        yield from ()
-
-    def remove(self, pod_uid: str, container: str) -> Steps[None]:
-        """Nothing to do."""
-        yield from ()
-
-    def topology_hints(self, pod: Pod, container: Container) -> Hints:
-        """No preference."""
-        return None
-
-    def pod_topology_hints(self, pod: Pod) -> Hints:
-        """No preference."""
-        return None
 
 
 @attrs.frozen

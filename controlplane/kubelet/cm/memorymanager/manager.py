@@ -10,7 +10,6 @@ from typing import Final
 
 import attrs
 
-from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import HUGE_PAGES, MEMORY
 from controlplane.api.quantity import Quantity, parse
@@ -18,12 +17,11 @@ from controlplane.api.validation import quote
 from controlplane.kubelet.cm.active import ContainerMap
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
-from controlplane.kubelet.cm.hint_provider import HintProvider, Policy
+from controlplane.kubelet.cm.hint_provider import HandsOutNothing, HintProvider, Policy
 from controlplane.kubelet.cm.memorymanager.policy_static import NAME as STATIC
 from controlplane.kubelet.cm.memorymanager.policy_static import Affinity, StaticPolicy
 from controlplane.kubelet.cm.memorymanager.state import FILE, MemoryState, restore
 from controlplane.kubelet.cm.requests import is_sidecar
-from controlplane.kubelet.cm.topologymanager.hints import Hints
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import NUMANode
 from controlplane.kubelet.metrics import Metrics
@@ -45,7 +43,7 @@ class MemoryReservation:
     limits: Mapping[str, Quantity]
 
 
-class NonePolicy:
+class NonePolicy(HandsOutNothing):
     """Nobody gets memory of a particular node."""
 
     name = NONE
@@ -57,26 +55,6 @@ class NonePolicy:
         """Take over a restored state, whatever it says."""
         self.state = state
         yield from ()
-
-    def allocate(self, pod: Pod, container: Container) -> Steps[None]:
-        """Nothing to do."""
-        yield from ()
-
-    def allocate_pod(self, pod: Pod) -> Steps[None]:
-        """Nothing to do."""
-        yield from ()
-
-    def remove(self, pod_uid: str, container: str) -> Steps[None]:
-        """Nothing to do."""
-        yield from ()
-
-    def topology_hints(self, pod: Pod, container: Container) -> Hints:
-        """No preference."""
-        return None
-
-    def pod_topology_hints(self, pod: Pod) -> Hints:
-        """No preference."""
-        return None
 
 
 class MemoryManager(HintProvider):
