@@ -318,9 +318,12 @@ class Context:
         if kernel.log.noting and not self.task.dead:
             kernel.log.note(kernel.step, kernel.now, kernel.task_no(), event, obj, uid, rv, data)
 
-    async def stand_by(self, actor: str, point: str, nth: int = 1) -> Standing:
+    async def stand_by(
+        self, actor: str, point: str, nth: int = 1, *, idle: bool = False
+    ) -> Standing:
         """Wait until a task of an actor stands at a point for the nth time from now on; it is held until `let_go`.
 
+        In `point` a `*` stands for anything, and `|` for "or". An idle wait does not keep a run from settling.
         Raises UsageError for an actor that there is not.
         """
         kernel = self._kernel
@@ -330,7 +333,7 @@ class Context:
             kernel.footprint.everything()
         where = f"{actor} at {point}"
         me.point = "stand by"
-        me.idle = False
+        me.idle = idle
         standing = Standing(actor, point, nth, me, kernel.parked(me, where))
         kernel.standings.append(standing)
         try:

@@ -397,6 +397,7 @@ class Mailbox:
         task.receiving = self
         try:
             if self.broken or self._pending:
+                task.value = None  # how its wait before this one ended is over
                 kernel.make_ready(task, kernel.step)
             else:
                 self._wait(task, timeout_ns, idle=idle)

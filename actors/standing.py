@@ -7,6 +7,7 @@ up goes on without it, virtual time too.
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from actors.process import NEW
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Standing:
     """A wait of `waiter` for a task of an actor to stand at `point` for the `nth` time; then the task is held."""
 
-    __slots__ = ("_passed", "actor", "held", "nth", "point", "wait_no", "waiter")
+    __slots__ = ("_passed", "_patterns", "actor", "held", "nth", "point", "wait_no", "waiter")
 
     def __init__(self, actor: str, point: str, nth: int, waiter: Task, wait_no: int) -> None:
         self.actor = actor
@@ -26,16 +27,23 @@ class Standing:
         self.nth = nth
         self.waiter = waiter
         self.wait_no = wait_no
+        self._patterns = "*" in point or "|" in point
         self.held: tuple[Task, int] | None = None
         """The task that stands there, and its wait."""
         self._passed: dict[tuple[int, int], None] = {}
+
+    def _is_meant(self, point: str) -> bool:
+        """Whether a point is the one asked for; `*` stands for anything, `|` between several."""
+        if point == self.point:
+            return True
+        return self._patterns and any(fnmatchcase(point, each) for each in self.point.split("|"))
 
     def takes(self, task: Task) -> bool:
         """Whether a ready task has come to the point for the time that was asked for."""
         if (
             self.held is not None
             or task.state == NEW
-            or task.point != self.point
+            or not self._is_meant(task.point)
             or task.actor.name != self.actor
         ):
             return False

@@ -31,17 +31,20 @@ PREFERRED = ("v1", "apps/v1", "batch/v1", "policy/v1", "storage.k8s.io/v1")
 class AtPoint:
     """A block in which a process stands at a point; see `User.at_point`."""
 
-    __slots__ = ("_ctx", "_standing", "_where")
+    __slots__ = ("_ctx", "_idle", "_standing", "_where")
 
-    def __init__(self, ctx: Context, actor: str, point: str, nth: int) -> None:
+    def __init__(
+        self, ctx: Context, actor: str, point: str, nth: int, *, idle: bool = False
+    ) -> None:
         if nth < 1:
             raise UsageError(f"at point {point!r}: for the {nth}th time: expected 1 or more")
         self._ctx = ctx
         self._where = (actor, point, nth)
+        self._idle = idle
         self._standing: Standing | None = None
 
     async def __aenter__(self) -> None:
-        self._standing = await self._ctx.stand_by(*self._where)
+        self._standing = await self._ctx.stand_by(*self._where, idle=self._idle)
 
     async def __aexit__(self, *_raised: object) -> None:
         assert self._standing is not None
@@ -241,6 +244,7 @@ class User:
         holds that task there until the block ends; everybody else goes on. `race run` and
         `logs events` show the points that a run passed; the scheduler's stand in
         `docs/interleavings-scheduler.md`. If nobody comes, the run ends as a deadlock and says so.
+        In `point` a `*` stands for anything, and `|` for "or".
         """
         return AtPoint(self.ctx, actor, point, nth)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors import Context, EventLog, LinkBroken, UsageError, World
+from actors import Context, EventLog, LinkBroken, Timeout, UsageError, World
 
 SECOND = 1_000_000_000
 
@@ -167,3 +167,32 @@ def test_a_fault_can_be_planned_for_any_step(driver: str) -> None:
     assert fault.step == 6
     assert fault.data is not None
     assert fault.data["actor"] == "victim"
+
+
+@pytest.mark.parametrize("driver", ["bare", "trio"])
+def test_a_broken_stream_says_so_also_to_who_has_just_waited_in_vain(driver):
+    told = []
+
+    async def server(ctx):
+        message = await ctx.recv()
+        told.append(message.payload)
+        await ctx.sleep(10)
+
+    async def reader(ctx):
+        await ctx.sleep(1)
+        stream = ctx.open("server", "watch")
+        try:
+            await stream.recv(5)
+        except Timeout:
+            told.append("timeout")
+        ctx.break_link("reader", "server")
+        try:
+            await stream.recv(5)
+        except (Timeout, LinkBroken) as error:
+            told.append(type(error).__name__)
+
+    world = World()
+    world.actor("server", server)
+    world.actor("reader", reader)
+    world.run(driver)
+    assert told == ["watch", "timeout", "LinkBroken"]
