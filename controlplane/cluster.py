@@ -184,6 +184,7 @@ class Cluster:
                 monitor_nodes=config.heartbeats,
                 joined_informers=config.joined_informers,
             )
+        self.schedulers = _numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)
         """The scheduler's feature gates; whoever changes them has to restart it."""
         self._add_replicas(
@@ -324,7 +325,7 @@ class Cluster:
         return (
             *self.apiservers,
             *(managers if config.controllers else ()),
-            *_numbered(SCHEDULER, config.schedulers),
+            *self.schedulers,
             *self.machines,
         )
 

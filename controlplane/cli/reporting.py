@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from controlplane.cli import debug, output
+from controlplane.metrics.listing import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from actors import World
+    from controlplane.metrics.family import Family
     from controlplane.scenarios.exploring import Campaign
     from controlplane.scenarios.plan import Plan
     from controlplane.scenarios.summary import Summary
@@ -91,6 +93,12 @@ def _print_pending(summary: Summary) -> None:
         [(len(keys), keys[0], why) for why, keys in shown],
         ["PODS"],
     )
+
+
+def print_metrics(families: Iterable[Family]) -> None:
+    """What was counted: a line for each sample, durations in virtual seconds."""
+    found = [*rows(families)]
+    output.table(f"Metrics: {len(found)}", ["NAME", "LABELS", "VALUE"], found)
 
 
 def print_left(out: Path | None, names: Sequence[str]) -> None:

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 @out_option()
 @log_level_option()
 @driver_option("trio")
+@click.option("--metrics", is_flag=True, help="Also print what the components counted.")
 @format_option()
 def command(
     output_format: str,
+    metrics: bool,
     out: Path | None,
     log_level: str,
     driver: Any,
@@ -49,7 +51,9 @@ def command(
     --replay.
     """
     from actors import collector
+    from controlplane.metrics import listing
     from controlplane.scenarios.kubelets import pictures
+    from controlplane.scenarios.metrics import metrics_of
     from controlplane.scenarios.summary import summary_of
 
     collector.rest()
@@ -64,12 +68,16 @@ def command(
     wall = time.perf_counter() - started
     progress.clear()
     left = run.save(out) if out is not None else ()
+    counted = metrics_of(run.cluster) if metrics else ()
     if output_format == "json":
-        output.emit_json({**summary.to_json(), "wall_s": round(wall, 3)})
+        told = {"metrics": listing.tree(counted)} if metrics else {}
+        output.emit_json({**summary.to_json(), **told, "wall_s": round(wall, 3)})
     else:
         reporting.print_summary(summary, wall)
         for text in pictures(run):
             output.echo(text)
+        if metrics:
+            reporting.print_metrics(counted)
         for note in run.plan.given.notes:
             output.echo(note)
         reporting.print_left(out, left)

@@ -7,30 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.metrics.histogram import Histogram, exponential
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BOUNDS_NS = tuple(10 * 10**exponent for exponent in range(10))
+BOUNDS_NS = exponential(10, 10, 10)
 """Upper bounds of a histogram's buckets: 10 ns to 100 s. Upstream: ExponentialBuckets(10e-9, 10, 12)."""
 NS_PER_SECOND = 1_000_000_000
-
-
-class Histogram:
-    """Counts of durations per bucket; the last bucket has no bound."""
-
-    __slots__ = ("buckets", "count", "sum_ns")
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(BOUNDS_NS) + 1)
-        self.count = 0
-        self.sum_ns = 0
-
-    def observe(self, ns: int) -> None:
-        """Count one duration."""
-        at = next((at for at, bound in enumerate(BOUNDS_NS) if ns <= bound), len(BOUNDS_NS))
-        self.buckets[at] += 1
-        self.count += 1
-        self.sum_ns += ns
 
 
 class QueueMetrics:
@@ -43,8 +27,8 @@ class QueueMetrics:
         self.depth = 0
         self.adds = 0
         self.retries = 0
-        self.waits = Histogram()
-        self.works = Histogram()
+        self.waits = Histogram(BOUNDS_NS)
+        self.works = Histogram(BOUNDS_NS)
 
     def add(self, key: str) -> None:
         """A key was asked for that was not asked for yet."""
@@ -88,9 +72,9 @@ class QueueMetrics:
             "workqueue_adds_total": self.adds,
             "workqueue_retries_total": self.retries,
             "workqueue_queue_duration_seconds_count": self.waits.count,
-            "workqueue_queue_duration_seconds_sum": self.waits.sum_ns / NS_PER_SECOND,
+            "workqueue_queue_duration_seconds_sum": self.waits.sum / NS_PER_SECOND,
             "workqueue_work_duration_seconds_count": self.works.count,
-            "workqueue_work_duration_seconds_sum": self.works.sum_ns / NS_PER_SECOND,
+            "workqueue_work_duration_seconds_sum": self.works.sum / NS_PER_SECOND,
             "workqueue_unfinished_work_seconds": self.unfinished_ns() / NS_PER_SECOND,
             "workqueue_longest_running_processor_seconds": self.longest_running_ns()
             / NS_PER_SECOND,

@@ -23,6 +23,7 @@ from controlplane.apiserver.requests.pod_logs import check_has_log
 from controlplane.apiserver.requests.tokens import signing_key
 from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
+from controlplane.serving import metrics_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,7 +112,14 @@ async def serve_async(
     )
     write = os.write if os.name == "posix" else None  # other systems' sockets are no files
     listener = Listener(
-        inlet, APISERVER, access, pace=pace, tls=tls, limits=rim.limits, write=write
+        inlet,
+        APISERVER,
+        access,
+        pace=pace,
+        tls=tls,
+        limits=rim.limits,
+        write=write,
+        pages={metrics_page.PATH: metrics_page.of(cluster)},
     )
     try:
         port = await listener.open(rim.host, rim.port)

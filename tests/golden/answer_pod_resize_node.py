@@ -13,8 +13,8 @@ from controlplane.kubelet.allocation.events import ResizeEvent
 from controlplane.kubelet.allocation.feasibility import NO_SWAP, Feasibility
 from controlplane.kubelet.allocation.manager import RESIZE, AllocationManager, Verdict
 from controlplane.kubelet.features import features
-from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.steps import Steps, run
+from controlplane.metrics.numbers import Metrics
 
 
 class _Node:

@@ -12,13 +12,15 @@ from attrs import evolve
 
 from controlplane.api.request import User
 from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT, Attributes
+from controlplane.apiserver.requests.tokens import account_exists
 from controlplane.apiserver.schema import status
 
 if TYPE_CHECKING:
+    from controlplane.apiserver.kinds.strategy import Lookup
     from controlplane.apiserver.requests.authorization.access import Access
     from controlplane.apiserver.requests.routing import HttpRequest
 
-__all__ = ["EXTRA", "impersonated"]
+__all__ = ["EXTRA", "acting", "impersonated"]
 
 EXTRA: Final = "impersonate-extra-"
 """Headers that begin with this carry more about the user; the rest of the name says what."""
@@ -26,6 +28,14 @@ AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 ANONYMOUS: Final = "system:anonymous"
 _GROUP: Final = "authentication.k8s.io"
+
+
+def acting(access: Access, lookup: Lookup, http: HttpRequest) -> User:
+    """The user a request acts as. ApiError as `impersonated`, and 401 for a service account that is gone."""
+    user = http.user
+    if user.name.startswith(SERVICE_ACCOUNT) and not account_exists(lookup, user):
+        raise status.ApiError(401, "Unauthorized", "Unauthorized")
+    return impersonated(access, http)
 
 
 def impersonated(access: Access, http: HttpRequest) -> User:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from controlplane.api.request import Request, Response
+    from controlplane.metrics.family import Family
 
 __all__ = ["Activity"]
 
@@ -24,6 +25,8 @@ class Activity:
         self.waits_ns = 0
         self.longest_wait_ns = 0
         self._created: dict[str, int] = {}
+        self.families: Callable[[], Iterable[Family]] | None = None
+        """Takes a snapshot of what the server that runs at present counts."""
 
     @classmethod
     def sum(cls, parts: Iterable[Activity]) -> Activity:

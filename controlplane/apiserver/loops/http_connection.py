@@ -19,7 +19,7 @@ from attrs import frozen
 
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import bodies
-from controlplane.apiserver.http.message import StreamStart
+from controlplane.apiserver.http.message import StreamStart, packed, to_request
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
@@ -198,6 +198,11 @@ class Connection:
                     raise ApiError(403, "Forbidden", "time is for whoever has the token")
                 tree = await control.control(host.pace, asked.method, body)
                 await self._answer(asked, HttpAnswer(200, {"Content-Type": JSON}, tree))
+                return
+            page = host.pages.get(asked.path)
+            if page is not None:
+                value = packed(0, asked.method, asked.path, asked.query, asked.headers, body, user)
+                await self._answer(asked, page(to_request(value)))
                 return
         except ApiError as error:
             await self._answer(asked, _failure(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -10,10 +10,14 @@ from attrs import frozen
 
 from actors.pace import Pacer
 from controlplane.api.request import User
+from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http.access import Access
-from controlplane.apiserver.requests.routing import BODY_LIMIT
+from controlplane.apiserver.requests.routing import BODY_LIMIT, HttpRequest
 
-__all__ = ["Host", "Limits"]
+__all__ = ["Host", "Limits", "Page"]
+
+Page = Callable[[HttpRequest], HttpAnswer]
+"""Answers a request at once, or raises ApiError; no part of the world, so that nothing of it is recorded."""
 
 
 @frozen
@@ -50,6 +54,10 @@ class Host(Protocol):
     @property
     def pace(self) -> Pacer | None:
         """What time control moves; None without it."""
+
+    @property
+    def pages(self) -> Mapping[str, Page]:
+        """What is answered without the world, by path."""
 
     @property
     def write(self) -> Callable[[int, bytes], int] | None:

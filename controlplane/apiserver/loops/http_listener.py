@@ -15,12 +15,13 @@ from controlplane.apiserver.loops.http_host import Limits
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from actors.inlet import Inlet
     from actors.pace import Pacer
     from controlplane.api.request import User
     from controlplane.apiserver.http.access import Access
+    from controlplane.apiserver.loops.http_host import Page
 
 __all__ = ["Listener"]
 
@@ -31,7 +32,8 @@ class Listener:
     """Serves HTTP for one API server of a world.
 
     `inlet` and `actor`: where requests enter. `pace` enables time control. `tls` is None for plain
-    HTTP. `write` is the system's way of writing to an open socket without waiting, where it has one.
+    HTTP. `pages` are answered without the world, by path. `write` is the system's way of writing to
+    an open socket without waiting, where it has one.
     """
 
     def __init__(
@@ -44,10 +46,12 @@ class Listener:
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         write: Callable[[int, bytes], int] | None = None,
+        pages: Mapping[str, Page] | None = None,
     ) -> None:
         self.access = access
         self.write = write
         self.pace = pace
+        self.pages = pages or {}
         self.limits = limits or Limits()
         self.connections = 0
         self._under_way = {"reads": 0, "writes": 0}

@@ -16,12 +16,11 @@ from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, answering
 from controlplane.apiserver.http import protobuf
-from controlplane.apiserver.http.authorization import impersonated
+from controlplane.apiserver.http.authorization import acting
 from controlplane.apiserver.http.bodies import watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
-from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT
+from controlplane.apiserver.requests.metrics import key_of_http
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path
-from controlplane.apiserver.requests.tokens import account_exists
 from controlplane.apiserver.schema import status
 
 if TYPE_CHECKING:
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
     from actors import Context, Task
     from actors.inlet import ExternalMessage
-    from controlplane.api.request import User
     from controlplane.apiserver.front.answering import WatchAnswer
+    from controlplane.apiserver.requests.metrics import RequestMetrics
     from controlplane.apiserver.requests.server import ApiServer
     from controlplane.apiserver.storage.transactions import Steps, Storage
     from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
@@ -49,12 +48,15 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 class HttpFront:
     """Answers what enters from outside, in the name of whoever the rim has found it to be."""
 
-    def __init__(self, ctx: Context, core: ApiServer, epoch_ns: int) -> None:
+    def __init__(
+        self, ctx: Context, core: ApiServer, epoch_ns: int, metrics: RequestMetrics
+    ) -> None:
         self._ctx = ctx
         self._core = core
         self._epoch = epoch_ns
+        self._metrics = metrics
         self._open: dict[int, HttpWatch] = {}
-        self._asked: dict[int, tuple[HttpRequest, Target | None]] = {}
+        self._asked: dict[int, tuple[HttpRequest, Target | None, int]] = {}
 
     def begin(
         self, message: ExternalMessage
@@ -71,7 +73,7 @@ class HttpFront:
             return None
         http = to_request(value)
         target = parse_path(http.path)
-        self._asked[value["n"]] = http, target
+        self._asked[value["n"]] = http, target, self._ctx.now
         return partial(self._answering, http, target)
 
     def _answering(
@@ -79,8 +81,7 @@ class HttpFront:
     ) -> Steps[HttpAnswer | WatchAnswer]:
         now = self._epoch + self._ctx.now
         try:
-            self._check_account(http.user)
-            http.user = impersonated(self._core.access, http)
+            http.user = acting(self._core.access, self._core.lookup, http)
             return (yield from answering(self._core, json_request(http), target, now, storage))
         except status.ApiError as error:
             return HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)
@@ -90,18 +91,16 @@ class HttpFront:
     ) -> HttpWatch | None:
         """Let the answer leave; the stream, if it opened one. `revision` is what the request wrote last."""
         number = message.value["n"]
-        http, target = self._asked.pop(number)
+        http, target, arrived = self._asked.pop(number)
         if isinstance(answered, HttpAnswer):
+            key = key_of_http(http, target, answered.code)
+            self._metrics.answered(key, answered.code, self._ctx.now - arrived)
             if http.method in _VERBS and target is not None:
                 self._log(http, target, answered, revision)
             message.reply(answered)
             return None
+        self._metrics.watched(key_of_http(http, target, 200), answered.watcher)
         return self._stream(number, answered, message)
-
-    def _check_account(self, user: User) -> None:
-        """ApiError 401 for a service account that is gone since it got its token."""
-        if user.name.startswith(SERVICE_ACCOUNT) and not account_exists(self._core.lookup, user):
-            raise status.ApiError(401, "Unauthorized", "Unauthorized")
 
     def sweep(self) -> None:
         """Tell the clients of watches that the cache has ended, when it lists anew."""

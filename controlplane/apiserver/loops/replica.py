@@ -33,6 +33,7 @@ from controlplane.api.times import SECOND
 from controlplane.apiserver.loops.contention import READ_VERBS
 from controlplane.apiserver.loops.etcd import ETCD, Call, Follow
 from controlplane.apiserver.loops.server import Job, MakeCore, _Server
+from controlplane.apiserver.requests.metrics import key_of
 from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.mirror import Mirror, News, Snapshot
@@ -204,7 +205,7 @@ class _Replica(_Server):
         else:
             self._know(payload)
             if message.stream is None and self._is_local(payload):
-                self._respond(message, self._core.handle(payload, self._now()))
+                self._read_answered(message, payload, self._core.handle(payload, self._now()))
             elif message.stream is None and payload.verb not in READ_VERBS:
                 self._handle(self._job(message, payload))
             else:
@@ -236,7 +237,16 @@ class _Replica(_Server):
         if message.stream is not None:
             await self._open_watch(ctx, request, message.stream)
         else:
-            self._respond(message, await self._read(ctx, request))
+            arrived = ctx.now
+            response = await self._read(ctx, request)
+            self._read_answered(message, request, response, ctx.now - arrived)
+
+    def _read_answered(
+        self, message: Message, request: Request, response: Response, took: int = 0
+    ) -> None:
+        """A read of a component has its answer."""
+        self._metrics.answered(key_of(request), response.code, took)
+        self._respond(message, response)
 
     async def _perform(self, ctx: Context, operation: Operation) -> Outcome:
         """One operation on the store. LinkBroken, Timeout: it may have been performed or not."""

@@ -21,7 +21,7 @@ due), `apiserver.answer` (where memory is limited: a client has taken a list), `
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
 from controlplane.apiserver.requests.caches import CacheMade
+from controlplane.apiserver.requests.metrics import RequestMetrics, families, key_of
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.store import Store
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.requests.memory import Account
     from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
+    from controlplane.metrics.family import Family
 
 Work = Callable[[Context], Coroutine[Any, Any, None]]
 """What a worker does."""
@@ -131,6 +133,8 @@ class _Server:
         """`heard` is what the server hears of a store that others share; None: the store is its own."""
         self._ctx = ctx
         self._activity = activity
+        self._metrics = RequestMetrics()
+        activity.families = self._families
         self._feeds: dict[str, _Feed] = {}
         self._core = core = make_core(ctx, heard, self._feed)
         self._epoch = epoch_ns
@@ -141,6 +145,16 @@ class _Server:
         self._work = ctx.condition()
         self._idle_workers = 0
         self._under_way: dict[int, Request | ExternalMessage] = {}
+
+    def _families(self) -> Iterator[Family]:
+        """A snapshot of what the server counts, for who looks at the run from outside."""
+        under_way = [
+            request.verb not in READ_VERBS
+            if isinstance(request, Request)
+            else request.value["m"] not in READ_METHODS
+            for request in self._under_way.values()
+        ]
+        return families(self._core, self._metrics, under_way)
 
     def serve(self, message: Message) -> None:
         """Answer one request, or open one watch."""
@@ -160,7 +174,7 @@ class _Server:
             response = self._core.handle(payload, self._now())
         except Exception as error:
             response = self._failed(payload.label, error)
-        self._answered(message, payload, response, at_hand.written)
+        self._answered(message, payload, self._ctx.now, response, at_hand.written)
 
     def _now(self) -> int:
         return self._epoch + self._ctx.now
@@ -168,12 +182,19 @@ class _Server:
     def _job(self, message: Message, request: Request) -> Job:
         steps = partial(self._core.steps, request, self._now())
         writes = request.verb not in READ_VERBS
-        return Job(request, steps, writes, partial(self._answered, message, request))
+        finish = partial(self._answered, message, request, self._ctx.now)
+        return Job(request, steps, writes, finish)
 
     def _answered(
-        self, message: Message, request: Request, response: Response, revision: int | None
+        self,
+        message: Message,
+        request: Request,
+        arrived: int,
+        response: Response,
+        revision: int | None,
     ) -> None:
         """A request of a component has its answer."""
+        self._metrics.answered(key_of(request), response.code, self._ctx.now - arrived)
         if request.verb not in READ_VERBS:
             self._log(request, response, revision)
             self._activity.note(request, response, self._now())
@@ -339,7 +360,7 @@ class _Server:
         if self._front is None:
             from controlplane.apiserver.loops.http_server import HttpFront
 
-            self._front = HttpFront(self._ctx, self._core, self._epoch)
+            self._front = HttpFront(self._ctx, self._core, self._epoch, self._metrics)
         steps = self._front.begin(message)
         if steps is not None:
             writes = message.value["m"] not in READ_METHODS
@@ -379,9 +400,11 @@ class _Server:
     def _open(self, request: Request, stream: Mailbox, now: int) -> Watcher | None:
         watcher = self._core.watch(request, now)
         if isinstance(watcher, Response):
+            self._metrics.watched(key_of(request), None, watcher.code)
             self._ctx.send(stream, WatchBatch((), end=True, error=watcher.tree))
             return None
         watcher.user_data = stream
+        self._metrics.watched(key_of(request), watcher)
         account = self._core.memory
         if account is not None and watcher.buffer:
             first = [event.object for event in watcher.buffer]

@@ -164,6 +164,8 @@ class WatchCache:
         self._window = window
         self._watchers: dict[Scope, dict[Watcher, None]] = {}
         self._scoped = False
+        self.received = 0
+        """How many events were taken in so far."""
         self.relist(at)
         if since is not None:
             self._remember(since)
@@ -248,6 +250,7 @@ class WatchCache:
                 break
             self._apply(event)
             count += 1
+        self.received += count
         self.revision = max(self.revision, min(target, self.keyspace.store.revision))
         return count
 

@@ -15,7 +15,7 @@ from controlplane.kubelet.allocation.state import PodResources, desired, resizab
 from controlplane.kubelet.cm.cpumanager.policy_static import NAME as STATIC_CPU
 from controlplane.kubelet.cm.memorymanager.policy_static import NAME as STATIC_MEMORY
 from controlplane.kubelet.features import Features
-from controlplane.kubelet.metrics import Metrics
+from controlplane.metrics.numbers import Metrics
 
 NO_SWAP: Final = "NoSwap"
 _ZERO: Final = quantity.parse("0")

@@ -28,8 +28,8 @@ from controlplane.kubelet.allocation.state import (
     with_resources,
 )
 from controlplane.kubelet.features import DEFAULTS, Features
-from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.steps import Point, Steps, Write
+from controlplane.metrics.numbers import Metrics
 
 ADD: Final = "add"
 RESIZE: Final = "resize"

@@ -27,8 +27,8 @@ from controlplane.kubelet.cm.topologymanager.manager import CONTAINER, Decision,
 from controlplane.kubelet.cm.topologymanager.policy import NONE as NO_TOPOLOGY_POLICY
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import Machine
-from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.steps import Steps
+from controlplane.metrics.numbers import Metrics
 
 FILES: Final = (CPU_FILE, MEMORY_FILE)
 """What is kept on the disk."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from controlplane.kubelet.cm.container_manager import ContainerManager
     from controlplane.kubelet.container_runtime import Sandbox
+    from controlplane.metrics.numbers import Metrics
 
 
 class Host:
@@ -17,6 +18,8 @@ class Host:
         self.sandboxes: dict[str, Sandbox] = {}
         self.containers: ContainerManager | None = None
         """The managers of the kubelet that runs at present, for who looks at the run from outside."""
+        self.metrics: Metrics | None = None
+        """What that kubelet counts, for the same."""
         self.refused = ""
         """Why the kubelet's last start ended at once: what its disk has does not fit; "" if it does."""
         self.writing = 0

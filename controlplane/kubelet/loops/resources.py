@@ -28,10 +28,10 @@ from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import ManagerFixes
 from controlplane.kubelet.loops.carrying_out import carry_out, save
 from controlplane.kubelet.loops.lock import Lock
-from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.resizing import GATE as JUDGED_BY_SNAPSHOT
 from controlplane.kubelet.resizing import Resizing
 from controlplane.kubelet.status import Condition as PodCondition
+from controlplane.metrics.numbers import Metrics
 
 if TYPE_CHECKING:
     from actors import Context
@@ -124,6 +124,7 @@ class NodeResources:
         """Take over what the disk has. False when it does not fit: such a kubelet does not run."""
         disk = ctx.disk
         self._shared.host.containers = None
+        self._shared.host.metrics = self.metrics
         self._shared.host.writing = 0
         self._shared.host.refused = ""
         try:

@@ -22,6 +22,7 @@ from controlplane.kubelet.allocation.manager import (
     PODS_REMOVED,
 )
 from controlplane.kubelet.loops.carrying_out import carry_out
+from controlplane.kubelet.metrics import ADMISSION_REJECTIONS, rejection
 from controlplane.kubelet.pod_config import ADD, RECONCILE, REMOVE
 from controlplane.kubelet.status import TERMINAL
 from controlplane.kubelet.status_manager import differs
@@ -120,6 +121,7 @@ class SyncLoop:
         shared = self._shared
         told = {"reason": reason, "message": message}
         ctx.log("kubelet.rejected", level=INFO, obj=f"Pod/{pod.key}", uid=pod.uid, data=told)
+        self._resources.metrics.add(ADMISSION_REJECTIONS, reason=rejection(reason))
         shared.event(reference(pod), "Warning", reason, message)
         rejected = admission.rejection_status(pod, reason, message)
         if shared.statuses.set(pod, {**(pod.tree.get("status") or {}), **rejected}):

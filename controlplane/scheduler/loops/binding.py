@@ -21,6 +21,7 @@ from controlplane.scheduler.framework.interface import (
 )
 from controlplane.scheduler.framework.waiting import WaitingPod
 from controlplane.scheduler.loops.running import Binding
+from controlplane.scheduler.metrics import SCHEDULED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -116,8 +117,9 @@ class Binder:
                     binding.finished(core.cache, core.queue, attempt, shared.now())
                     shared.assumed.notify_all()
                 shared.record(binding.bound(attempt))
+                shared.metrics.ended(attempt, SCHEDULED, shared.now())
                 if shared.observer is not None:
-                    shared.observer.attempt_ended(attempt.popped_uid, "scheduled")
+                    shared.observer.attempt_ended(attempt.popped_uid, SCHEDULED)
                 await shared.activate(ctx, attempt)
                 if attempt.explanation is not None:
                     explain.bound(attempt.explanation, attempt)
@@ -144,6 +146,7 @@ class Binder:
         waiting = shared.bindings[uid].waiting
         assert waiting is not None
         decided: Condition = attempt.state.read("scheduler.decided")
+        began = shared.now()
         while not waiting.is_decided:
             left = waiting.next_deadline() - shared.now()
             if left > 0:
@@ -155,6 +158,8 @@ class Binder:
         shared.core.handle.waiting_pods.pop(uid, None)
         shared.bindings.pop(uid, None)
         status = waiting.status
+        code = "Success" if status is None else status.code_name
+        shared.metrics.permitted(code, shared.now() - began)
         if status is not None and not status.is_rejected:
             message = f"waiting on permit for pod: {status.message}"
             return Status(Code.ERROR, (message,), status.plugin)

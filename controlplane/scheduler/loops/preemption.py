@@ -46,6 +46,7 @@ class Preemptor:
                 uid=task.preemptor.uid,
                 data={"node": task.node_name, "victims": [pod.key for pod in task.victims]},
             )
+            self._shared.metrics.victims.observe(len(task.victims))
             if self._asynchronous:
                 self._shared.core.evictions.append(task)
                 ctx.spawn(self._run, task, name="preemption")

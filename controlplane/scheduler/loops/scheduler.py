@@ -26,6 +26,7 @@ from controlplane.scheduler.loops.shared import (
     note_read,
     obj_of,
 )
+from controlplane.scheduler.metrics import ERROR, UNSCHEDULABLE
 from controlplane.scheduler.queue.scheduling_queue import (
     BACKOFF_FLUSH_PERIOD,
     UNSCHEDULABLE_FLUSH_PERIOD,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from controlplane.gates import FixGates
     from controlplane.scheduler.config.model import SchedulerConfig
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.metrics import SchedulingMetrics
     from controlplane.scheduler.plugins.registry import Registry
 
 HOPELESS_ERRORS = 8
@@ -63,6 +65,8 @@ class Probe:
         self.started = 0
         """The step in which it was started."""
         self.observer: Observer | None = None
+        self.metrics: SchedulingMetrics | None = None
+        """What that scheduler counts."""
         self.poppable: Condition | None = None
         """Where the scheduling task sleeps while it finds nothing to pop."""
 
@@ -129,6 +133,7 @@ async def run(
         explaining=explaining,
     )
     probe.poppable = shared.poppable
+    probe.metrics = shared.metrics
     if shared.dispatcher is not None:
         ctx.spawn(shared.dispatcher.run, name="api dispatcher")
     core.changes_cache = lambda: ctx.writes("cache")
@@ -288,6 +293,7 @@ class _Running:
         if shared.observer is not None:
             shared.observer.algorithm_ended(info.uid)
         if attempt.failure is None:
+            shared.metrics.algorithm.observe(shared.now() - attempt.started)
             await ctx.region("scheduler.cycle.assume")
             steps = binding.assume.steps(core.cache, core.queue, attempt)
             await shared.run(ctx, steps, "scheduler.cycle.assume")
@@ -333,8 +339,9 @@ class _Running:
         assert failed is not None
         pod = attempt.pod
         reason = failure.record(info, failed)
+        result = UNSCHEDULABLE if failed.is_rejected else ERROR
+        shared.metrics.ended(attempt, result, shared.now())
         if shared.observer is not None:
-            result = "unschedulable" if failed.is_rejected else "error"
             shared.observer.attempt_ended(attempt.popped_uid, result)
         await ctx.region("scheduler.failure.read")
         ctx.reads()

@@ -14,6 +14,7 @@ from controlplane.scheduler.cycle import explain
 from controlplane.scheduler.framework.steps import LOCKED
 from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
 from controlplane.scheduler.loops.points import TOUCHES
+from controlplane.scheduler.metrics import SchedulingMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +87,7 @@ class Shared:
         self.cached_pod = pods
         self.server = server
         self.observer = observer
+        self.metrics = SchedulingMetrics()
         self.explaining = explaining
         self.poppable = ctx.condition()
         self.backing_off = ctx.condition()

@@ -26,8 +26,8 @@ from controlplane.kubelet.cm.hint_provider import HandsOutNothing, HintProvider,
 from controlplane.kubelet.cm.requests import containers_of
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import Machine
-from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.steps import Steps, Write
+from controlplane.metrics.numbers import Metrics
 
 NONE: Final = "none"
 STALE_REMOVED: Final = "kubelet.cpu_manager.stale_state_removed"

@@ -47,8 +47,8 @@ from controlplane.kubelet.cm.topologymanager.hints import (
     nodes_of,
 )
 from controlplane.kubelet.features import Features
-from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.steps import Steps, Write
+from controlplane.metrics.numbers import Metrics
 
 NAME: Final = "static"
 

@@ -24,8 +24,8 @@ from controlplane.kubelet.cm.memorymanager.state import FILE, MemoryState, resto
 from controlplane.kubelet.cm.requests import is_sidecar
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import NUMANode
-from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.steps import Steps, Write
+from controlplane.metrics.numbers import Metrics
 
 NONE: Final = "None"
 BEST_EFFORT: Final = "BestEffort"

@@ -52,8 +52,8 @@ from controlplane.kubelet.cm.topologymanager.hints import (
 )
 from controlplane.kubelet.features import Features
 from controlplane.kubelet.machine import NUMANode
-from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.steps import Steps, Write
+from controlplane.metrics.numbers import Metrics
 
 NAME: Final = "Static"
 

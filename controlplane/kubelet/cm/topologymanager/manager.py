@@ -20,8 +20,8 @@ from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, Hints, Topolo
 from controlplane.kubelet.cm.topologymanager.options import topology_options
 from controlplane.kubelet.cm.topologymanager.policy import NONE, POLICIES, NUMAInfo, Policy
 from controlplane.kubelet.machine import NUMANode
-from controlplane.kubelet.metrics import Metrics
 from controlplane.kubelet.steps import Point, Steps
+from controlplane.metrics.numbers import Metrics
 
 CONTAINER: Final = "container"
 POD: Final = "pod"
