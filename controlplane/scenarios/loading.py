@@ -22,7 +22,10 @@ BUILT_IN = "controlplane."
 """What the modules of scenarios that come with the package begin with."""
 SUFFIX = ".py"
 ATTRIBUTE = "SCENARIO"
-NAMED = {"churn": "controlplane.scenarios.churn"}
+NAMED = {
+    "churn": "controlplane.scenarios.churn",
+    "kubelet-churn": "controlplane.scenarios.kubelet_churn",
+}
 """Scenarios that come with the package and may be named in place of a file."""
 _MODULES = "controlplane_user_scenarios"
 

@@ -135,3 +135,34 @@ def running_containers_keep_their_cpus(*nodes: str) -> Invariant:
         return None
 
     return Invariant("what runs on CPUs of its own is remembered to have them", check, nodes)
+
+
+def no_condition_means_done(*nodes: str) -> Invariant:
+    """Of pods on these nodes: one that runs without PodResizeInProgress has what it was promised.
+
+    Not of one that is being deleted: nothing judges its resizes any more, and a status may be written
+    between a promise and its condition.
+    """
+
+    def check(run: Run) -> str | None:
+        for obj in run.objects(PODS):
+            status = obj.tree.get("status") or {}
+            if obj.tree["spec"].get("nodeName") not in nodes:
+                continue
+            if obj.view.metadata.deletion_timestamp is not None:
+                continue
+            if any(
+                each["type"] == "PodResizeInProgress" for each in status.get("conditions") or ()
+            ):
+                continue
+            for each in status.get("containerStatuses") or ():
+                has = (each.get("resources") or {}).get("requests")
+                promised = each.get("allocatedResources")
+                if "running" in each.get("state", {}) and has != promised:
+                    return (
+                        f"{obj.key} was promised {promised}, has {has},"
+                        " and no resize is in progress"
+                    )
+        return None
+
+    return Invariant("no resize in progress means that it is over", check, ("apiserver",))

@@ -1,0 +1,41 @@
+"""The default churn for kubelets: clean with every fix on, and it finds bugs that nobody told it of."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.gates import CATALOGUE
+from controlplane.scenarios import loading
+from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.plan import plan_of
+
+GATES = {number: gate for number, gate in CATALOGUE.items() if gate.component == "kubelet"}
+CHURN = loading.from_module(loading.NAMED["kubelet-churn"])
+
+
+def campaign(off: str = "", *, faults: bool = True) -> Campaign:
+    fixed = tuple(f"{n}={gate.strongest}" for n, gate in GATES.items() if n != off)
+    return Campaign(plan_of(CHURN, faults=faults, fix=fixed, without_fix=(off,) if off else ()))
+
+
+@pytest.mark.parametrize("faults", [True, False])
+def test_with_every_fix_on_nothing_breaks(faults) -> None:
+    seen = campaign(faults=faults).explore(20)
+    assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", [True, False])
+def test_with_every_fix_on_nothing_breaks_for_long(faults) -> None:
+    seen = campaign(faults=faults).explore(150)
+    assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
+
+
+@pytest.mark.parametrize(
+    ("gate", "faults", "schedules"),
+    [("104824", False, 20), ("81344", True, 60), ("136605", True, 80)],
+)
+def test_search_finds_what_nobody_told_it_of(gate, faults, schedules) -> None:
+    seen = campaign(gate, faults=faults).explore(schedules)
+    assert seen.findings, f"nothing broke in {seen.schedules} schedules"
+    assert seen.findings[0].result.verdict == "violated", seen.findings[0].result.reason
