@@ -199,3 +199,19 @@ def test_feature_gates_are_switched_as_upstream_names_them():
     refused = controlplane("run", SHOP, "--feature-gates", "GangScheduling=true")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "GangScheduling=true is not emulated" in refused.stderr
+
+
+def test_metrics_are_told_as_a_table_or_as_data_when_asked_for():
+    asked = ["run", SHOP, "--nodes", 3, "--metrics"]
+    table = controlplane(*asked)
+    assert table.returncode == 0, table.stderr
+    assert "scheduler_pod_scheduling_attempts" in table.stdout
+    done = controlplane(*asked, "--format", "json")
+    told = json.loads(done.stdout)
+    found = {
+        (each["name"], *sorted(each["labels"].items())): each.get("value", each.get("count"))
+        for each in told["metrics"]
+    }
+    bound = ("profile", "default-scheduler"), ("result", "scheduled")
+    assert found["scheduler_schedule_attempts_total", *bound] == told["activity"]["bound"]
+    assert "metrics" not in json.loads(controlplane(*asked[:-1], "--format", "json").stdout)
