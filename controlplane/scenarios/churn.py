@@ -83,8 +83,11 @@ SETS_OF_FLAGS: tuple[dict[str, bool], ...] = (
 )
 """Feature gates of the scheduler that differ from our release's, as 1.27 to 1.34 had them and as may be chosen."""
 OUTAGES_S = (0.5, 45)
-FAIR_AFTER, STEP_LIMIT = 4_000, 12_000
-"""Steps; far more than a run of this length needs. What takes more under a fair schedule goes round in circles."""
+FAIR_AFTER, STEP_LIMIT = 4_000, 60_000
+"""Steps; far more than a run of this length needs. What takes more under a fair schedule goes round in circles.
+
+(Two pods that are held wake each other every few seconds; in a patient run that takes tens of thousands.)
+"""
 DRAWN = "what the churn is about"
 OPENED = "everything was opened in the end"
 

@@ -64,8 +64,9 @@ class Preemptor:
         an error; else the delete event of the last victim is to wake it. There is none when that
         victim was gone already, or was stopped in memory and its event came too early. With the
         proposal the preemptor is made ready also when the last victim was stopped in memory, or is
-        gone or terminating as far as has been heard. (Whenever the evictions end, as first proposed,
-        would preempt over and over, in no time, while the watch does not tell of the victim.)
+        gone or terminating as far as has been heard; and when it waits before the gate that has just
+        been opened. (Whenever the evictions end, as first proposed, would preempt over and over, in
+        no time, while the watch does not tell of the victim.)
         """
         ctx.reads("plugins")
         shared = self._shared
@@ -87,20 +88,27 @@ class Preemptor:
         shared.core.evictions.remove(task)
         if problem:
             shared.error(f"preempting for {task.preemptor.key} on {task.node_name}: {problem}")
-        if problem or (self._activates and self._may_be_free(task)):
+        if problem or (self._activates and (self._is_gated(task) or self._may_be_free(task))):
             await ctx.region("scheduler.queue.activate")
             steps = shared.core.queue.activate_steps([task.preemptor], shared.now())
             await shared.run(ctx, steps, "scheduler.queue.activate")
 
+    def _is_gated(self, task: PreemptionTask) -> bool:
+        """Whether the preemptor waits before the gate: events that do not concern the gate pass it by."""
+        info = self._shared.core.queue.unschedulable.get(task.preemptor.key)
+        return info is not None and info.uid == task.preemptor.uid and info.gated
+
     def _may_be_free(self, task: PreemptionTask) -> bool:
         """Whether no event need follow from which the preemptor would learn that it may be tried."""
         last = task.victims[-1]
-        known = self._shared.core.listers.pods.get(last.namespace, last.name)
+        core = self._shared.core
+        known = core.listers.pods.get(last.namespace, last.name)
         return (
             self._stopped.pop(last.uid, "") is None
             or known is None
             or known.uid != last.uid
-            or not known.spec.node_name  # its deletion frees nothing that its binding cycle has not freed
+            # Its deletion frees nothing that its binding cycle has not freed, unless it is bound, unheard of.
+            or not (known.spec.node_name or core.cache.is_assumed_pod(known))
             or known.metadata.deletion_timestamp is not None
         )
 

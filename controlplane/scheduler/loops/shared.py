@@ -227,25 +227,30 @@ class Shared:
         meanwhile, it says of a bound pod that it could not be scheduled, and nothing ever corrects
         that; when the pod has been recreated, it reaches one that it is not about. With the proposal
         it holds for the version that it was made from; on a conflict it is made anew from the
-        current one, unless that is another pod or has a node.
+        current one, unless that is another pod or has a node. A call may have been made from a
+        stand-in that has no version (a nominated pod that is in no queue), and may have taken over
+        the condition of an earlier one: it is made anew before it is sent.
         """
         while True:
             patch = call.patch(self.now())
             if patch is None:
                 return
-            try:
-                await self.send_patch(client, patch)
-            except ApiError as error:
-                if not (self.guards and is_conflict(error)):
-                    raise
-                found = await client.get(PODS, patch.namespace, patch.name)
-                if found.uid != patch.uid or found.view.spec.node_name:
+            refused: ApiError | None = None
+            if patch.version or not self.guards:
+                try:
+                    await self.send_patch(client, patch)
+                except ApiError as error:
+                    if not (self.guards and is_conflict(error)):
+                        raise
+                    refused = error
+                else:
                     return
-                if found.view.resource_version == patch.version:
-                    raise
-                call.pod = found.view
-                continue
-            return
+            found = await client.get(PODS, patch.namespace, patch.name)
+            if found.uid != patch.uid or found.view.spec.node_name:
+                return
+            if refused is not None and found.view.resource_version == patch.version:
+                raise refused
+            call.pod = found.view
 
     async def send_patch(self, client: Client, patch: StatusPatch) -> None:
         """Patch a pod's status, with gate 140177 only in the version it was made from. Raises ApiError, LinkBroken."""
