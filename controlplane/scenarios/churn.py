@@ -34,6 +34,7 @@ from controlplane.scenarios.invariants.scheduling_state import (
     BACKOFF_FITS_FAILURES,
     CACHE_HOLDS_WHAT_IS_BOUND,
     NO_BACKOFF_IS_SERVED_TWICE,
+    NOMINATIONS_NAME_NODES,
 )
 from controlplane.scenarios.invariants.scheduling_steps import STEPS
 from controlplane.scenarios.nemesis import compacted, refused
@@ -162,6 +163,10 @@ async def _something(user: User) -> None:
     name = PODS[user.choose(len(PODS), "which pod")]
     if name not in [each.name for each in _pods_there(user)]:
         await user.attempt(user.create(_pod(user, name)))
+        if _is_about(user, BINDERS) and user.choose(3, "somebody else binds it") == 1:
+            for _ in range(SOON[user.choose(len(SOON), "how soon")]):
+                await user.point()
+            await _bind(user, name)
         return
     todo = [_delete, _delete, _touch, _node]
     if _is_about(user, FAULTS_ARE):
@@ -264,6 +269,8 @@ async def _node(user: User, _name: str) -> None:
             {"spec": {"unschedulable": None}},
         ]
     losses = [_lose, _lose_and_register] if _is_about(user, LOSSES) else []
+    if losses and _is_about(user, TAINTS):
+        losses.append(_lose_and_register_tainted)
     what = user.choose(len(patches) + len(losses), "what about it")
     if what < len(patches):
         await user.attempt(user.patch("Node", node, patches[what]))
@@ -277,6 +284,20 @@ async def _lose(user: User, node: str) -> None:
 
 async def _lose_and_register(user: User, node: str) -> None:
     await user.attempt(user.recreate("Node", node))
+
+
+async def _lose_and_register_tainted(user: User, node: str) -> None:
+    """As nodes mostly come: not ready for pods yet."""
+    found = next(
+        (each for each in user.run.objects("/registry/minions/") if each.name == node), None
+    )
+    if found is None:
+        return
+    await _lose(user, node)
+    taint = {"key": "example.com/t", "value": "new", "effect": "NoSchedule"}
+    metadata = {"name": node, "labels": dict(found.view.labels)}
+    fresh = {"metadata": metadata, "spec": {"taints": [taint]}, "status": found.tree["status"]}
+    await user.attempt(user.create({"apiVersion": "v1", "kind": "Node", **fresh}))
 
 
 async def _fault(user: User, _name: str) -> None:
@@ -384,6 +405,13 @@ def _room_is_used(run: Run) -> str | None:
     return ROOM_IS_USED.check(run)
 
 
+def _nominations_name_nodes(run: Run) -> str | None:
+    """Of patient runs: a pod that was nominated to a node that is gone has been tried again since."""
+    if PATIENCE not in run.notes[DRAWN]:
+        return None
+    return NOMINATIONS_NAME_NODES.check(run)
+
+
 def _drew(feature: str) -> Sometimes:
     return Sometimes(f"a run is about {feature}", lambda run: feature in run.notes.get(DRAWN, ()))
 
@@ -403,6 +431,7 @@ def invariants(without: tuple[str, ...] = ()) -> tuple[Invariant, ...]:
         CACHE_HOLDS_WHAT_IS_BOUND,
         BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED,
         Invariant(ROOM_IS_USED.name, _room_is_used),
+        Invariant(NOMINATIONS_NAME_NODES.name, _nominations_name_nodes),
         NOTHING_IS_PROMISED_TWICE,
         EVERY_CONTEXT_ENDS,
     )

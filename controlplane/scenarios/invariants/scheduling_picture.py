@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MOMENT = 2 * SECOND
 BACKOFF = 30 * SECOND
 """Longer than any backoff: a pod that serves one has been looked at again."""
+ANSWER = 60 * SECOND
+"""Longer than the churn's outages: a binding cycle that waits for an answer is over."""
 FLUSH = 335 * SECOND
 """Longer than five minutes in the unschedulable pool and the half minute between two flushes."""
 _NOTE = "the scheduler's picture"
@@ -167,7 +169,7 @@ LAWS = (
     Law("the cache has the nodes as they are", _nodes_differ),
     Law("room is kept for pods that wait", _nominated_pods_do_not_wait),
     Law("what is queued is as it was last heard of", _queued_objects_are_old),
-    Law("no pod that is gone is in flight", _gone_pods_are_in_flight),
+    Law("no pod that is gone is in flight", _gone_pods_are_in_flight, ANSWER),
     Law("a pod that waits is in a queue or on its way", _pods_are_lost),
     Law("a pod that is bound is tried no longer", _bound_pods_are_tried, BACKOFF),
     Law("nobody waits before an open gate", _open_gates_hold),

@@ -65,6 +65,8 @@ def _no_backoff_is_served_twice(run: Run) -> str | None:
 def _nominations_name_nodes(run: Run) -> str | None:
     nodes = [node.name for node in run.objects("/registry/minions/")]
     for name, pod in pods(run).items():
+        if pod.metadata.deletion_timestamp is not None:
+            continue  # a terminating pod is not scheduled
         nominated = pod.status.nominated_node_name
         if nominated and not pod.spec.node_name and nominated not in nodes:
             return f"{name} is still nominated to {nominated}, which is gone"

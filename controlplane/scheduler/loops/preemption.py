@@ -83,6 +83,7 @@ class Preemptor:
             plugin.evict_last(task)
             problem = await self._evict(client, task, task.victims[-1])
         await ctx.point("scheduler.preemption.finish")
+        ctx.reads("queue", "cache")
         ctx.writes("plugins")
         plugin.finish(task)
         shared.core.evictions.remove(task)
