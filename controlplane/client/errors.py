@@ -30,6 +30,11 @@ def is_conflict(error: ApiError) -> bool:
     return error.code == 409 and error.reason == "Conflict"
 
 
+def is_invalid(error: ApiError) -> bool:
+    """Whether the object would be invalid; a patch that names a uid is told so when another object has the name."""
+    return error.code == 422
+
+
 def is_already_exists(error: ApiError) -> bool:
     """Whether the name is taken."""
     return error.code == 409 and error.reason == "AlreadyExists"

@@ -270,7 +270,7 @@ async def _node(user: User, _name: str) -> None:
         ]
     losses = [_lose, _lose_and_register] if _is_about(user, LOSSES) else []
     if losses and _is_about(user, TAINTS):
-        losses.append(_lose_and_register_tainted)
+        losses.append(_register_tainted)
     what = user.choose(len(patches) + len(losses), "what about it")
     if what < len(patches):
         await user.attempt(user.patch("Node", node, patches[what]))
@@ -286,18 +286,14 @@ async def _lose_and_register(user: User, node: str) -> None:
     await user.attempt(user.recreate("Node", node))
 
 
-async def _lose_and_register_tainted(user: User, node: str) -> None:
-    """As nodes mostly come: not ready for pods yet."""
-    found = next(
-        (each for each in user.run.objects("/registry/minions/") if each.name == node), None
-    )
-    if found is None:
-        return
+async def _register_tainted(user: User, node: str) -> None:
+    """A node joins, or one that was lost does so again, as most do: not ready for pods yet."""
+    from controlplane.cluster import node_tree
+
     await _lose(user, node)
-    taint = {"key": "example.com/t", "value": "new", "effect": "NoSchedule"}
-    metadata = {"name": node, "labels": dict(found.view.labels)}
-    fresh = {"metadata": metadata, "spec": {"taints": [taint]}, "status": found.tree["status"]}
-    await user.attempt(user.create({"apiVersion": "v1", "kind": "Node", **fresh}))
+    tree = node_tree(node, cpu=user.options["node_cpu"])
+    tree["spec"] = {"taints": [{"key": "example.com/t", "value": "new", "effect": "NoSchedule"}]}
+    await user.attempt(user.create(tree))
 
 
 async def _fault(user: User, _name: str) -> None:
@@ -392,22 +388,24 @@ async def _end(user: User) -> None:
 def _room_is_used(run: Run) -> str | None:
     """Of runs that in the end leave nothing closed: room that is kept for a pod that cannot use it is not free.
 
-    Sometimes only the flush of the unschedulable pool helps, and only patient runs wait for that: without
-    queueing hints; when a pod was rejected by the Permit plugin, which registers no event; and when
-    somebody else binds an assumed pod to another node, of which upstream tells nobody.
+    Sometimes only the flush of the unschedulable pool helps, and only patient runs wait for that: when a
+    pod was rejected by the Permit plugin, which registers no event; and when somebody else binds an
+    assumed pod to another node, of which upstream tells nobody.
     """
     drawn = run.notes[DRAWN]
     if not run.notes.get(OPENED):
         return None
-    hints = run.cluster.scheduler_features["SchedulerQueueingHints"]
-    if PATIENCE not in drawn and (not hints or HOLDS in drawn or BINDERS in drawn):
+    if PATIENCE not in drawn and (HOLDS in drawn or BINDERS in drawn):
         return None
     return ROOM_IS_USED.check(run)
 
 
 def _nominations_name_nodes(run: Run) -> str | None:
-    """Of patient runs: a pod that was nominated to a node that is gone has been tried again since."""
-    if PATIENCE not in run.notes[DRAWN]:
+    """Of patient runs: a pod that was nominated to a node that is gone has been tried again since.
+
+    Where there is no node at all, upstream leaves nominations alone.
+    """
+    if PATIENCE not in run.notes[DRAWN] or not run.objects("/registry/minions/"):
         return None
     return NOMINATIONS_NAME_NODES.check(run)
 

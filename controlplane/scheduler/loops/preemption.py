@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors import LinkBroken
-from controlplane.client.errors import ApiError, is_conflict, is_not_found
+from controlplane.client.errors import ApiError, is_conflict, is_invalid, is_not_found
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.scheduler.framework import preemption_task as tasks
 
@@ -153,7 +153,8 @@ class Preemptor:
             uid = victim.uid if shared.guards else ""
             await client.delete(PODS, victim.namespace, victim.name, uid=uid)
         except ApiError as error:
-            gone = is_not_found(error) or (shared.guards and is_conflict(error))
+            another = is_conflict(error) or is_invalid(error)  # has the name by now
+            gone = is_not_found(error) or (shared.guards and another)
             return "" if gone else str(error)
         except LinkBroken as error:
             return str(error)
