@@ -89,7 +89,7 @@ class Preemptor:
         shared.core.evictions.remove(task)
         if problem:
             shared.error(f"preempting for {task.preemptor.key} on {task.node_name}: {problem}")
-        if problem or (self._activates and (self._is_gated(task) or self._may_be_free(task))):
+        if problem or (self._activates and (self.may_be_free(task) or self._is_gated(task))):
             await ctx.region("scheduler.queue.activate")
             steps = shared.core.queue.activate_steps([task.preemptor], shared.now())
             await shared.run(ctx, steps, "scheduler.queue.activate")
@@ -99,7 +99,7 @@ class Preemptor:
         info = self._shared.core.queue.unschedulable.get(task.preemptor.key)
         return info is not None and info.uid == task.preemptor.uid and info.gated
 
-    def _may_be_free(self, task: PreemptionTask) -> bool:
+    def may_be_free(self, task: PreemptionTask) -> bool:
         """Whether no event need follow from which the preemptor would learn that it may be tried."""
         last = task.victims[-1]
         core = self._shared.core
