@@ -3,7 +3,8 @@
 Somebody creates, changes, deletes and recreates pods under a few names: of several sizes and
 priorities, some gated, some held by a Permit plugin, failed once or kept waiting by PreBind plugins,
 some with finalizers, selectors or a node of their own. Somebody else binds pods past the scheduler,
-lets them finish, and shrinks them. Nodes are labelled, tainted, cordoned, lost and registered again.
+lets them finish, and shrinks them. Nodes are labelled, tainted, cordoned, lost, registered again,
+and join with a taint.
 Processes crash and connections break, if the option says so. The scheduler may have been started with
 feature gates that older or younger releases had. What happens next is a choice each time, a refusal
 or a broken connection is shrugged off, and what is there at the end stays there.
