@@ -122,3 +122,24 @@ def test_the_example_of_the_readme_shows_who_owns_what() -> None:
     picture = (ROOT / "README.md").read_text().partition("```text\nnode-1\n")[2].partition("```")[0]
     assert picture.startswith("NUMA 0 (socket 0) #")
     assert picture in shown.stdout
+
+
+def test_a_node_whose_machine_does_not_take_the_policy_ends_its_kubelet_and_nothing_else(
+    tmp_path,
+) -> None:
+    """Which machine a node has is only known when its manifest is read."""
+
+    async def idle(user) -> None:
+        await user.sleep(5)
+
+    file = tmp_path / "kubelet.yaml"
+    file.write_text(
+        CONFIG.read_text().replace("kubeReserved:\n  cpu: 500m", "kubeReserved:\n  cpu: 20000m")
+    )
+    scenario = Scenario("idle", workload=idle)
+    plan = plan_of(scenario, nodes=1, node_cpu="2", kubelet_config=str(file))
+    run = Campaign(plan, "fifo").under(0)
+    assert run.result.verdict == "quiescent", run.result.reason
+    fatal = [event.data["message"] for event in run.world.log if event.event == "kubelet.fatal"]
+    assert len(fatal) == 1
+    assert run.cluster.machines["node-1"].refused == fatal[0]

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from actors.log import DEBUG
+from actors.log import DEBUG, ERROR
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.client.loops.informer import Informer, handler
 from controlplane.gates import FixGates
+from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.loops import node as own_node
 from controlplane.kubelet.loops import status_sender, sync_loop
 from controlplane.kubelet.loops.host import Host
@@ -68,7 +69,12 @@ async def run(
     recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
     shared = Shared(ctx, epoch_ns, node, host, server, recorder, fixes)
     workers = PodWorkers(shared)
-    resources = workers.resources = NodeResources(shared, settings, workers)
+    try:
+        resources = workers.resources = NodeResources(shared, settings, workers)
+    except ManagerError as error:  # a policy that this very node's machine does not take
+        host.refused = str(error)
+        ctx.log("kubelet.fatal", level=ERROR, data={"message": host.refused})
+        return
     if not await resources.start(ctx):
         return
     node_changed = ctx.condition()
