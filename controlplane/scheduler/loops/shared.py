@@ -100,6 +100,8 @@ class Shared:
         """Told when the queue's lock was let go."""
         self.recorder = EventRecorder(ctx, COMPONENT, epoch_ns, server=server)
         self.guards = gates.fixed("140177")
+        self._newest: dict[str, StatusPatchCall] = {}
+        """By uid: the call about a pod's status that was decided last and is not over."""
         """Whether status patches and evictions hold only for the pod that they were decided for."""
         self.bindings: dict[str, Binding] = {}
         """Binding cycles that a preemption may still stop (they wait in Permit or PreBind), by uid."""
@@ -229,8 +231,18 @@ class Shared:
         it holds for the version that it was made from; on a conflict it is made anew from the
         current one, unless that is another pod or has a node. A call may have been made from a
         stand-in that has no version (a nominated pod that is in no queue), and may have taken over
-        the condition of an earlier one: it is made anew before it is sent.
+        the condition of an earlier one: it is made anew before it is sent. A call after which another
+        one about the same pod was decided is not made anew: it would take back what that one says.
         """
+        uid = call.pod.uid
+        self._newest[uid] = call
+        try:
+            await self._patch_status(client, call)
+        finally:
+            if self._newest.get(uid) is call:
+                del self._newest[uid]
+
+    async def _patch_status(self, client: Client, call: StatusPatchCall) -> None:
         while True:
             patch = call.patch(self.now())
             if patch is None:
@@ -247,6 +259,8 @@ class Shared:
                     return
             found = await client.get(PODS, patch.namespace, patch.name)
             if found.uid != patch.uid or found.view.spec.node_name:
+                return
+            if refused is not None and self._newest.get(patch.uid) is not call:
                 return
             if refused is not None and found.view.resource_version == patch.version:
                 raise refused

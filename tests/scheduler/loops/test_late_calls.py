@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors import Context
+from actors import Context, RandomWalk
 from controlplane.api.pod import Pod
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.connection import RestConfig
@@ -15,7 +15,7 @@ from controlplane.scenarios.plan import plan_of
 from controlplane.scenarios.workloads import pod
 from controlplane.scenarios.worlds import scheduler_alone
 from controlplane.scheduler.framework.api_calls import StatusPatchCall
-from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION
+from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION, NominatingInfo
 from controlplane.scheduler.framework.preemption_task import PreemptionTask
 from controlplane.scheduler.loops.preemption import Preemptor
 from controlplane.scheduler.loops.shared import Shared
@@ -55,6 +55,38 @@ def test_it_reaches_a_pod_that_still_waits():
     for gates in (FixGates(), GUARDED):
         found = conditions_after_a_call_made_from_a_stand_in(gates, schedulerName="nobody")
         assert found == [("PodScheduled", "False")]
+
+
+def test_a_call_that_a_later_one_has_overtaken_takes_nothing_back():
+    """The first is refused because the second has been written meanwhile."""
+
+    async def user(ctx: Context) -> None:
+        await create(ctx, pod_tree("web", schedulerName="nobody"))
+        client = Client(ctx)
+        old = (await client.get(PODS, "default", "web")).view
+        shared = Shared(ctx, cluster.scheduler.core, 0, GUARDED, {}.get, RestConfig())
+        nominated = NominatingInfo(override=True, nominated_node_name="node-1")
+        first = StatusPatchCall(old, REFUSED, CLEAR_NOMINATION)
+        second = StatusPatchCall(old, {**REFUSED, "message": "later"}, nominated)
+
+        async def late(ctx: Context) -> None:
+            await shared.patch_status(Client(ctx), first)
+
+        ctx.cut("user", "apiserver")
+        task = ctx.spawn(late)
+        await ctx.point("first asks")
+        other = ctx.spawn(lambda ctx: shared.patch_status(Client(ctx), second))
+        await ctx.point("second asks")
+        ctx.heal("user", "apiserver")
+        await ctx.join(task)
+        await ctx.join(other)
+
+    for seed in range(8):
+        cluster = cluster_with(user, strategy=RandomWalk(seed))
+        run(cluster)
+        found = pods(cluster)["web"].status
+        assert found.nominated_node_name == "node-1"
+        assert [c.message for c in found.conditions] == ["later"]
 
 
 def test_a_victim_whose_name_another_pod_has_by_now_is_gone():
