@@ -72,7 +72,12 @@ def resized() -> float:
             await user.attempt(user.resize(f"p-{number % RESIZED}", "main", cpu=cpu))
         await user.sleep(600)
 
-    plan = plan_of(Scenario("storm", workload=storm), nodes=1, node_cpu="64", heartbeats=False)
+    plan = plan_of(
+        Scenario("storm", workload=storm, livelock_limit=10_000_000),
+        nodes=1,
+        node_cpu="64",
+        heartbeats=False,
+    )
     run = Execution(plan, log=EventLog(keep=False))
     begun = time.perf_counter()
     run.execute("bare")
