@@ -21,6 +21,7 @@ from controlplane.api.tree import Tree
 from controlplane.kubelet import container_runtime as runtime
 from controlplane.kubelet import status
 from controlplane.kubelet.allocation.actuation import memory_objection, restart_message
+from controlplane.kubelet.allocation.state import container_trees
 from controlplane.kubelet.container_runtime import Container, Durations, Exit, Sandbox
 from controlplane.kubelet.resizing import Resizing
 from controlplane.kubelet.restarts import BackOff, may_restart
@@ -534,7 +535,7 @@ class PodWorker:
         if self._resizing is not None:
             known = self._resizing.allocation(self.uid)
             found = None if known is None else known.containers.get(slot.spec.name)
-        return found or _resources_tree(self.pod, slot.spec.name)
+        return found or container_trees(self.pod)[slot.spec.name].get("resources") or None
 
     def _has(self, slot: _Slot) -> Tree | None:
         """What a container has."""
@@ -620,17 +621,6 @@ def _pulled(image: str, took_ns: int) -> str:
         f'Successfully pulled image "{image}" in {took} ({took} including waiting). '
         "Image size: 0 bytes."
     )
-
-
-def _resources_tree(pod: Pod, name: str) -> Tree | None:
-    """The resources of a container as they stand in the pod's tree."""
-    spec = pod.tree.get("spec") or {}
-    for part in ("containers", "initContainers"):
-        for item in spec.get(part) or ():
-            if item.get("name") == name:
-                resources: Tree | None = item.get("resources")
-                return resources or None
-    return None
 
 
 def duration(ns: int) -> str:

@@ -22,6 +22,7 @@ from controlplane.kubelet.allocation.state import (
     PodResources,
     PodResourceState,
     canonical,
+    container_trees,
     desired,
     with_resources,
 )
@@ -94,7 +95,7 @@ class Resizing:
         promised = desired(pod, self.features)
         found = promised.containers.get(container)
         if found is None:  # an init container that cannot be resized
-            return canonical(_tree_of(pod, container).get("resources"))
+            return canonical(container_trees(pod)[container].get("resources"))
         known = self.actuated.get(pod.uid)
         containers = {} if known is None else dict(known.containers)
         level = promised.pod_level if known is None else known.pod_level
@@ -129,13 +130,3 @@ class Resizing:
                 tree["message"] = each.message
             found.append(tree)
         return found
-
-
-def _tree_of(pod: Pod, container: str) -> Tree:
-    spec = pod.tree["spec"]
-    for key in ("initContainers", "containers"):
-        for each in spec.get(key) or ():
-            if each["name"] == container:
-                found: Tree = each
-                return found
-    return {}

@@ -16,11 +16,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
-from controlplane.scenarios import Invariant, Scenario
+from controlplane.scenarios import Scenario
+from controlplane.scenarios.invariants.nodes import no_condition_means_done
 from controlplane.scenarios.workloads import pod
 
 if TYPE_CHECKING:
-    from controlplane.scenarios import Run, User
+    from controlplane.scenarios import User
 
 SIZES = ("500m", "800m", "1500m", "3")
 
@@ -36,28 +37,10 @@ async def resizes(user: User) -> None:
     await user.sleep(60)
 
 
-def no_condition_means_done(run: Run) -> str | None:
-    """A running pod without a resize condition has what it was promised."""
-    for obj in run.objects("/registry/pods/"):
-        status = obj.tree.get("status") or {}
-        if any(each["type"] == "PodResizeInProgress" for each in status.get("conditions") or ()):
-            continue
-        for each in status.get("containerStatuses") or ():
-            has = (each.get("resources") or {}).get("requests")
-            promised = each.get("allocatedResources")
-            if "running" in each.get("state", {}) and has != promised:
-                return f"{obj.key} was promised {promised}, has {has}, and no resize is in progress"
-    return None
-
-
 SCENARIO = Scenario(
     "race 132851",
     workload=resizes,
-    invariants=(
-        Invariant(
-            "no resize in progress means that it is over", no_condition_means_done, ("apiserver",)
-        ),
-    ),
+    invariants=(no_condition_means_done("node-1"),),
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(

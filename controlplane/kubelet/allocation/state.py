@@ -149,7 +149,7 @@ def resizable(pod: Pod, features: Features) -> list[Container]:
 
 def desired(pod: Pod, features: Features) -> PodResources:
     """What a pod's spec asks for."""
-    trees = _container_trees(pod)
+    trees = container_trees(pod)
     containers = {
         each.name: canonical(trees[each.name].get("resources")) for each in resizable(pod, features)
     }
@@ -157,7 +157,8 @@ def desired(pod: Pod, features: Features) -> PodResources:
     return PodResources(containers, None if whole is None else canonical(whole))
 
 
-def _container_trees(pod: Pod) -> dict[str, Tree]:
+def container_trees(pod: Pod) -> dict[str, Tree]:
+    """The containers as they stand in the pod's tree, init containers too, by name."""
     spec = pod.tree["spec"]
     return {
         each["name"]: each

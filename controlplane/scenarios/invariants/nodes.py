@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from controlplane.kubelet.cm.container_manager import ContainerManager
+    from controlplane.kubelet.loops.host import Host
     from controlplane.scenarios.run import Run
 
 PODS = "/registry/pods/"
+
+
+def _between_writes(run: Run, nodes: Sequence[str]) -> Iterator[tuple[str, Host, ContainerManager]]:
+    """The kubelets that run and hand something out, but for those amid writes that belong together."""
+    for node in nodes:
+        host = run.cluster.machines[node]
+        if host.containers is not None and not host.writing and run.world.alive(node):
+            yield node, host, host.containers
 
 
 def nothing_is_handed_out_twice(*nodes: str) -> Invariant:
@@ -18,11 +30,7 @@ def nothing_is_handed_out_twice(*nodes: str) -> Invariant:
     def check(run: Run) -> str | None:
         from controlplane.kubelet.cm.invariants import violations
 
-        for node in nodes:
-            host = run.cluster.machines[node]
-            manager = host.containers
-            if manager is None or host.writing or not run.world.alive(node):
-                continue
+        for node, _, manager in _between_writes(run, nodes):
             found = violations(manager)
             if found:
                 return f"{node}: {found[0]}"
@@ -116,11 +124,7 @@ def running_containers_keep_their_cpus(*nodes: str) -> Invariant:
     """Of these nodes: CPUs of its own that a container runs on are its own in the managers' memory as well."""
 
     def check(run: Run) -> str | None:
-        for node in nodes:
-            host = run.cluster.machines[node]
-            manager = host.containers
-            if manager is None or host.writing or not run.world.alive(node):
-                continue
+        for node, host, manager in _between_writes(run, nodes):
             for uid, sandbox in host.sandboxes.items():
                 for container in sandbox.running():
                     if not container.exclusive:
