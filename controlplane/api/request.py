@@ -9,10 +9,22 @@ from attrs import field, frozen
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 
-__all__ = ["ADMIN", "JSON", "Request", "Response", "User"]
+__all__ = [
+    "ADMIN",
+    "JSON",
+    "JSON_PATCH",
+    "MERGE_PATCH",
+    "STRATEGIC_MERGE_PATCH",
+    "Request",
+    "Response",
+    "User",
+]
 
 
 JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 
 
 @frozen

@@ -20,6 +20,10 @@ class ApiError(Exception):
         return str(self)
 
 
+class ConnectionLost(Exception):
+    """The connection was reset, or nobody listened: it is unknown whether the request was carried out."""
+
+
 def is_not_found(error: ApiError) -> bool:
     """Whether the object does not exist."""
     return error.code == 404

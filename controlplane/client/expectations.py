@@ -46,6 +46,11 @@ class Expectations:
         if record is not None:
             record.deletions.pop(pod, None)
 
+    def outstanding(self, key: str) -> tuple[int, int] | None:
+        """How many creations and deletions are still to be seen; None where nothing was ever expected."""
+        record = self._expected.get(key)
+        return None if record is None else (record.creations, len(record.deletions))
+
     def satisfied(self, key: str, now: int) -> bool:
         """Whether the controller may act: nothing outstanding, or the record is older than five minutes."""
         record = self._expected.get(key)

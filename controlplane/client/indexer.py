@@ -27,6 +27,18 @@ class Indexer(Generic[V]):
         self._indexes: dict[str, dict[str, dict[str, Object[V]]]] = {name: {} for name in index}
         self.resource_version = ""
 
+    def add_indexes(self, **index: Callable[[Object[V]], tuple[str, ...]]) -> None:
+        """Add indexes. A name that is there already has to stand for the same function."""
+        for name, function in index.items():
+            known = self._functions.setdefault(name, function)
+            if known is not function:
+                raise ValueError(f"index {name!r} stands for {known} already")
+            if name not in self._indexes:
+                entries = self._indexes[name] = {}
+                for key, obj in self._objects.items():
+                    for value in function(obj):
+                        entries.setdefault(value, {})[key] = obj
+
     def __len__(self) -> int:
         return len(self._objects)
 

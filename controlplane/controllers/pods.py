@@ -110,7 +110,11 @@ def _ready_since(pod: Pod) -> Time | None:
     return ready.last_transition_time if ready is not None else None
 
 
-def _compare(one: Pod, other: Pod, related_on_node: Mapping[str, int], now: int) -> int:
+def compare_by_deletion_rank(
+    one: Pod, other: Pod, related_on_node: Mapping[str, int], now: int
+) -> int:
+    """Negative if `one` is to be deleted before `other`, zero where nothing decides."""
+
     def rank(pod: Pod) -> tuple[int, ...]:
         return (
             1 if pod.spec.node_name else 0,
@@ -144,6 +148,6 @@ def by_deletion_rank(
     """
 
     def compare(one: Pod, other: Pod) -> int:
-        return _compare(one, other, related_on_node, now)
+        return compare_by_deletion_rank(one, other, related_on_node, now)
 
     return sorted(pods, key=cmp_to_key(compare))

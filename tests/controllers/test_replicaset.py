@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.times import SECOND
-from controlplane.controllers import replicaset as replicasets
+from controlplane.controllers import slow_start
 from controlplane.controllers.pods import by_deletion_rank, is_available
+from controlplane.controllers.replicaset import replicas as replicasets
 from tests.controllers.builders import NOW, pod, replica_set
 
 
@@ -71,7 +72,7 @@ def test_at_most_500_pods_are_created_in_one_turn():
 
 @given(st.integers(0, 600))
 def test_slow_start_doubles_and_adds_up(total):
-    batches = replicasets.slow_start(total)
+    batches = slow_start.batches(total)
     assert sum(batches) == total
     assert all(size == 1 << number for number, size in enumerate(batches[:-1]))
 

@@ -7,62 +7,54 @@ connection as `actors.LinkBroken`, and then it is unknown whether the write happ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from actors import LinkBroken
-from controlplane.api.generic import V, V_co
-from controlplane.api.request import JSON, Request, Response
+from controlplane.api.generic import V
+from controlplane.api.request import (
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    Request,
+    Response,
+)
 from controlplane.api.tree import Tree
+from controlplane.client.calls import Call, ObjectList
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig, connection
+from controlplane.client.resources import (
+    DEPLOYMENTS,
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    SERVICES,
+    Resource,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from actors import Context, Mailbox
-    from controlplane.api.apps import Deployment, ReplicaSet
-    from controlplane.api.coordination import Lease
-    from controlplane.api.core import Namespace
-    from controlplane.api.node import Node
     from controlplane.api.object import Object
-    from controlplane.api.pod import Pod
-    from controlplane.api.service import Service
 
-
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
-
-
-class Resource(NamedTuple, Generic[V_co]):
-    """A resource by group, version and plural name. Its parameter is the class of its objects' views."""
-
-    group: str
-    version: str
-    name: str
-
-    @property
-    def api_version(self) -> str:
-        """As in an object's apiVersion."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-
-PODS: Resource[Pod] = Resource("", "v1", "pods")
-NODES: Resource[Node] = Resource("", "v1", "nodes")
-NAMESPACES: Resource[Namespace] = Resource("", "v1", "namespaces")
-EVENTS: Resource = Resource("", "v1", "events")
-SERVICES: Resource[Service] = Resource("", "v1", "services")
-LEASES: Resource[Lease] = Resource("coordination.k8s.io", "v1", "leases")
-DEPLOYMENTS: Resource[Deployment] = Resource("apps", "v1", "deployments")
-REPLICA_SETS: Resource[ReplicaSet] = Resource("apps", "v1", "replicasets")
-
-
-class ObjectList(NamedTuple, Generic[V_co]):
-    """Items of a list answer, the resource version of the list, and how to go on if it is a page."""
-
-    items: Sequence[Object[V_co]]
-    resource_version: str
-    continue_token: str = ""
+__all__ = [
+    "DEPLOYMENTS",
+    "EVENTS",
+    "JSON_PATCH",
+    "LEASES",
+    "MERGE_PATCH",
+    "NAMESPACES",
+    "NODES",
+    "PODS",
+    "REPLICA_SETS",
+    "SERVICES",
+    "STRATEGIC_MERGE_PATCH",
+    "Client",
+    "ObjectList",
+    "Resource",
+]
 
 
 class Client:
@@ -111,6 +103,27 @@ class Client:
             **more,
         )
 
+    async def send(self, call: Call) -> Object | ObjectList | Response:
+        """Carry out what a decision asked for; see `controlplane.client.calls`.
+
+        The object of an answer that holds one, a list for list, and else the answer.
+        """
+        response = await self.call(
+            self._request(
+                call.verb,
+                call.resource,
+                call.namespace,
+                call.name,
+                subresource=call.subresource,
+                query=call.query,
+                body=call.body,
+                content_type=call.content_type,
+            )
+        )
+        if call.verb == "list":
+            return _listed(response)
+        return response if response.object is None else response.object
+
     async def _object(self, _resource: Resource[V], request: Request) -> Object[V]:
         response = await self.call(request)
         assert response.object is not None
@@ -126,10 +139,7 @@ class Client:
 
     async def list(self, resource: Resource[V], namespace: str = "", **query: str) -> ObjectList[V]:
         """List objects; `query` holds the server's own parameter names (labelSelector, resourceVersion, ...)."""
-        response = await self.call(self._request("list", resource, namespace, query=query))
-        metadata = response.tree.get("metadata", {})
-        items = cast("Sequence[Object[V]]", response.items or [])
-        return ObjectList(items, metadata.get("resourceVersion", ""), metadata.get("continue", ""))
+        return _listed(await self.call(self._request("list", resource, namespace, query=query)))
 
     async def create(
         self, resource: Resource[V], tree: Tree, namespace: str = "", subresource: str = ""
@@ -225,3 +235,10 @@ class Client:
             self._ctx.close(stream)
             raise LinkBroken(f"{self._direct} is down")
         return stream
+
+
+def _listed(response: Response) -> ObjectList[Any]:
+    metadata = response.tree.get("metadata", {})
+    return ObjectList(
+        response.items or [], metadata.get("resourceVersion", ""), metadata.get("continue", "")
+    )

@@ -8,12 +8,12 @@ from controlplane.api.labels import from_label_selector
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import DEPLOYMENTS, REPLICA_SETS, Client, Resource
 from controlplane.client.loops.event_recorder import EventRecorder
-from controlplane.controllers.loops.worker import Retry, Workers
+from controlplane.controllers.effects import Retry
+from controlplane.controllers.loops.worker import Workers
 from controlplane.controllers.ownership import (
     Decision,
     adopt_patch,
     claim,
-    controller_of,
     release_patch,
 )
 
@@ -21,29 +21,11 @@ if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.apps import Deployment, ReplicaSet
     from controlplane.api.generic import V
-    from controlplane.api.object import Object
     from controlplane.api.view import View
     from controlplane.client.loops.connection import RestConfig
 
 _OWNERS: dict[str, Resource[Any]] = {"Deployment": DEPLOYMENTS, "ReplicaSet": REPLICA_SETS}
 INVALID = 422
-
-
-def controller_index(obj: Object) -> tuple[str, ...]:
-    """Index by controller uid; objects without a controller stand under "namespace/" for adoption."""
-    owner = controller_of(obj.view)
-    return (owner.uid,) if owner is not None else (f"{obj.namespace}/",)
-
-
-def namespace_index(obj: Object) -> tuple[str, ...]:
-    """Index by namespace."""
-    return (obj.namespace,)
-
-
-def namespace_is_terminating(error: ApiError) -> bool:
-    """Whether nothing can be created because the namespace is going away."""
-    causes: list[dict[str, Any]] = (error.status.get("details") or {}).get("causes") or []
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 class Controller:

@@ -21,8 +21,9 @@ from controlplane.controllers import deployment as deployments
 from controlplane.controllers import deployment_rollout as rollout
 from controlplane.controllers import deployment_status as progress
 from controlplane.controllers.deployment_rollout import Resize
-from controlplane.controllers.loops.base import Controller, namespace_is_terminating
-from controlplane.controllers.loops.worker import Retry
+from controlplane.controllers.effects import Retry
+from controlplane.controllers.loops.base import Controller
+from controlplane.controllers.namespaces import namespace_is_terminating
 from controlplane.controllers.ownership import controller_of
 
 if TYPE_CHECKING:

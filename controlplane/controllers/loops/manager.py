@@ -1,31 +1,47 @@
 """How the controller manager lives: shared informers, and per controller a work queue and some workers.
 
-The loops stand in the modules named `..._actor`. Points: those of `client.informer` and
-`controllers.worker`, those that each loop's module names, and one for every request.
+`CONTROLLERS` is the table: one line per controller, in the order in which they are told of changes.
+Points: those of `client.informer`, `controllers.loops.worker` and `controllers.loops.running`, those
+that a controller names, and one for every request.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.client.indexer import Indexer
-from controlplane.client.loops.clientset import DEPLOYMENTS, LEASES, NODES, PODS, REPLICA_SETS
 from controlplane.client.loops.connection import IN_CLUSTER
-from controlplane.client.loops.informer import Informer, handler, together
-from controlplane.controllers.loops.base import controller_index, namespace_index
+from controlplane.client.loops.informer import Handler, Informer, handler, together
+from controlplane.client.resources import DEPLOYMENTS, LEASES, NODES, PODS, REPLICA_SETS
+from controlplane.controllers.controller import Caches, Controller
 from controlplane.controllers.loops.deployment import DeploymentController
 from controlplane.controllers.loops.node_lifecycle import NodeController
-from controlplane.controllers.loops.replicaset import ReplicaSetController
+from controlplane.controllers.loops.running import Running
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
+from controlplane.controllers.ref_manager import controller_index, namespace_index
+from controlplane.controllers.replicaset.controller import ReplicaSetController
+from controlplane.controllers.selection import STANDARD, selected
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from actors import Context
-    from controlplane.api.apps import Deployment, ReplicaSet
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.client.loops.connection import RestConfig
+    from controlplane.client.resources import Resource
 
 WORKERS = 5
+
+CONTROLLERS: Final[tuple[type[Controller], ...]] = (ReplicaSetController,)
+"""Every controller, in the order in which they are told of changes."""
+
+LOOPS: Final = ("deployment-controller", "node-lifecycle-controller", "taint-eviction-controller")
+"""Controllers with loops of their own."""
+
+
+def names() -> tuple[str, ...]:
+    """The names of all controllers."""
+    return (*(kind.name for kind in CONTROLLERS), *LOOPS)
 
 
 def _node_index(obj: Object[Pod]) -> tuple[str, ...]:
@@ -42,61 +58,82 @@ async def run(
     workers: int = WORKERS,
     monitor_nodes: bool = True,
     joined_informers: bool = False,
+    enabled: Sequence[str] = STANDARD,
 ) -> None:
-    """Main task of the controller manager.
+    """Main task of the controller manager. `enabled` is as upstream's `--controllers`.
 
     Without `monitor_nodes` nobody minds that nodes fall silent (a trace has no heartbeats), but
     their taints still follow their conditions. `joined_informers` makes each informer one task.
     """
-    joined = joined_informers
-    pods = Informer(
-        ctx,
-        PODS,
-        Indexer(controller=controller_index, node=_node_index),
-        server=server,
-        immediate=joined,
-    )
-    by_controller: Indexer[ReplicaSet] = Indexer(
-        controller=controller_index, namespace=namespace_index
-    )
-    sets = Informer(
-        ctx,
-        REPLICA_SETS,
-        by_controller,
-        server=server,
-        immediate=joined,
-    )
-    by_namespace: Indexer[Deployment] = Indexer(namespace=namespace_index)
-    wanted = Informer(ctx, DEPLOYMENTS, by_namespace, server=server, immediate=joined)
-    nodes = Informer(ctx, NODES, server=server, immediate=joined)
-    leases = Informer(ctx, LEASES, server=server, immediate=joined) if monitor_nodes else None
-
-    replica_set = ReplicaSetController(ctx, epoch_ns, server, pods.store, sets.store)
-    deployment = DeploymentController(ctx, epoch_ns, server, pods.store, sets.store, wanted.store)
-    heard = leases.store if leases is not None else None
-    node = NodeController(ctx, epoch_ns, server, nodes.store, pods.store, heard)
-    eviction = TaintEvictionController(ctx, epoch_ns, server, nodes.store, pods.store)
+    caches = Caches()
+    of_pods: list[Handler[Any]] = []
+    told: dict[Resource[Any], list[Handler[Any]]] = {PODS: of_pods}
+    chosen = selected(enabled, names())
+    running = [
+        Running(ctx, epoch_ns, server, kind, caches) for kind in CONTROLLERS if kind.name in chosen
+    ]
+    for each in running:
+        for resource, handlers in each.controller.handlers().items():
+            told.setdefault(resource, []).append(handler(*handlers))
+    others = _others(ctx, epoch_ns, server, caches, told, chosen, monitor_nodes=monitor_nodes)
 
     # The controllers only note keys when they hear of something, so they share a listener per resource;
     # their workers interleave freely.
-    of_pods = [replica_set.pod_handlers(), deployment.pod_handlers(), eviction.pod_handlers()]
-    if leases is not None:
-        of_pods.append(node.pod_handlers())
-    of_sets = [replica_set.set_handlers(), deployment.set_handlers()]
-    of_nodes = [node.node_handlers(), eviction.node_handlers()]
-    pods.add_handler(together(*(handler(*each) for each in of_pods)), "controllers")
-    sets.add_handler(together(*(handler(*each) for each in of_sets)), "controllers")
-    wanted.add_handler(handler(*deployment.deployment_handlers()), "controllers")
-    nodes.add_handler(together(*(handler(*each) for each in of_nodes)), "controllers")
-
-    informers: list[Informer[Any]] = [pods, sets, wanted, nodes]
-    if leases is not None:
-        informers.append(leases)
+    informers: list[Informer[Any]] = []
+    for resource, store in caches.stores.items():
+        informer = Informer(ctx, resource, store, server=server, immediate=joined_informers)
+        informers.append(informer)
+        if told.get(resource):
+            informer.add_handler(together(*told[resource]), "controllers")
     for informer in informers:
         informer.start()
     for informer in informers:
         await informer.wait_synced()
-    replica_set.workers.start(workers)
-    deployment.workers.start(workers)
-    node.start()
-    eviction.start()
+    for each in running:
+        each.start(workers)
+    for start in others:
+        start(workers)
+
+
+def _others(
+    ctx: Context,
+    epoch_ns: int,
+    server: RestConfig,
+    caches: Caches,
+    told: dict[Resource[Any], list[Handler[Any]]],
+    chosen: Iterable[str],
+    *,
+    monitor_nodes: bool,
+) -> list[Callable[[int], None]]:
+    """The controllers with loops of their own: what starts each."""
+    pods = caches.of(PODS, controller=controller_index, node=_node_index)
+    starts: list[Callable[[int], None]] = []
+
+    def hear(resource: Resource[Any], *handlers: Any) -> None:
+        told.setdefault(resource, []).append(handler(*handlers))
+
+    if LOOPS[0] in chosen:
+        sets = caches.of(REPLICA_SETS, controller=controller_index, namespace=namespace_index)
+        wanted = caches.of(DEPLOYMENTS, namespace=namespace_index)
+        deployment = DeploymentController(ctx, epoch_ns, server, pods, sets, wanted)
+        hear(PODS, *deployment.pod_handlers())
+        hear(REPLICA_SETS, *deployment.set_handlers())
+        hear(DEPLOYMENTS, *deployment.deployment_handlers())
+        starts.append(deployment.workers.start)
+    nodes = caches.of(NODES)
+    last: list[tuple[Callable[..., None], ...]] = []
+    if LOOPS[1] in chosen:
+        leases = caches.of(LEASES) if monitor_nodes else None
+        node = NodeController(ctx, epoch_ns, server, nodes, pods, leases)
+        hear(NODES, *node.node_handlers())
+        if monitor_nodes:
+            last.append(node.pod_handlers())
+        starts.append(lambda _: node.start())
+    if LOOPS[2] in chosen:
+        eviction = TaintEvictionController(ctx, epoch_ns, server, nodes, pods)
+        hear(PODS, *eviction.pod_handlers())
+        hear(NODES, *eviction.node_handlers())
+        starts.append(lambda _: eviction.start())
+    for handlers in last:
+        hear(PODS, *handlers)
+    return starts

@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from actors import LinkBroken
 from actors.log import DEBUG, WARNING
-from controlplane.client.errors import ApiError
+from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.workqueue import RateLimiter, WorkQueue
+from controlplane.controllers.effects import Retry
 
 if TYPE_CHECKING:
     from actors import Context
 
 LOUD_FAILURES = 3
 """From this many failures of one key on, each is worth a warning."""
-
-
-class Retry(Exception):
-    """Reconciling could not be finished; try again with backoff. The text goes into the log."""
 
 
 class Sync(Protocol):
@@ -44,7 +41,7 @@ class Workers:
         self._ctx = ctx
         self._name = name
         self._sync = sync
-        self._max_retries = max_retries
+        self.max_retries = max_retries
         self._queue = WorkQueue()
         self._limiter = RateLimiter()
         self._work = ctx.condition()
@@ -74,6 +71,14 @@ class Workers:
         """Ask for a key after a backoff that grows until the key is reconciled without error."""
         self.add_after(key, self._limiter.when(key, self._ctx.now), idle=idle)
 
+    def forget(self, key: str) -> None:
+        """The backoff of a key begins anew."""
+        self._limiter.forget(key)
+
+    def failures(self, key: str) -> int:
+        """How often in a row a key was asked for with a backoff."""
+        return self._limiter.failures(key)
+
     async def _release(self, ctx: Context) -> None:
         """Sleep until the next delayed key is due, as often as that time changes."""
         queue = self._queue
@@ -96,7 +101,7 @@ class Workers:
             await ctx.point(sync)
             try:
                 await self._sync(ctx, key)
-            except (ApiError, LinkBroken, Retry) as error:
+            except (ApiError, ConnectionLost, LinkBroken, Retry) as error:
                 self._failed(ctx, key, error)
             else:
                 self._limiter.forget(key)
@@ -106,7 +111,7 @@ class Workers:
     def _failed(self, ctx: Context, key: str, error: Exception) -> None:
         limiter = self._limiter
         failures = limiter.failures(key)
-        dropped = self._max_retries is not None and failures >= self._max_retries
+        dropped = self.max_retries is not None and failures >= self.max_retries
         data = {"controller": self._name, "key": key, "error": str(error)}
         level = WARNING if dropped or failures >= LOUD_FAILURES else DEBUG
         ctx.log("controller.dropped" if dropped else "controller.retry", level=level, data=data)

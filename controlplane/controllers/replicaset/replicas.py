@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
 
 BURST_REPLICAS = 500
-SLOW_START_BATCH = 1
 REPLICA_FAILURE = "ReplicaFailure"
 
 
@@ -53,17 +52,6 @@ def manage_replicas(
     return Plan(0, list(active))
 
 
-def slow_start(total: int) -> list[int]:
-    """Sizes of the batches in which pods are created: 1, 2, 4, ... A batch with an error is the last one."""
-    batches = []
-    size = SLOW_START_BATCH
-    while total > 0:
-        batches.append(min(size, total))
-        total -= batches[-1]
-        size *= 2
-    return batches
-
-
 def new_pod(replica_set: ReplicaSet) -> Tree:
     """The pod that the template asks for."""
     template: Tree = replica_set.tree["spec"]["template"]
@@ -73,7 +61,6 @@ def new_pod(replica_set: ReplicaSet) -> Tree:
         if key in {"labels", "annotations", "finalizers"}
     }
     metadata["generateName"] = f"{replica_set.name}-"
-    metadata["namespace"] = replica_set.namespace
     metadata["ownerReferences"] = [controller_reference(replica_set)]
     return {
         "apiVersion": "v1",

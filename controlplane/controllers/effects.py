@@ -1,0 +1,62 @@
+"""What a controller does, as values: its reconcile is a generator that yields these and is sent the answers.
+
+So a controller knows no runtime: whoever runs it (`controllers.loops.running` in a world, a plain
+loop in a test) carries the effects out, one after the other, and decides what happens in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, TypeVar
+
+from attrs import frozen
+
+from controlplane.client.calls import Call
+from controlplane.client.errors import ApiError, ConnectionLost
+
+T = TypeVar("T")
+
+RequestFailed = (ApiError, ConnectionLost)
+"""What a request can end with; for `except`."""
+
+Failure = ApiError | ConnectionLost
+
+
+class Retry(Exception):
+    """Reconciling could not be finished; try again with backoff. The text goes into the log."""
+
+
+@frozen
+class Point:
+    """Between two critical sections: another task may run here."""
+
+    name: str
+
+
+@frozen
+class Sleep:
+    """Wait for so many nanoseconds."""
+
+    duration_ns: int
+    point: str
+
+
+@frozen
+class Together:
+    """Carry these out side by side, each in a task called `name`; answered by their results, in order.
+
+    Each has to catch what it can fail with.
+    """
+
+    name: str
+    parts: Sequence[Reconcile[Any]]
+
+
+Effect = Call | Point | Sleep | Together
+Reconcile = Generator[Effect, Any, T]
+
+
+def together(name: str, parts: Sequence[Reconcile[T]]) -> Reconcile[list[T]]:
+    """Carry these out side by side; their results, in order."""
+    results: list[T] = yield Together(name, parts)
+    return results

@@ -1,0 +1,146 @@
+"""How a controller lives: its queues' workers, its periodic tasks, and its effects carried out.
+
+Points: those of `controllers.loops.worker` for each queue, `<periodic>.sleep`, those that a
+controller names, and one for every request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actors import LinkBroken
+from actors.log import WARNING
+from controlplane.client.calls import Call
+from controlplane.client.errors import ApiError, ConnectionLost
+from controlplane.client.loops.clientset import Client
+from controlplane.client.loops.event_recorder import EventRecorder, reference
+from controlplane.controllers.effects import Point, Retry, Sleep, T, Together
+from controlplane.controllers.loops.worker import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Context
+    from controlplane.api.tree import Tree
+    from controlplane.api.view import View
+    from controlplane.client.loops.connection import RestConfig
+    from controlplane.controllers.controller import Caches, Controller, Periodic, Work
+    from controlplane.controllers.effects import Effect, Failure, Reconcile
+
+
+async def carry_out(ctx: Context, server: RestConfig, reconcile: Reconcile[T]) -> T:
+    """Carry the effects of a reconcile out in this task; its result."""
+    client = Client(ctx, server)
+    answer: Any = None
+    failure: Failure | None = None
+    while True:
+        try:
+            effect = reconcile.send(answer) if failure is None else reconcile.throw(failure)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        answer = failure = None
+        if isinstance(effect, Call):
+            try:
+                answer = await client.send(effect)
+            except ApiError as error:
+                failure = error
+            except LinkBroken as error:
+                failure = ConnectionLost(str(error))
+        else:
+            answer = await _other(ctx, server, effect)
+
+
+async def _other(ctx: Context, server: RestConfig, effect: Effect) -> Any:
+    if isinstance(effect, Together):
+        tasks = [ctx.spawn(carry_out, server, part, name=effect.name) for part in effect.parts]
+        return [await ctx.join(task) for task in tasks]
+    if isinstance(effect, Point):
+        await ctx.point(effect.name)
+    elif isinstance(effect, Sleep):
+        await ctx.sleep(effect.duration_ns, point=effect.point)
+    return None
+
+
+class _Queue:
+    """A work queue with its workers, as the controller sees it."""
+
+    def __init__(self, ctx: Context, name: str) -> None:
+        self._ctx = ctx
+        self._reconcile: Callable[[str], Reconcile[None]] | None = None
+        self._server: RestConfig | None = None
+        self.workers = Workers(ctx, name, self._sync)
+        self.add = self.workers.add
+        self.add_rate_limited = self.workers.add_rate_limited
+        self.forget = self.workers.forget
+        self.failures = self.workers.failures
+
+    def add_after(self, key: str, delay_ns: int, *, idle: bool = False) -> None:
+        self.workers.add_after(key, self._ctx.now + delay_ns, idle=idle)
+
+    def start(self, server: RestConfig, work: Work, workers: int) -> None:
+        self._server = server
+        self._reconcile = work.reconcile
+        self.workers.max_retries = work.max_retries
+        self.workers.start(workers if work.workers is None else work.workers)
+
+    async def _sync(self, ctx: Context, key: str) -> None:
+        assert self._reconcile is not None
+        assert self._server is not None
+        await carry_out(ctx, self._server, self._reconcile(key))
+
+
+class Running:
+    """One controller in a world; it is the controller's host."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        epoch_ns: int,
+        server: RestConfig,
+        kind: type[Controller],
+        caches: Caches,
+    ) -> None:
+        self._ctx = ctx
+        self._epoch = epoch_ns
+        self._server = server
+        self._queues: dict[str, _Queue] = {}
+        self._recorder = EventRecorder(ctx, kind.component or kind.name, epoch_ns, server=server)
+        self.controller = kind(self, caches)
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since the Unix epoch."""
+        return self._epoch + self._ctx.now
+
+    def queue(self, name: str) -> _Queue:
+        """The queue of this name."""
+        found = self._queues.get(name)
+        if found is None:
+            found = self._queues[name] = _Queue(self._ctx, name)
+        return found
+
+    def event(self, about: View | Tree, kind: str, reason: str, message: str) -> None:
+        """Report an event."""
+        named = about if isinstance(about, dict) else reference(about)
+        self._recorder.about(named, kind, reason, message)
+
+    def start(self, workers: int) -> None:
+        """Start the workers and the periodic tasks."""
+        for work in self.controller.work():
+            self.queue(work.queue).start(self._server, work, workers)
+        for periodic in self.controller.periodic():
+            self._ctx.spawn(self._again, periodic, name=periodic.name)
+
+    async def _again(self, ctx: Context, periodic: Periodic) -> None:
+        point = f"{periodic.name}.sleep"
+        wait = periodic.after_ns
+        while True:
+            if wait:
+                await ctx.sleep(wait, idle=True, point=point)
+            wait = periodic.interval_ns
+            try:
+                await carry_out(ctx, self._server, periodic.reconcile())
+            except (ApiError, ConnectionLost, Retry) as error:
+                data = {"task": periodic.name, "error": str(error)}
+                ctx.log("controller.retry", level=WARNING, data=data)

@@ -1,0 +1,1 @@
+"""Keeps as many pods as each ReplicaSet wants. Upstream: pkg/controller/replicaset."""

@@ -1,0 +1,248 @@
+"""The ReplicaSet controller. Upstream: pkg/controller/replicaset/replica_set.go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.api.labels import from_label_selector
+from controlplane.client import calls
+from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.expectations import Expectations
+from controlplane.client.resources import PODS, REPLICA_SETS
+from controlplane.controllers.controller import NORMAL, WARNING, Controller, Handlers, Work
+from controlplane.controllers.effects import Failure, Reconcile, RequestFailed, together
+from controlplane.controllers.namespaces import namespace_is_terminating
+from controlplane.controllers.ownership import controller_of
+from controlplane.controllers.pods import SECOND, is_active, is_ready, is_terminating
+from controlplane.controllers.ref_manager import claim_objects, controller_index, namespace_index
+from controlplane.controllers.replicaset import replicas
+from controlplane.controllers.slow_start import slow_start_batch
+
+if TYPE_CHECKING:
+    from controlplane.api.apps import ReplicaSet
+    from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
+    from controlplane.api.tree import Tree
+    from controlplane.client.resources import Resource
+    from controlplane.controllers.controller import Caches, Host
+
+STATUS_RETRIES = 1
+
+
+class ReplicaSetController(Controller):
+    """Keeps as many pods as each ReplicaSet wants."""
+
+    name = "replicaset-controller"
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        super().__init__(host, caches)
+        self.queue = host.queue("replicaset")
+        self.expectations = Expectations()
+        self._pods = caches.of(PODS, controller=controller_index)
+        self._sets = caches.of(REPLICA_SETS, controller=controller_index, namespace=namespace_index)
+
+    def work(self) -> tuple[Work, ...]:
+        """One queue of ReplicaSets."""
+        return (Work("replicaset", self.sync),)
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """Pods tell of their owners."""
+        return {
+            PODS: Handlers(self._pod_added, self._pod_updated, self._pod_deleted),
+            REPLICA_SETS: Handlers(self._added, self._updated, self._deleted),
+        }
+
+    # ------------------------------------------------------------------ handlers
+
+    def _added(self, obj: Object[ReplicaSet]) -> None:
+        self.queue.add(obj.key)
+
+    def _updated(self, old: Object[ReplicaSet], new: Object[ReplicaSet]) -> None:
+        if old.uid != new.uid:
+            self.expectations.forget(new.key)
+        self.queue.add(new.key)
+
+    def _deleted(self, obj: Object[ReplicaSet], _unknown: bool) -> None:
+        self.expectations.forget(obj.key)
+        self.queue.add(obj.key)
+
+    def _owner(self, pod: Pod) -> Object[ReplicaSet] | None:
+        """The replica set that controls a pod, by name and uid."""
+        reference = controller_of(pod)
+        if reference is None or reference.kind != "ReplicaSet":
+            return None
+        owner = self._sets.get(f"{pod.namespace}/{reference.name}")
+        return owner if owner is not None and owner.uid == reference.uid else None
+
+    def _pod_added(self, obj: Object[Pod]) -> None:
+        pod = obj.view
+        if pod.metadata.deletion_timestamp is not None:
+            self._pod_deleted(obj, False)
+            return
+        if controller_of(pod) is None:
+            self._orphan(pod)
+        elif (owner := self._owner(pod)) is not None:
+            self.expectations.creation_observed(owner.key)
+            self.queue.add(owner.key)
+
+    def _orphan(self, pod: Pod) -> None:
+        """Whoever selects a pod without a controller may adopt it."""
+        for obj in self._sets.by_index("namespace", pod.namespace):
+            candidate = obj.view
+            if from_label_selector(candidate.spec.selector).matches(pod.labels):
+                self.queue.add(obj.key)
+
+    def _pod_updated(self, old: Object[Pod], new: Object[Pod]) -> None:
+        if old.resource_version == new.resource_version:
+            return
+        before = old.view
+        pod = new.view
+        relabelled = before.labels != pod.labels
+        if pod.metadata.deletion_timestamp is not None:
+            self._pod_deleted(new, False)
+            if relabelled:
+                self._pod_deleted(old, False)
+            return
+        moved = controller_of(before) != controller_of(pod)
+        if moved and (former := self._owner(before)) is not None:
+            self.queue.add(former.key)
+        if controller_of(pod) is None:
+            if relabelled or moved:
+                self._orphan(pod)
+            return
+        owner = self._owner(pod)
+        if owner is None:
+            return
+        self.queue.add(owner.key)
+        found = owner.view
+        if found.spec.min_ready_seconds and is_ready(pod) and not is_ready(before):
+            self.queue.add_after(owner.key, (found.spec.min_ready_seconds + 1) * SECOND)
+
+    def _pod_deleted(self, obj: Object[Pod], _unknown: bool) -> None:
+        pod = obj.view
+        owner = self._owner(pod)
+        if owner is not None:
+            self.expectations.deletion_observed(owner.key, pod.key)
+            self.queue.add(owner.key)
+
+    # ------------------------------------------------------------------ reconcile
+
+    def sync(self, key: str) -> Reconcile[None]:
+        """Bring the number of pods, then the status, to what the ReplicaSet wants."""
+        obj = self._sets.get(key)
+        if obj is None:
+            self.expectations.forget(key)
+            return
+        found = obj.view
+        may_act = self.expectations.satisfied(key, self.host.now)
+        related = [
+            pod.view
+            for index in (found.uid, f"{found.namespace}/")
+            for pod in self._pods.by_index("controller", index)
+        ]
+        selector = found.spec.selector
+        candidates = [pod for pod in related if is_active(pod)]
+        active = yield from claim_objects(PODS, REPLICA_SETS, found, selector, candidates)
+        matcher = from_label_selector(selector)
+        terminating = [
+            pod
+            for pod in related
+            if is_terminating(pod) and controller_of(pod) and matcher.matches(pod.labels)
+        ]
+        failed: Failure | None = None
+        if may_act and found.metadata.deletion_timestamp is None:
+            failed = yield from self._manage(found, active)
+        problem = _problem(failed, found, active)
+        now = self.host.now
+        status = replicas.new_status(found, active, len(terminating), problem, now)
+        if replicas.status_differs(found, status):
+            yield from self._write_status(found, status)
+        if failed is not None:
+            raise failed
+        due = replicas.next_available(found, active, status, self.host.now)
+        if due is not None:
+            self.queue.add_after(key, due - self.host.now)
+
+    def _manage(self, found: ReplicaSet, active: list[Pod]) -> Reconcile[Failure | None]:
+        plan = replicas.manage_replicas(found, active, self._related(found), self.host.now)
+        if plan.create:
+            return (yield from self._create(found, plan.create))
+        if plan.delete:
+            return (yield from self._delete(found, plan.delete))
+        return None
+
+    def _write_status(self, found: ReplicaSet, status: Tree) -> Reconcile[None]:
+        """Write the status; once more over a live read when that fails."""
+        tree = found.tree
+        for attempt in range(STATUS_RETRIES + 1):
+            try:
+                yield from calls.update(REPLICA_SETS, {**tree, "status": status}, "status")
+            except ApiError:
+                if attempt == STATUS_RETRIES:
+                    raise
+                live = yield from calls.get(REPLICA_SETS, found.namespace, found.name)
+                tree = live.tree
+            else:
+                return
+
+    def _related(self, found: ReplicaSet) -> dict[str, int]:
+        """Active pods per node of all ReplicaSets with the same owner; nothing without an owner."""
+        owner = controller_of(found)
+        counts: dict[str, int] = {}
+        if owner is None:
+            return counts
+        for related in self._sets.by_index("controller", owner.uid):
+            for obj in self._pods.by_index("controller", related.uid):
+                pod = obj.view
+                if is_active(pod):
+                    counts[pod.spec.node_name] = counts.get(pod.spec.node_name, 0) + 1
+        return counts
+
+    def _create(self, found: ReplicaSet, count: int) -> Reconcile[Failure | None]:
+        """Create pods in growing batches; after a batch with an error no further one is begun."""
+        self.expectations.expect_creations(found.key, count, self.host.now)
+        made, failed = yield from slow_start_batch(
+            "replicaset.create", count, lambda _: self._create_one(found)
+        )
+        for _ in range(count - made):
+            self.expectations.creation_observed(found.key)
+        return failed
+
+    def _create_one(self, found: ReplicaSet) -> Reconcile[Failure | None]:
+        try:
+            pod = yield from calls.create(PODS, found.namespace, replicas.new_pod(found))
+        except RequestFailed as error:
+            if isinstance(error, ApiError) and namespace_is_terminating(error):
+                return None
+            self.host.event(found, WARNING, "FailedCreate", f"Error creating: {error}")
+            return error
+        self.host.event(found, NORMAL, "SuccessfulCreate", f"Created pod: {pod.name}")
+        return None
+
+    def _delete(self, found: ReplicaSet, pods: list[Pod]) -> Reconcile[Failure | None]:
+        keys = [pod.key for pod in pods]
+        self.expectations.expect_deletions(found.key, keys, self.host.now)
+        results = yield from together(
+            "replicaset.delete", [self._delete_one(found, pod) for pod in pods]
+        )
+        return next((error for error in results if error is not None), None)
+
+    def _delete_one(self, found: ReplicaSet, pod: Pod) -> Reconcile[Failure | None]:
+        try:
+            yield from calls.delete(PODS, pod.namespace, pod.name)
+        except RequestFailed as error:
+            self.expectations.deletion_observed(found.key, pod.key)
+            if isinstance(error, ApiError) and is_not_found(error):
+                return None
+            self.host.event(found, WARNING, "FailedDelete", f"Error deleting: {error}")
+            return error
+        self.host.event(found, NORMAL, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+        return None
+
+
+def _problem(failed: Failure | None, found: ReplicaSet, active: list[Pod]) -> str | None:
+    """What condition ReplicaFailure says."""
+    if failed is None:
+        return None
+    deleting = len(active) > replicas.wanted(found)
+    return f"unable to delete pods: {failed}" if deleting else str(failed)

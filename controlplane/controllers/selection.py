@@ -1,0 +1,42 @@
+"""Which controllers run. Upstream: `--controllers` of kube-controller-manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+ENDING: Final = "-controller"
+
+STANDARD: Final = (
+    "replicaset-controller",
+    "deployment-controller",
+    "node-lifecycle-controller",
+    "taint-eviction-controller",
+)
+"""What a scenario has unless it asks for more: every further controller makes its schedules longer."""
+
+
+class UnknownController(ValueError):
+    """No controller has this name."""
+
+
+def selected(asked: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
+    """The names of the controllers that are to run, in the order of `names`.
+
+    `*` stands for all, `name` for one, `-name` for not this one, which wins; the ending
+    -controller may be left out.
+    """
+    on: set[str] = set()
+    off: set[str] = set()
+    for each in asked:
+        if each == "*":
+            on.update(names)
+            continue
+        bare = each.removeprefix("-")
+        found = next((name for name in names if bare in (name, name.removesuffix(ENDING))), None)
+        if found is None:
+            raise UnknownController(f"{bare!r} is not a controller; known: {', '.join(names)}")
+        (off if each.startswith("-") else on).add(found)
+    return tuple(name for name in names if name in on and name not in off)
