@@ -33,6 +33,14 @@ def format_time(now: int) -> str:
     return _seconds_text(now // SECOND) + "Z"
 
 
+def go_time(now: int) -> str:
+    """As Go prints a time in UTC: 2026-01-01 00:00:00 +0000 UTC, with a fraction if there is one."""
+    seconds, nanos = divmod(now, SECOND)
+    date, _, clock = _seconds_text(seconds).partition("T")
+    fraction = f".{nanos:09}".rstrip("0") if nanos else ""
+    return f"{date} {clock}{fraction} +0000 UTC"
+
+
 def format_micro_time(now: int) -> str:
     """Microseconds, as in lease and event times: 2026-01-01T00:00:00.000000Z."""
     seconds, nanos = divmod(now, SECOND)

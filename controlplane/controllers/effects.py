@@ -26,6 +26,14 @@ class Retry(Exception):
     """Reconciling could not be finished; try again with backoff. The text goes into the log."""
 
 
+def aggregate(errors: Sequence[Exception]) -> Exception:
+    """One error for several: that of only one, else all texts in brackets, each once (utilerrors.NewAggregate)."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    if len(errors) == 1:
+        return errors[0]
+    return Retry(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+
+
 @frozen
 class Point:
     """Between two critical sections: another task may run here."""

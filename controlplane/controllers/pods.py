@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cmp_to_key
 from math import frexp
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from controlplane.api.times import Time
 
 SECOND = 1_000_000_000
+MAX_NAME = 253
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_COST = re.compile("0|-[0-9]+|[1-9][0-9]*")
 _PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
@@ -24,6 +27,12 @@ def condition(pod: Pod, kind: str) -> PodCondition | None:
         if found.type == kind:
             return found
     return None
+
+
+def generate_name(owner: str) -> str:
+    """The generateName of what is created for an owner: its name and a dash, unless that is too long for a name."""
+    prefix = f"{owner}-"
+    return prefix if len(prefix) <= MAX_NAME else owner
 
 
 def is_active(pod: Pod) -> bool:
@@ -68,11 +77,11 @@ def _log_rank(age_ns: int) -> int:
 
 
 def _deletion_cost(pod: Pod) -> int:
+    """The deletion cost; 0 where the text is no plain decimal int32 (a sign +, leading zeros)."""
     text = pod.annotations.get(DELETION_COST, "0")
-    try:
-        cost = int(text)
-    except ValueError:
+    if not _COST.fullmatch(text):
         return 0
+    cost = int(text)
     return cost if -(2**31) <= cost < 2**31 else 0
 
 

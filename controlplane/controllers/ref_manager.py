@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.api.labels import from_label_selector
+from controlplane.api.times import go_time
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_invalid, is_not_found
-from controlplane.controllers.effects import Failure, Reconcile, RequestFailed, Retry
+from controlplane.controllers.effects import Reconcile, RequestFailed, Retry, aggregate
 from controlplane.controllers.ownership import (
     Decision,
     adopt_patch,
@@ -31,9 +32,22 @@ C = TypeVar("C", bound="View")
 
 
 def controller_index(obj: Object) -> tuple[str, ...]:
-    """Index by controller uid; objects without a controller stand under "namespace/" for adoption."""
+    """Index by controller: `controller_keys` of that owner finds the object, and all without a controller."""
     owner = controller_of(obj.view)
-    return (owner.uid,) if owner is not None else (f"{obj.namespace}/",)
+    if owner is None:
+        return (f"{obj.namespace}/",)
+    return (f"{obj.namespace}/{owner.kind}/{owner.name}/{owner.uid}",)
+
+
+def controller_keys(owner: View) -> tuple[str, str]:
+    """Where `controller_index` has what an owner controls, and what it may adopt."""
+    return f"{owner.namespace}/{owner.kind}/{owner.name}/{owner.uid}", f"{owner.namespace}/"
+
+
+def controller_uid_index(obj: Object) -> tuple[str, ...]:
+    """Index by the uid of the controller, whatever its name and namespace."""
+    owner = controller_of(obj.view)
+    return (owner.uid,) if owner is not None else ()
 
 
 def namespace_index(obj: Object) -> tuple[str, ...]:
@@ -54,8 +68,8 @@ def claim_objects(
     """
     matcher = from_label_selector(selector)
     mine: list[C] = []
-    failed: Failure | Retry | None = None
-    refused: Failure | Retry | None = None
+    failed: list[Exception] = []
+    refused: Exception | None = None
     checked = False
     for found, decision in claim(owner, candidates, lambda each: matcher.matches(each.labels)):
         try:
@@ -67,16 +81,16 @@ def claim_objects(
                     checked = True
                     refused = yield from _refusal(owners, owner)
                 if refused is not None:
-                    raise refused
+                    raise Retry(f"can't adopt {found.kind} {found.key} ({found.uid}): {refused}")
                 patch = adopt_patch(owner, found.uid)
                 yield from calls.patch(resource, found.namespace, found.name, patch)
         except (*RequestFailed, Retry) as error:
-            gone = isinstance(error, ApiError) and is_not_found(error)
-            failed = failed or (None if gone else error)
+            if not (isinstance(error, ApiError) and is_not_found(error)):
+                failed.append(error)
         else:
             mine.append(found)
-    if failed is not None:
-        raise failed
+    if failed:
+        raise aggregate(failed)
     return mine
 
 
@@ -90,16 +104,20 @@ def _release(resource: Resource[C], owner: View, found: C) -> Reconcile[None]:
             raise
 
 
-def _refusal(owners: Resource, owner: View) -> Reconcile[Failure | Retry | None]:
+def _refusal(owners: Resource, owner: View) -> Reconcile[Exception | None]:
     """A live look at the owner before anything is adopted: same uid, not being deleted."""
+    problem: object
     try:
         fresh = (yield from calls.get(owners, owner.namespace, owner.name)).view
     except RequestFailed as error:
-        return error
-    if fresh.uid != owner.uid:
-        return Retry(
+        problem = error
+    else:
+        if fresh.uid == owner.uid:
+            since = fresh.metadata.deletion_timestamp
+            if since is None:
+                return None
+            return Retry(f"{owner.key} has just been deleted at {go_time(since)}")
+        problem = (
             f"original {owner.kind} {owner.key} is gone: got uid {fresh.uid}, wanted {owner.uid}"
         )
-    if fresh.metadata.deletion_timestamp is not None:
-        return Retry(f"{owner.key} has just been deleted")
-    return None
+    return Retry(f"can't recheck DeletionTimestamp: {problem}")

@@ -25,6 +25,7 @@ from controlplane.controllers.effects import Retry
 from controlplane.controllers.loops.base import Controller
 from controlplane.controllers.namespaces import namespace_is_terminating
 from controlplane.controllers.ownership import controller_of
+from controlplane.controllers.ref_manager import controller_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,8 +117,8 @@ class DeploymentController(Controller):
 
     def _has_pods(self, obj: Object[Deployment]) -> bool:
         return any(
-            self._pods.by_index("controller", owned.uid)
-            for owned in self._sets.by_index("controller", obj.uid)
+            self._pods.by_index("controller", controller_keys(owned.view)[0])
+            for owned in self._sets.by_index("controller", controller_keys(obj.view)[0])
         )
 
     def _owner(self, replica_set: View) -> Object[Deployment] | None:
@@ -174,7 +175,7 @@ class _Turn:
             return
         candidates = [
             owned.view
-            for index in (found.uid, f"{found.namespace}/")
+            for index in controller_keys(found)
             for owned in self._of._sets.by_index("controller", index)
         ]
         owned = await self._of._claim(self._client, REPLICA_SETS, found, candidates)
@@ -246,7 +247,7 @@ class _Turn:
         if any(found.status.replicas for found in old):
             return True
         for found in old:
-            for obj in self._of._pods.by_index("controller", found.uid):
+            for obj in self._of._pods.by_index("controller", controller_keys(found)[0]):
                 pod = obj.view
                 if pod.status.phase not in {"Failed", "Succeeded"}:
                     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.labels import from_label_selector
@@ -10,11 +11,17 @@ from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.expectations import Expectations
 from controlplane.client.resources import PODS, REPLICA_SETS
 from controlplane.controllers.controller import NORMAL, WARNING, Controller, Handlers, Work
-from controlplane.controllers.effects import Failure, Reconcile, RequestFailed, together
+from controlplane.controllers.effects import Failure, Reconcile, RequestFailed, Retry, together
 from controlplane.controllers.namespaces import namespace_is_terminating
 from controlplane.controllers.ownership import controller_of
 from controlplane.controllers.pods import SECOND, is_active, is_ready, is_terminating
-from controlplane.controllers.ref_manager import claim_objects, controller_index, namespace_index
+from controlplane.controllers.ref_manager import (
+    claim_objects,
+    controller_index,
+    controller_keys,
+    controller_uid_index,
+    namespace_index,
+)
 from controlplane.controllers.replicaset import replicas
 from controlplane.controllers.slow_start import slow_start_batch
 
@@ -38,8 +45,10 @@ class ReplicaSetController(Controller):
         super().__init__(host, caches)
         self.queue = host.queue("replicaset")
         self.expectations = Expectations()
-        self._pods = caches.of(PODS, controller=controller_index)
-        self._sets = caches.of(REPLICA_SETS, controller=controller_index, namespace=namespace_index)
+        self._pods = caches.of(PODS, controller=controller_index, namespace=namespace_index)
+        self._sets = caches.of(
+            REPLICA_SETS, controller_uid=controller_uid_index, namespace=namespace_index
+        )
 
     def work(self) -> tuple[Work, ...]:
         """One queue of ReplicaSets."""
@@ -137,7 +146,7 @@ class ReplicaSetController(Controller):
         may_act = self.expectations.satisfied(key, self.host.now)
         related = [
             pod.view
-            for index in (found.uid, f"{found.namespace}/")
+            for index in controller_keys(found)
             for pod in self._pods.by_index("controller", index)
         ]
         selector = found.spec.selector
@@ -149,10 +158,10 @@ class ReplicaSetController(Controller):
             for pod in related
             if is_terminating(pod) and controller_of(pod) and matcher.matches(pod.labels)
         ]
-        failed: Failure | None = None
+        failed: Exception | None = None
         if may_act and found.metadata.deletion_timestamp is None:
             failed = yield from self._manage(found, active)
-        problem = _problem(failed, found, active)
+        problem = None if failed is None else str(failed)
         now = self.host.now
         status = replicas.new_status(found, active, len(terminating), problem, now)
         if replicas.status_differs(found, status):
@@ -163,8 +172,10 @@ class ReplicaSetController(Controller):
         if due is not None:
             self.queue.add_after(key, due - self.host.now)
 
-    def _manage(self, found: ReplicaSet, active: list[Pod]) -> Reconcile[Failure | None]:
-        plan = replicas.manage_replicas(found, active, self._related(found), self.host.now)
+    def _manage(self, found: ReplicaSet, active: list[Pod]) -> Reconcile[Exception | None]:
+        surplus = len(active) - replicas.wanted(found)
+        related = self._related(found) if surplus > 0 else {}
+        plan = replicas.manage_replicas(found, active, related, self.host.now)
         if plan.create:
             return (yield from self._create(found, plan.create))
         if plan.delete:
@@ -186,19 +197,20 @@ class ReplicaSetController(Controller):
                 return
 
     def _related(self, found: ReplicaSet) -> dict[str, int]:
-        """Active pods per node of all ReplicaSets with the same owner; nothing without an owner."""
+        """Active pods per node that ReplicaSets with the same controller select; none without a controller."""
         owner = controller_of(found)
-        counts: dict[str, int] = {}
+        pods: dict[str, Pod] = {}
         if owner is None:
-            return counts
-        for related in self._sets.by_index("controller", owner.uid):
-            for obj in self._pods.by_index("controller", related.uid):
-                pod = obj.view
-                if is_active(pod):
-                    counts[pod.spec.node_name] = counts.get(pod.spec.node_name, 0) + 1
-        return counts
+            return {}
+        for obj in self._sets.by_index("controller_uid", owner.uid):
+            related = obj.view
+            matcher = from_label_selector(related.spec.selector)
+            for candidate in self._pods.by_index("namespace", related.namespace):
+                if matcher.matches(candidate.view.labels):
+                    pods[candidate.uid] = candidate.view
+        return Counter(pod.spec.node_name for pod in pods.values() if is_active(pod))
 
-    def _create(self, found: ReplicaSet, count: int) -> Reconcile[Failure | None]:
+    def _create(self, found: ReplicaSet, count: int) -> Reconcile[Exception | None]:
         """Create pods in growing batches; after a batch with an error no further one is begun."""
         self.expectations.expect_creations(found.key, count, self.host.now)
         made, failed = yield from slow_start_batch(
@@ -219,13 +231,14 @@ class ReplicaSetController(Controller):
         self.host.event(found, NORMAL, "SuccessfulCreate", f"Created pod: {pod.name}")
         return None
 
-    def _delete(self, found: ReplicaSet, pods: list[Pod]) -> Reconcile[Failure | None]:
+    def _delete(self, found: ReplicaSet, pods: list[Pod]) -> Reconcile[Exception | None]:
         keys = [pod.key for pod in pods]
         self.expectations.expect_deletions(found.key, keys, self.host.now)
         results = yield from together(
             "replicaset.delete", [self._delete_one(found, pod) for pod in pods]
         )
-        return next((error for error in results if error is not None), None)
+        error = next((error for error in results if error is not None), None)
+        return None if error is None else Retry(f"unable to delete pods: {error}")
 
     def _delete_one(self, found: ReplicaSet, pod: Pod) -> Reconcile[Failure | None]:
         try:
@@ -238,11 +251,3 @@ class ReplicaSetController(Controller):
             return error
         self.host.event(found, NORMAL, "SuccessfulDelete", f"Deleted pod: {pod.name}")
         return None
-
-
-def _problem(failed: Failure | None, found: ReplicaSet, active: list[Pod]) -> str | None:
-    """What condition ReplicaFailure says."""
-    if failed is None:
-        return None
-    deleting = len(active) > replicas.wanted(found)
-    return f"unable to delete pods: {failed}" if deleting else str(failed)

@@ -10,6 +10,7 @@ from controlplane.controllers.ownership import controller_reference
 from controlplane.controllers.pods import (
     available_at,
     by_deletion_rank,
+    generate_name,
     is_available,
     is_ready,
 )
@@ -60,7 +61,7 @@ def new_pod(replica_set: ReplicaSet) -> Tree:
         for key, value in (template.get("metadata") or {}).items()
         if key in {"labels", "annotations", "finalizers"}
     }
-    metadata["generateName"] = f"{replica_set.name}-"
+    metadata["generateName"] = generate_name(replica_set.name)
     metadata["ownerReferences"] = [controller_reference(replica_set)]
     return {
         "apiVersion": "v1",
