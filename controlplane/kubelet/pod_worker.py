@@ -23,6 +23,8 @@ from controlplane.kubelet import status
 from controlplane.kubelet.allocation.actuation import memory_objection, restart_message
 from controlplane.kubelet.allocation.state import container_trees
 from controlplane.kubelet.container_runtime import Container, Durations, Exit, Sandbox
+from controlplane.kubelet.mounting import Mounting, Retry
+from controlplane.kubelet.references import Find, environment_error
 from controlplane.kubelet.resizing import Resizing
 from controlplane.kubelet.restarts import BackOff, may_restart
 from controlplane.kubelet.status import APP, INIT, SIDECAR, Condition, ContainerReport
@@ -105,6 +107,8 @@ class _Slot:
     pull_ns: int = 0
     asked_to_stop: bool = False
     restarts_for_resize: bool = False
+    unmade: Retry | None = None
+    """Why it could not be made, until it is."""
 
     @property
     def running(self) -> bool:
@@ -115,13 +119,18 @@ def _any_cpus(_uid: str, _container: str) -> tuple[str, bool]:
     return "", False
 
 
+def _anything(_resource: str, _name: str) -> Tree:
+    return {}
+
+
 class PodWorker:
     """The state machine of one admitted pod.
 
     `sandbox` is what the runtime already has of it (after a restart of the kubelet), `reported` the
     status that the kubelet has for it already (of a pod that it rejected, say). `durations` says how
     long things take; `ip` is the address the pod gets once its sandbox stands; `cpus` says on which CPUs
-    a container (by pod uid and name) is made to run, and whether they are its own.
+    a container (by pod uid and name) is made to run, and whether they are its own; `find` gives the
+    objects that the pod names.
     """
 
     def __init__(
@@ -136,6 +145,7 @@ class PodWorker:
         reported: Tree | None = None,
         resizing: Resizing | None = None,
         cpus: Callable[[str, str], tuple[str, bool]] = _any_cpus,
+        find: Find = _anything,
     ) -> None:
         self.pod = pod
         self.phase = SYNC
@@ -146,6 +156,8 @@ class PodWorker:
         self._reported = reported
         self._resizing = resizing
         self._cpus = cpus
+        self._find = find
+        self._mounting = Mounting(pod, find)
         self._again_at: int | None = None
         self._resized = False
         self._override: Mapping[str, str] | None = None
@@ -270,6 +282,10 @@ class PodWorker:
             actions.append(Event("Normal", "DeadlineExceeded", DEADLINE_STATUS["message"]))
             self._terminate(now, None)
             return True
+        for message in self._mounting.advance(self.pod, now):
+            actions.append(Event("Warning", "FailedMount", message))
+        if not self._mounting.done:
+            return False
         if self.sandbox.ready_at is None:
             self.sandbox.ready_at = now + self.durations(runtime.SANDBOX, self.pod.name)
         if not self.sandbox.ready(now):
@@ -293,12 +309,12 @@ class PodWorker:
             if slot.role == APP:
                 continue
             blocked = not self._initialized(slot, now)
-            if self._wants_start(slot) and self._begin(slot, now, actions):
+            if self._wants_start(slot, now) and self._begin(slot, now, actions):
                 return True
             if blocked:
                 return False
         return any(
-            self._wants_start(slot) and self._begin(slot, now, actions)
+            self._wants_start(slot, now) and self._begin(slot, now, actions)
             for slot in self._slots.values()
             if slot.role == APP
         )
@@ -352,13 +368,20 @@ class PodWorker:
     def _any_app_started(self) -> bool:
         return any(slot.container.attempt >= 0 for slot in self._slots.values() if slot.role == APP)
 
-    def _wants_start(self, slot: _Slot) -> bool:
+    def _wants_start(self, slot: _Slot, now: int) -> bool:
         if slot.running:
+            return False
+        if slot.unmade is not None and (not slot.unmade.due(now) or self._unmakeable(slot)):
             return False
         if slot.restarts_for_resize:
             return True
         ended = slot.container.exit
         return ended is None or self._may_restart(slot, ended)
+
+    def _unmakeable(self, slot: _Slot) -> bool:
+        """Whether making a container would fail as it did before."""
+        before = "" if slot.unmade is None else slot.unmade.error
+        return bool(before) and environment_error(self.pod, slot.spec.name, self._find) == before
 
     def _may_restart(self, slot: _Slot, ended: Exit) -> bool:
         if slot.role == INIT and ended.exit_code == 0:
@@ -380,7 +403,7 @@ class PodWorker:
                 return False
             slot.back_off.next(ended.finished_at, now)
         slot.waits_until = None
-        takes = self.durations(runtime.PULL, slot.spec.name)
+        takes = 0 if slot.unmade is not None else self.durations(runtime.PULL, slot.spec.name)
         name = slot.spec.image
         if takes:
             actions.append(Event("Normal", "Pulling", f'Pulling image "{name}"', slot.spec.name))
@@ -395,12 +418,19 @@ class PodWorker:
         assert slot.due is not None
         if slot.stage == runtime.PULL:
             actions.append(Event("Normal", "Pulled", _pulled(slot.spec.image, slot.pull_ns), name))
+            error = environment_error(self.pod, name, self._find)
+            if error:
+                slot.stage, slot.due = "", None
+                slot.unmade = Retry(error, now + RETRY, RETRY, RETRY)
+                actions.append(Event("Warning", "Failed", f"Error: {error}", name))
+                return
             slot.stage = runtime.START
             slot.due = now + self.durations(runtime.START, name)
             return
         slot.stage = ""
         slot.due = None
         slot.restarts_for_resize = False
+        slot.unmade = None
         if self._resizing is not None:
             slot.container.resources = self._resizing.create(self.pod, name)
         slot.container.cpus, slot.container.exclusive = self._cpus(self.uid, name)
@@ -499,7 +529,10 @@ class PodWorker:
                 waiting = "ContainerCreating"
                 if self.pod.spec.init_containers and (slot.role != APP or not initialized):
                     waiting = "PodInitializing"
-            elif slot.waits_until is not None:
+            if slot.unmade is not None:
+                waiting, message = "CreateContainerConfigError", slot.unmade.error
+                previous, ended = ended or previous, None
+            elif slot.waits_until is not None and ended is not None:
                 waiting, previous, ended = "CrashLoopBackOff", ended, None
                 pod = f"{self.pod.name}_{self.pod.namespace}({self.uid})"
                 message = (
@@ -600,8 +633,12 @@ class PodWorker:
         times = [slot.container.ends_at for slot in self._slots.values()]
         if self.phase == SYNC:
             times += [self.sandbox.ready_at, self._deadline(), self._again_at]
+            times.append(self._mounting.next_try(self.pod, now))
             for slot in self._slots.values():
                 times += [slot.due, slot.waits_until, slot.started_at, slot.ready_at]
+                if slot.unmade is not None and not self._unmakeable(slot):
+                    slot.unmade.due(now)
+                    times.append(slot.unmade.at)
         return min((time for time in times if time is not None and time > now), default=None)
 
 

@@ -28,7 +28,7 @@ from controlplane.client.loops.reflector import Reflector, WatchBatch, WatchEven
 from controlplane.client.older_queues import queue_of
 
 if TYPE_CHECKING:
-    from actors import Condition, Context
+    from actors import Condition, Context, Task
     from controlplane.api.object import Object
 
 __all__ = ["Handler", "Informer", "Listener", "WatchBatch", "WatchEvent", "handler", "together"]
@@ -116,6 +116,12 @@ class Informer(Generic[V]):
         self._work = ctx.condition()
         self._listeners: list[Listener[V]] = []
         self._synced = ctx.event()
+        self._on_synced: Callable[[], None] | None = None
+        self._task: Task | None = None
+
+    def when_synced(self, told: Callable[[], None]) -> None:
+        """Have somebody told, in the same step, that the first list is in the store."""
+        self._on_synced = told
 
     def add_handler(
         self, handler: Handler[V], name: str = "handler", *, deletes_only: bool = False
@@ -134,7 +140,7 @@ class Informer(Generic[V]):
 
     def start(self) -> None:
         """Start the tasks."""
-        self._ctx.spawn(self._reflector.run, name=f"{self.resource.name}.reflector")
+        self._task = self._ctx.spawn(self._reflector.run, name=f"{self.resource.name}.reflector")
         if self._features.resync_ns:
             self._ctx.spawn(self._resync, name=f"{self.resource.name}.resync")
         if self._immediate:
@@ -142,6 +148,12 @@ class Informer(Generic[V]):
         self._ctx.spawn(self._process, name=f"{self.resource.name}.processor")
         for listener in self._listeners:
             self._start(listener)
+
+    def stop(self) -> None:
+        """Hear no more. Only of an informer without tasks besides the reflector's (`immediate`)."""
+        if self._task is not None:
+            self._ctx.cancel(self._task)
+            self._reflector.close(self._ctx)
 
     def _start(self, listener: Listener[V]) -> None:
         listener.started = True
@@ -266,6 +278,8 @@ class Informer(Generic[V]):
         if self._queue.synced and all(listener.synced for listener in self._listeners):
             self._ctx.log("informer.synced", level=DEBUG, data={"resource": self.resource.name})
             self._synced.set()
+            if self._on_synced is not None:
+                self._on_synced()
 
 
 def note_notification(ctx: Context, listener: str, told: Notification[V]) -> None:

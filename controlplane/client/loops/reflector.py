@@ -121,6 +121,13 @@ class Reflector(Generic[V]):
         self._paginated = False
         self._streams_state = features.watch_list_client
         self._backoff = Backoff()
+        self._stream: Mailbox | None = None
+
+    def close(self, ctx: Context) -> None:
+        """Let the server know that nobody listens any more, once the task is cancelled."""
+        if self._stream is not None:
+            ctx.close(self._stream)
+            self._stream = None
 
     async def run(self, ctx: Context) -> None:
         """List and watch for ever; between two attempts, even clean ones, there is a backoff."""
@@ -288,6 +295,7 @@ class Reflector(Generic[V]):
                     ctx.log("reflector.error", level=WARNING, data={"message": str(error)})
                     await self._back_off(ctx)
                     continue
+            self._stream = stream
             opened = ctx.now
             events = 0
             try:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.container_runtime import DEFAULTS
-from controlplane.kubelet.pod_worker import FINISHED, Ended, Event, Made, PodWorker, SetStatus
+from controlplane.kubelet.loops.objects import Objects
+from controlplane.kubelet.pod_worker import FINISHED, SYNC, Ended, Event, Made, PodWorker, SetStatus
 from controlplane.kubelet.status import TERMINAL
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class PodWorkers:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._workers: dict[str, Worker] = {}
+        self._objects = Objects(shared)
         self.resources: Provider | None = None
         """Set before the first pod comes."""
 
@@ -134,6 +136,7 @@ class PodWorkers:
             reported=shared.statuses.get(pod.uid),
             resizing=resources.resizing,
             cpus=resources.cpus_of,
+            find=self._objects.find(pod.namespace),
         )
         host.sandboxes[pod.uid] = machine.sandbox
         worker = Worker(machine, shared.ctx.condition(), shared.ctx.condition())
@@ -152,10 +155,13 @@ class PodWorkers:
             pending, worker.pending = worker.pending, None
             if pending is not None:
                 machine.update(pending, shared.now())
+            if machine.phase == SYNC:
+                await self._objects.register(ctx, machine.pod, worker.changed)
             deadline = await self._step(ctx, worker)
             if not machine.active:
                 worker.stopped.notify_all()
             if machine.phase == FINISHED and not machine.sandbox.running():
+                self._objects.forget(machine.uid)
                 shared.tidy_up()
                 return
             if deadline is not None and deadline <= shared.now():

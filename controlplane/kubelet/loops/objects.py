@@ -1,0 +1,114 @@
+"""The config maps, secrets, claims and accounts that pods of a node name: each is watched while one of them does.
+
+Upstream: pkg/kubelet/util/manager/watch_based_manager.go. A worker waits at most a second for an object
+of which nothing was heard yet. Claims and accounts, which upstream reads when it needs them, are watched
+too, so that reads that would find nothing new are left out. Points: those of a reflector,
+`kubelet.objects` (a worker waits for the first news).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.client.loops.clientset import Resource
+from controlplane.client.loops.informer import Informer, handler
+from controlplane.kubelet.references import Missing, references
+
+if TYPE_CHECKING:
+    from actors import Condition, Context
+    from controlplane.api.pod import Pod
+    from controlplane.api.tree import Tree
+    from controlplane.kubelet.loops.shared import Shared
+    from controlplane.kubelet.references import Find
+
+WAIT_NS = 1_000_000_000
+Key = tuple[str, str, str]
+"""Resource, namespace, name."""
+
+
+class _Watch:
+    """One object that is watched, and the workers whose pods name it, by uid."""
+
+    def __init__(self, informer: Informer[Any]) -> None:
+        self.informer = informer
+        self.wanted: dict[str, Condition] = {}
+
+    def tell(self) -> None:
+        for changed in self.wanted.values():
+            changed.notify_all()
+
+
+class Objects:
+    """What a kubelet knows of the objects that its pods name."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._watches: dict[Key, _Watch] = {}
+        self._of: dict[str, tuple[Key, ...]] = {}
+
+    async def register(self, ctx: Context, pod: Pod, changed: Condition) -> None:
+        """Watch what a pod names, until it is forgotten; `changed` is notified of every change."""
+        if pod.uid in self._of:
+            return
+        keys = self._of[pod.uid] = tuple(
+            (resource, pod.namespace, name) for resource, name in references(pod) if name
+        )
+        if not keys:
+            return
+        for key in keys:
+            self._watch(key).wanted[pod.uid] = changed
+        end = ctx.now + WAIT_NS
+        while ctx.now < end and not self._all_heard(keys):
+            await changed.wait(end - ctx.now, point="kubelet.objects")
+
+    def _all_heard(self, keys: tuple[Key, ...]) -> bool:
+        return all(
+            found is None or found.informer.has_synced
+            for found in (self._watches.get(key) for key in keys)
+        )
+
+    def _watch(self, key: Key) -> _Watch:
+        found = self._watches.get(key)
+        if found is None:
+            resource, namespace, name = key
+            informer: Informer[Any] = Informer(
+                self._shared.ctx,
+                Resource("", "v1", resource),
+                server=self._shared.server,
+                immediate=True,
+                namespace=namespace,
+                fieldSelector=f"metadata.name={name}",
+            )
+            found = self._watches[key] = _Watch(informer)
+            tell = found.tell
+            informer.add_handler(
+                handler(lambda _new: tell(), lambda _old, _new: tell(), lambda _old, _gone: tell())
+            )
+            informer.when_synced(tell)
+            informer.start()
+        return found
+
+    def forget(self, uid: str) -> None:
+        """Nothing of the pod is left: what nobody else names is not watched any more."""
+        for key in self._of.pop(uid, ()):
+            found = self._watches[key]
+            found.wanted.pop(uid, None)
+            if not found.wanted:
+                found.informer.stop()
+                del self._watches[key]
+
+    def find(self, namespace: str) -> Find:
+        """How pods of a namespace look objects up."""
+
+        def look(resource: str, name: str) -> Tree:
+            watch = self._watches.get((resource, namespace, name))
+            if watch is None:
+                raise Missing(resource, name)
+            if not watch.informer.has_synced:
+                raise Missing(resource, name, unknown=True)
+            for obj in watch.informer.store:
+                tree: Tree = obj.tree
+                return tree
+            raise Missing(resource, name)
+
+        return look

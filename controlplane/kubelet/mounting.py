@@ -1,0 +1,102 @@
+"""A pod's volumes on their way to being there, with upstream's retries.
+
+Upstream: pkg/kubelet/volumemanager (WaitForAttachAndMount, the populator and the reconciler). Tries that
+would fail as the one before are left out, and so are the events that only repeat.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from controlplane.api.pod import Pod
+from controlplane.api.times import MILLISECOND, SECOND
+from controlplane.api.tree import Tree
+from controlplane.kubelet.references import Find, claim_error, set_up_error, volumes_of
+
+FIRST_DELAY: Final = 500 * MILLISECOND
+LARGEST_DELAY: Final = 122 * SECOND
+CLAIM_DELAY: Final = 10 * SECOND
+"""A claim that cannot be processed fails the whole sync, which is tried again then."""
+
+
+@attrs.define
+class Retry:
+    """When something that failed is tried again: each delay twice the one before, up to the largest."""
+
+    error: str
+    at: int
+    delay: int
+    largest: int
+
+    def due(self, now: int) -> bool:
+        """Whether it is time; what lies behind without a try is passed over."""
+        while self.at < now:
+            self.delay = min(2 * self.delay, self.largest)
+            self.at += self.delay
+        return self.at == now
+
+
+@attrs.define
+class _Volume:
+    tree: Tree
+    failed: Retry | None = None
+
+    @property
+    def name(self) -> str:
+        found: str = self.tree["name"]
+        return found
+
+
+class Mounting:
+    """The volumes of one pod that are not there yet."""
+
+    def __init__(self, pod: Pod, find: Find) -> None:
+        self._find = find
+        self._left = [_Volume(each) for each in volumes_of(pod)]
+
+    def advance(self, pod: Pod, now: int) -> list[str]:
+        """Try what is due; what is to be said of it (events FailedMount)."""
+        if not self._left:
+            return []
+        said: list[str] = []
+        for volume in list(self._left):
+            claim = claim_error(pod, volume.tree, self._find)
+            error = claim or set_up_error(pod, volume.tree, self._find)
+            failed = volume.failed
+            if failed is not None and not failed.due(now):
+                continue
+            if not error:
+                self._left.remove(volume)
+            elif failed is None or failed.error != error:
+                delay = CLAIM_DELAY if claim else FIRST_DELAY
+                largest = CLAIM_DELAY if claim else LARGEST_DELAY
+                volume.failed = Retry(error, now + delay, delay, largest)
+                said.append(self._failure(volume, error, of_claim=bool(claim)))
+        return said
+
+    @property
+    def done(self) -> bool:
+        """Whether containers can be made."""
+        return not self._left
+
+    def next_try(self, pod: Pod, now: int) -> int | None:
+        """When the next try is that would not fail as the last one did."""
+        times: list[int] = []
+        for volume in self._left:
+            claim = claim_error(pod, volume.tree, self._find)
+            error = claim or set_up_error(pod, volume.tree, self._find)
+            if volume.failed is not None and volume.failed.error != error:
+                volume.failed.due(now)
+                times.append(volume.failed.at)
+        return min(times, default=None)
+
+    def _failure(self, volume: _Volume, error: str, *, of_claim: bool) -> str:
+        if not of_claim:
+            return f'MountVolume.SetUp failed for volume "{volume.name}" : {error}'
+        waiting = " ".join(sorted(each.name for each in self._left))
+        return (
+            f"Unable to attach or mount volumes: unmounted volumes=[{waiting}], unattached "
+            f"volumes=[], failed to process volumes=[{volume.name}]: {error}"
+        )
