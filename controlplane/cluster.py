@@ -283,10 +283,18 @@ class Cluster:
         return RestConfig(self.apiservers, features, pinned)
 
     def _add_kubelets(self, config: ClusterConfig) -> None:
+        from attrs import evolve
+
+        from controlplane.kubelet.features import SCHEDULER_PREEMPTION
         from controlplane.kubelet.loops import kubelet
         from controlplane.kubelet.loops.kubelet import DEFAULT_SETTINGS
 
         for number, tree in enumerate(config.nodes, 1):
+            name = tree["metadata"]["name"]
+            settings = config.kubelet_settings.get(name, DEFAULT_SETTINGS)
+            if self.scheduler_features.get(SCHEDULER_PREEMPTION):
+                gates = settings.features.on | {SCHEDULER_PREEMPTION}
+                settings = evolve(settings, features=evolve(settings.features, on=gates))
             machine = self.machines[tree["metadata"]["name"]] = kubelet.Host(number)
             self.world.actor(
                 tree["metadata"]["name"],
@@ -297,7 +305,7 @@ class Cluster:
                 heartbeats=config.heartbeats,
                 events=config.kubelet_events,
                 server=self.address(tree["metadata"]["name"]),
-                settings=config.kubelet_settings.get(tree["metadata"]["name"], DEFAULT_SETTINGS),
+                settings=settings,
                 fixes=config.gates,
             )
 

@@ -146,14 +146,18 @@ class OperatingSystem:
         return _operating_system(pod, state.node) or ADMITTED
 
 
+@attrs.frozen
 class Predicates:
     """The scheduler's predicates once more; critical pods may be admitted at the cost of less important ones."""
+
+    preempts: bool = True
+    """Whether a critical pod may: not for its resize where the scheduler makes room for those (KEP-5836)."""
 
     def admit(self, pod: Pod, state: NodeState) -> Admission:
         """Refuse with the first predicate that fails and that killing others does not help."""
         failures = predicates(pod, state.node, state.active, state.requested)
         victims: Victims = ()
-        if failures and is_critical(pod):
+        if failures and self.preempts and is_critical(pod):
             others: list[Failure] = [item for item in failures if isinstance(item, Mismatch)]
             if not others:
                 missing = {
@@ -177,6 +181,10 @@ class Predicates:
 
 HANDLERS: Final[tuple[AdmitHandler, ...]] = (OperatingSystem(), Predicates())
 """Who is asked, in upstream's order. A new one is one more entry here."""
+WITHOUT_PREEMPTION: Final[tuple[AdmitHandler, ...]] = (
+    OperatingSystem(),
+    Predicates(preempts=False),
+)
 
 
 def admit(

@@ -7,6 +7,7 @@ when it is asked; what a later one refuses comes back when stale state is remove
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -35,6 +36,8 @@ class AdmissionChain:
     feasibility: Feasibility
     allocation: Callable[[str], PodResources | None]
     containers: ContainerManager | None = None
+    scheduler_makes_room: bool = False
+    """Whether making room for resizes is the scheduler's business alone (KEP-5836)."""
     _known: IdentityCache[Amounts] = attrs.field(factory=lambda: IdentityCache(REMEMBERED))
 
     def _requested(self, pod: Pod) -> Amounts:
@@ -53,10 +56,14 @@ class AdmissionChain:
             decided = yield from self.containers.admit(pod)
             if not decided.admitted:
                 return decided
-        found = admission.admit(pod, self.node(), others, requested=self._requested)
+        handlers = admission.HANDLERS
+        if operation == RESIZE and self.scheduler_makes_room:
+            handlers = admission.WITHOUT_PREEMPTION
+        ask = partial(admission.admit, pod, handlers=handlers, requested=self._requested)
+        found = ask(self.node(), others)
         if found.reason == admission.NODE_AFFINITY:
             yield FetchNode()
-            found = admission.admit(pod, self.node(), others, requested=self._requested)
+            found = ask(self.node(), others)
         if not found.admitted:
             return found
         for victim in found.victims:

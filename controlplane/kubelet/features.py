@@ -23,6 +23,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "InPlacePodVerticalScaling": (("1.27", False), ("1.33", True)),
     "InPlacePodVerticalScalingExclusiveCPUs": (("1.32", False),),
     "InPlacePodVerticalScalingExclusiveMemory": (("1.34", False),),
+    "InPlacePodVerticalScalingSchedulerPreemption": (("1.37", False),),
     "InPlacePodVerticalScalingInitContainers": (("1.36", True),),
     "NodeDeclaredFeatures": (("1.35", False), ("1.36", True)),
     "NodeSwap": (("1.22", False), ("1.30", True)),
@@ -41,6 +42,9 @@ _LOCKED: Final[Mapping[str, str]] = {
     "TopologyManagerPolicyOptions": "1.32",
 }
 """Name -> since which release it cannot be turned off any more."""
+
+SCHEDULER_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
+"""The scheduler makes room for resizes that wait (KEP-5836); younger than what is emulated, so never a default."""
 
 OTHERS: Final = frozenset(
     {

@@ -15,7 +15,13 @@ from controlplane.api.pod import Pod
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.kubelet.allocation import actuation, events
-from controlplane.kubelet.allocation.conditions import ERROR, ResizeConditions
+from controlplane.kubelet.allocation.conditions import (
+    DEFERRED,
+    DISABLED_BY_NODE,
+    ERROR,
+    PREEMPTION_DISABLED,
+    ResizeConditions,
+)
 from controlplane.kubelet.allocation.events import ResizeEvent
 from controlplane.kubelet.allocation.state import (
     ACTUATED,
@@ -32,6 +38,10 @@ from controlplane.kubelet.steps import Content
 GATE: Final = "132851"
 Running = Callable[[str], bool]
 """Whether the container with this name runs."""
+
+
+def _nobody_forbids() -> str:
+    return ""
 
 
 @attrs.define
@@ -52,6 +62,8 @@ class Resizing:
     record: Callable[[ResizeEvent], None]
     write: Callable[[str, Content], None]
     asks_again: bool = False
+    forbidden: Callable[[], str] = _nobody_forbids
+    """The node's name while it wants no preemption for resizes, and the kubelet is to say so (KEP-5836)."""
     actuated: PodResourceState = attrs.field(factory=PodResourceState)
 
     def at_sync(self, pod: Pod) -> Pod:
@@ -129,4 +141,19 @@ class Resizing:
             if each.message:
                 tree["message"] = each.message
             found.append(tree)
+            node = self.forbidden() if each.reason == DEFERRED else ""
+            if node:
+                message = (
+                    "Preemption for in-place pod resize is disabled on node "
+                    f"'{node}' by preemption policy."
+                )
+                found.append(
+                    {
+                        "type": PREEMPTION_DISABLED,
+                        "status": "True",
+                        "lastTransitionTime": format_time(each.transition_ns),
+                        "reason": DISABLED_BY_NODE,
+                        "message": message,
+                    }
+                )
         return found

@@ -32,7 +32,9 @@ INITIALIZED: Final = "Initialized"
 READY: Final = "Ready"
 CONTAINERS_READY: Final = "ContainersReady"
 SCHEDULED: Final = "PodScheduled"
-RESIZE_CONDITIONS: Final = ("PodResizePending", "PodResizeInProgress")
+RESIZE_CONDITIONS: Final = (
+    "PodResizePending", "PodResizeInProgress", "PodResizePreemptionDisabled",
+)  # fmt: skip
 OWN_CONDITIONS: Final = (
     READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED, *RESIZE_CONDITIONS,
 )  # fmt: skip

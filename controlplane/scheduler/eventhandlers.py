@@ -15,9 +15,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from controlplane.api.resize_policy import forbids_preemption
 from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.framework.deferred_resize import wants_room
 from controlplane.scheduler.framework.steps import InSteps, Steps, in_one_step
-from controlplane.scheduler.queue.event_diff import node_update_events, pod_update_events
+from controlplane.scheduler.queue.event_diff import (
+    node_update_events,
+    pod_update_events,
+    resize_events,
+)
 from controlplane.scheduler.state.cache import CacheError
 
 if TYPE_CHECKING:
@@ -68,6 +74,7 @@ def _move_on_pod_event(
 def _pod_added(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
     if pod.spec.node_name:
         yield from _add_assigned(scheduler, pod, now)
+        yield from _resize_changed(scheduler, None, pod, now)
     elif scheduler.responsible_for(pod):
         if scheduler.api_calls is not None:
             scheduler.api_calls.sync(pod)
@@ -79,6 +86,32 @@ def _pod_added(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
 def add_pod(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
     """The informer saw a new pod."""
     return _pod_added(scheduler, pod, now)
+
+
+def _resize_changed(
+    scheduler: Scheduler, old: Pod | None, new: Pod | None, now: int
+) -> Steps[None]:
+    """A pod on a node whose resize waits is in the queue as well, until it waits no more (KEP-5836).
+
+    The cache has heard of the change before.
+    """
+    if not scheduler.handle.preempts_for_resizes:
+        return
+    waited = old is not None and wants_room(old)
+    waits = new is not None and wants_room(new)
+    about = new or old
+    assert about is not None
+    if not (waited or waits) or not scheduler.responsible_for(about):
+        return
+    yield QUEUE
+    if not waits:
+        yield from scheduler.queue.delete_steps(about)
+    elif waited:
+        assert new is not None
+        yield from scheduler.queue.update_steps(old, new, now)
+    else:
+        assert new is not None
+        yield from scheduler.queue.add_steps(new, now)
 
 
 def _add_assigned(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
@@ -110,14 +143,19 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None
         with _logged(scheduler):
             scheduler.changes_cache()
             scheduler.cache.update_pod(old, new)
-        for event in pod_update_events(new, old):
+        events = pod_update_events(new, old)
+        if scheduler.handle.preempts_for_resizes:
+            events += resize_events(new, old)
+        for event in events:
             yield from _move_on_pod_event(scheduler, event, old, new, now)
+        yield from _resize_changed(scheduler, old, new, now)
         return
     if new.spec.node_name:
         yield from _add_assigned(scheduler, new, now)
         if scheduler.responsible_for(old):
             yield QUEUE
             yield from scheduler.queue.delete_steps(old)
+        yield from _resize_changed(scheduler, None, new, now)
         return
     if not scheduler.responsible_for(new):
         return
@@ -169,6 +207,7 @@ def _pod_deleted(
             scheduler.reject_waiting_pod(pod.uid, "removed")
         yield from _move(scheduler, ev.ASSIGNED_POD_DELETE, pod, None, now)
     if pod.spec.node_name and not final_state_unknown:
+        yield from _resize_changed(scheduler, pod, None, now)
         return
     if not scheduler.responsible_for(pod):
         return
@@ -232,7 +271,10 @@ def update_node(scheduler: Scheduler, old: Node, new: Node, now: int) -> Steps[N
     """The informer saw a node change."""
     scheduler.changes_cache()
     scheduler.cache.update_node(old, new)
-    for event in node_update_events(new, old):
+    events = node_update_events(new, old)
+    if scheduler.handle.preempts_for_resizes and forbids_preemption(old) != forbids_preemption(new):
+        events.append(ev.ClusterEvent(ev.NODE, ev.UPDATE_NODE_PREEMPTION_POLICY))
+    for event in events:
         yield from _move(scheduler, event, old, new, now, _pre_check(scheduler, new))
 
 

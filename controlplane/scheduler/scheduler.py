@@ -18,8 +18,10 @@ from controlplane.scheduler.cycle.scheduling import Search, schedule
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.api_calls import CallQueue
 from controlplane.scheduler.framework.cycle_state import CycleState
+from controlplane.scheduler.framework.deferred_resize import args_of
 from controlplane.scheduler.framework.handle import Handle, keep_order
 from controlplane.scheduler.framework.interface import Code
+from controlplane.scheduler.framework.names import DEFERRED_POD_SCHEDULING
 from controlplane.scheduler.framework.runtime import Framework
 from controlplane.scheduler.framework.steps import Steps, at_once
 from controlplane.scheduler.framework.writes import EventIntent
@@ -95,6 +97,14 @@ class Scheduler:
         )
         if choose_offset is not None:
             handle.choose_offset = choose_offset
+        handle.deferred = next(
+            (
+                args_of(each.args[DEFERRED_POD_SCHEDULING])
+                for each in self.config.profiles
+                if DEFERRED_POD_SCHEDULING in each.args
+            ),
+            handle.deferred,
+        )
         self.handle = handle
         self.snapshot = handle.snapshot
         self.search = Search(handle.columns, self.config.percentage_of_nodes_to_score)

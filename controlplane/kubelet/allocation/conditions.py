@@ -17,6 +17,8 @@ IN_PROGRESS: Final = "PodResizeInProgress"
 DEFERRED: Final = "Deferred"
 INFEASIBLE: Final = "Infeasible"
 ERROR: Final = "Error"
+PREEMPTION_DISABLED: Final = "PodResizePreemptionDisabled"
+DISABLED_BY_NODE: Final = "PreemptionDisabledByNodePolicy"
 
 
 @attrs.frozen

@@ -78,7 +78,7 @@ async def run(
     if not await resources.start(ctx):
         return
     node_changed = ctx.condition()
-    nodes = own_node.watch(shared, node_changed)
+    nodes = own_node.watch(shared, node_changed, resources.node_changed)
     ctx.spawn(sync_loop.SyncLoop(shared, workers, resources).run, name="sync-loop")
     ctx.spawn(status_sender.run, shared, name="status-manager")
     ctx.spawn(sync_loop.housekeeping, shared, name="housekeeping")

@@ -15,6 +15,8 @@ from controlplane.kubelet import node_status
 from controlplane.kubelet.loops.shared import RETRY_NS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors import Condition, Context
     from controlplane.api.node import Node
     from controlplane.api.object import Object
@@ -48,11 +50,12 @@ async def register(
             return made
 
 
-def watch(shared: Shared, changed: Condition) -> Informer[Node]:
+def watch(shared: Shared, changed: Condition, told: Callable[[Node, Node], None]) -> Informer[Node]:
     """An informer of the own Node, which keeps `shared.node` up to date and tells of every change."""
 
     def heard(obj: Object[Node]) -> None:
-        shared.node = obj.view
+        old, shared.node = shared.node, obj.view
+        told(old, obj.view)
         changed.notify_all()
 
     informer = Informer(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.log import ERROR
+from controlplane.api.resize_policy import forbids_preemption
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.event_recorder import reference
 from controlplane.client.loops.guarded import attempted
@@ -26,6 +27,7 @@ from controlplane.kubelet.cm.checkpoint import CheckpointError
 from controlplane.kubelet.cm.container_manager import FILES, ContainerManager
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import ManagerFixes
+from controlplane.kubelet.features import SCHEDULER_PREEMPTION
 from controlplane.kubelet.loops.carrying_out import carry_out, save
 from controlplane.kubelet.loops.lock import Lock
 from controlplane.kubelet.resizing import GATE as JUDGED_BY_SNAPSHOT
@@ -81,7 +83,14 @@ class NodeResources:
         feasibility = Feasibility(
             settings.features, self.metrics, settings.policies.cpu, settings.policies.memory
         )
-        chain = AdmissionChain(self._node, feasibility, self._promised, self.containers)
+        self._told_of_policy = settings.features.enabled(SCHEDULER_PREEMPTION)
+        chain = AdmissionChain(
+            self._node,
+            feasibility,
+            self._promised,
+            self.containers,
+            scheduler_makes_room=self._told_of_policy,
+        )
         self.allocation = AllocationManager(
             chain.admit,
             conditions,
@@ -101,10 +110,23 @@ class NodeResources:
             self._record,
             lambda file, content: save(shared.ctx, file, content),
             asks_again=shared.fixes.fixed(JUDGED_BY_SNAPSHOT),
+            forbidden=self._forbidding,
         )
 
     def _node(self) -> Node:
         return self._shared.node
+
+    def _forbidding(self) -> str:
+        node = self._shared.node
+        return node.name if self._told_of_policy and forbids_preemption(node) else ""
+
+    def node_changed(self, old: Node, new: Node) -> None:
+        """The own Node changed: pods whose resize waits are told whether others may go for them (KEP-5836)."""
+        if self._told_of_policy and forbids_preemption(old) != forbids_preemption(new):
+            for uid in self.allocation.pending:
+                pod = self._shared.pods.get(uid)
+                if pod is not None:
+                    self._sync(pod)
 
     def _promised(self, uid: str) -> PodResources | None:
         return self.allocation.allocation(uid)

@@ -22,6 +22,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "GenericWorkload": (("1.35", False),),
     "InPlacePodLevelResourcesVerticalScaling": (("1.35", False), ("1.36", True)),
     "InPlacePodVerticalScaling": (("1.27", False), ("1.33", True)),
+    "InPlacePodVerticalScalingSchedulerPreemption": (("1.37", False),),
     "MatchLabelKeysInPodTopologySpread": (("1.0", True),),
     "MatchLabelKeysInPodTopologySpreadSelectorMerge": (("1.0", True),),
     "NodeDeclaredFeatures": (("1.35", False), ("1.36", True)),
@@ -44,6 +45,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
 
 SWITCHABLE: Final = (
     "DRAExtendedResource",
+    "InPlacePodVerticalScalingSchedulerPreemption",
     "MatchLabelKeysInPodTopologySpread",
     "NodeDeclaredFeatures",
     "NominatedNodeNameForExpectation",
@@ -55,6 +57,11 @@ SWITCHABLE: Final = (
     "TaintTolerationComparisonOperators",
 )
 """Gates that are emulated both ways."""
+
+ALIASES: Final[Mapping[str, str]] = {
+    "SchedulerPreemptionForPodResize": "InPlacePodVerticalScalingSchedulerPreemption",
+}
+"""Names that a proposal has for a gate, with the one that its code has (KEP-5836)."""
 
 
 def defaults(release: str = LATEST) -> dict[str, bool]:
@@ -90,7 +97,7 @@ def parse(texts: Iterable[str]) -> dict[str, bool]:
         name, equals, value = pair.partition("=")
         if not name or not equals or value not in ("true", "false"):
             raise UsageError(f"--feature-gates {pair!r}: expected NAME=true or NAME=false")
-        found[name] = value == "true"
+        found[ALIASES.get(name, name)] = value == "true"
     problem = unknown(found)
     if problem:
         raise UsageError(f"--feature-gates: {problem}; those that are: {', '.join(SWITCHABLE)}")

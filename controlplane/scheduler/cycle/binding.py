@@ -70,6 +70,17 @@ def assume(cache: Cache, queue: PriorityQueue, attempt: Attempt) -> Steps[None]:
     queue.delete_nominated_pod_if_exists(pod)
 
 
+def park(attempt: Attempt) -> None:
+    """A resize that fits is not assumed: the pod is in the cache, and Permit holds it for its kubelet.
+
+    That Reserve is left out as well is ours: how upstream's assumption copes with a pod that is in the
+    cache was not seen (KEP-5836).
+    """
+    status, _ = attempt.framework.run_permit(attempt.state, attempt.pod, attempt.node_name)
+    if status is not None:
+        attempt.failure = single_node_failure(attempt, status)
+
+
 @InSteps
 def reserve_and_permit(cache: Cache, attempt: Attempt) -> Steps[None]:
     """Run Reserve and Permit; a refusal undoes the assumption and sets `failure`."""

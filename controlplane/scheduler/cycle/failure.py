@@ -20,6 +20,7 @@ import attrs
 
 from controlplane.scheduler.cycle.attempt import Attempt, Failure
 from controlplane.scheduler.framework.api_calls import StatusPatchCall
+from controlplane.scheduler.framework.deferred_resize import resize_waits
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.framework.steps import InSteps, Steps
@@ -65,11 +66,13 @@ class Verdict:
     in_flight_uid: str
     """UID whose flight the requeueing ends; "" means that of the object put into the queue."""
     cached: Pod | None = None
+    silent: bool = False
+    """Whether nobody is told: of a resize that waits there is neither event nor condition (KEP-5836)."""
 
     @property
     def reports(self) -> bool:
         """Whether nomination, event and status patch follow."""
-        return self.outcome is not Outcome.RECREATED
+        return self.outcome is not Outcome.RECREATED and not self.silent
 
 
 def record(info: QueuedPodInfo, failure: Failure) -> str:
@@ -83,7 +86,9 @@ def record(info: QueuedPodInfo, failure: Failure) -> str:
     return REASON_UNSCHEDULABLE if failure.is_rejected else REASON_SCHEDULER_ERROR
 
 
-def judge(info: QueuedPodInfo, cached: Pod | None, gates: FixGates) -> Verdict:
+def judge(
+    info: QueuedPodInfo, cached: Pod | None, gates: FixGates, *, resizes: bool = False
+) -> Verdict:
     """Decide from what the informer has now under the pod's name: its view, or None.
 
     Gate 138324. Unfixed, a recreated pod is taken for the one that failed: the new object enters
@@ -95,16 +100,19 @@ def judge(info: QueuedPodInfo, cached: Pod | None, gates: FixGates) -> Verdict:
     Gate 96582 (issues 96579, 101877). A bind call may succeed although its answer was lost. Unfixed,
     the bound pod is queued again and can never be assumed, for ever. Fixed, it is left alone when
     the informer shows its node.
+
+    With `resizes` (KEP-5836) a pod on a node whose resize waits goes back like any other, in silence.
     """
     if cached is None:
         return Verdict(Outcome.DELETED, DELETED_LOG, info.uid)
-    if cached.spec.node_name and gates.fixed("96582"):
+    silent = resizes and resize_waits(cached)
+    if cached.spec.node_name and not silent and gates.fixed("96582"):
         return Verdict(Outcome.ASSIGNED, ASSIGNED_LOG, info.uid)
     variant = gates.variant(GATE_RECREATED_POD)
     if cached.uid != info.uid and variant in ("early-return", NO_STAND_IN):
         return Verdict(Outcome.RECREATED, RECREATED_LOG, info.uid)
     uid = info.uid if variant == "uid-threading" else ""
-    return Verdict(Outcome.REQUEUE, "", uid, cached)
+    return Verdict(Outcome.REQUEUE, "", uid, cached, silent)
 
 
 @InSteps

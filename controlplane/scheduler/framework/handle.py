@@ -14,6 +14,7 @@ from controlplane.gates import FixGates
 from controlplane.scheduler.columns.columns import Columns
 from controlplane.scheduler.config.features import defaults
 from controlplane.scheduler.framework.cancellation import CancelContext
+from controlplane.scheduler.framework.deferred_resize import GATE, DeferredPodSchedulingArgs
 from controlplane.scheduler.state.listers import Listers
 from controlplane.scheduler.state.snapshot import Snapshot
 
@@ -56,6 +57,14 @@ class Handle:
     """The scheduler's own context, from which operations derive theirs."""
     preemptions: list[PreemptionTask] = attrs.Factory(list)
     """Evictions that a PostFilter decided on; whoever drives the scheduler takes them out."""
+
+    deferred: DeferredPodSchedulingArgs = attrs.Factory(DeferredPodSchedulingArgs)
+    """The form of preemption for resizes, where that is on."""
+
+    @property
+    def preempts_for_resizes(self) -> bool:
+        """Whether pods whose resize waits are scheduled, to make room for them (KEP-5836)."""
+        return self.feature(GATE)
 
     def feature(self, name: str) -> bool:
         """Whether a feature gate is on."""

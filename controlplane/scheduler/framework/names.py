@@ -2,6 +2,7 @@
 
 DEFAULT_BINDER = "DefaultBinder"
 DEFAULT_PREEMPTION = "DefaultPreemption"
+DEFERRED_POD_SCHEDULING = "DeferredPodScheduling"
 DYNAMIC_RESOURCES = "DynamicResources"
 IMAGE_LOCALITY = "ImageLocality"
 INTER_POD_AFFINITY = "InterPodAffinity"

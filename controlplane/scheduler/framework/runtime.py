@@ -16,13 +16,16 @@ from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.batch import Batch
 from controlplane.scheduler.framework.column_forms import FilterForm, Rows, ScoreForm, verdict
 from controlplane.scheduler.framework.cycle_state import CycleState
+from controlplane.scheduler.framework.deferred_resize import IN_TREE, KEPT, resize_waits
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
+from controlplane.scheduler.framework.names import NODE_NAME
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.spec_plan import SpecPlans
 from controlplane.scheduler.framework.steps import Steps, at_once
 
 if TYPE_CHECKING:
+    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
@@ -129,6 +132,12 @@ class Framework:
         self.score_forms = [
             ScoreForm.of(plugin, self.weights.get(plugin.name, 1)) for plugin in plugins.score
         ]
+        self._resizes = handle.preempts_for_resizes
+        self._not_for_resizes = [
+            plugin.name
+            for plugin in (*plugins.pre_filter, *plugins.filter)
+            if plugin.name in IN_TREE and plugin.name not in KEPT
+        ]
         self._beyond_spec = [f.plugin.name for f in self.filter_forms if not f.follows_spec]
         self._pre_filter_plans = SpecPlans(
             plugins.pre_filter,
@@ -171,7 +180,8 @@ class Framework:
                 out.setdefault(event, []).append((plugin.name, registration.hint))
             if added and not tainted and taints:
                 event = ev.ClusterEvent(ev.NODE, ev.UPDATE_NODE_TAINT)
-                out.setdefault(event, []).append((plugin.name, None))
+                hint = _of_own_node if self._resizes else None
+                out.setdefault(event, []).append((plugin.name, hint))
         return list(out.items())
 
     def sign_pod(self, pod: Pod) -> Hashable | None:
@@ -194,10 +204,17 @@ class Framework:
 
     def pre_filter_steps(self, state: CycleState, pod: Pod) -> Steps[PreFilterOutcome]:
         """The same in steps: listers may move on between plugins that read them."""
-        nodes = self.handle.snapshot.node_info_list
         merged: Mapping[str, None] | None = None
-        rejected: Status | None = None
         restricting: dict[str, None] = {}
+        asked: Sequence[fwk.PreFilterPlugin]
+        if self._resizes and resize_waits(pod):
+            # Its node is given: only there, and only for what a resize can change.
+            merged, restricting = {pod.spec.node_name: None}, {NODE_NAME: None}
+            skipped = state.skip_filter = set(self._not_for_resizes)
+            asked = [each for each in self.plugins.pre_filter if each.name not in skipped]
+            return (
+                yield from self._ask_pre_filters(state, pod, asked, skipped, merged, restricting)
+            )
         plan = self._pre_filter_plans.of(pod)
         state.data.update(plan.data)
         skipped = set(plan.skipped)
@@ -208,8 +225,23 @@ class Framework:
                 restricting[name] = None
                 if not merged:
                     return PreFilterOutcome(merged, _empty_intersection(restricting), restricting)
+        return (
+            yield from self._ask_pre_filters(state, pod, plan.asked, skipped, merged, restricting)
+        )
+
+    def _ask_pre_filters(
+        self,
+        state: CycleState,
+        pod: Pod,
+        asked: Sequence[fwk.PreFilterPlugin],
+        skipped: set[str],
+        merged: Mapping[str, None] | None,
+        restricting: dict[str, None],
+    ) -> Steps[PreFilterOutcome]:
+        nodes = self.handle.snapshot.node_info_list
+        rejected: Status | None = None
         read = False
-        for plugin in plan.asked:
+        for plugin in asked:
             if plugin.reads:
                 if read:
                     yield "scheduler.cycle.pre-filter"
@@ -460,6 +492,12 @@ def nominating_of(result: fwk.PostFilterResult | None) -> NominatingInfo | None:
 
 def _intersection(one: Mapping[str, None] | None, other: Mapping[str, None]) -> Mapping[str, None]:
     return other if one is None else {name: None for name in one if name in other}
+
+
+def _of_own_node(pod: Pod, _old: Node | None, new: Node) -> ev.Hint:
+    """A pod whose resize waits profits from no other node than its own."""
+    own = pod.spec.node_name
+    return ev.Hint.QUEUE if not own or own == new.name else ev.Hint.SKIP
 
 
 def _registrations(plugin: fwk.Plugin) -> list[ev.ClusterEventWithHint]:

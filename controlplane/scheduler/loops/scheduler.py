@@ -14,6 +14,7 @@ from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.scheduler.cycle import binding, explain, failure
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.framework.deferred_resize import resize_waits
 from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.loops.binding import Binder
 from controlplane.scheduler.loops.informers import Informers
@@ -160,6 +161,7 @@ class _Running:
         self._core = shared.core
         self._binder = Binder(shared, self._failed)
         self._preemptor = Preemptor(shared)
+        self._resizes = shared.core.handle.preempts_for_resizes
         self._unlocked = not shared.gates.fixed("139884")
 
     # ------------------------------------------------------------------ timers
@@ -294,6 +296,11 @@ class _Running:
             shared.observer.algorithm_ended(info.uid)
         if attempt.failure is None:
             shared.metrics.algorithm.observe(shared.now() - attempt.started)
+        if attempt.failure is None and self._resizes and resize_waits(attempt.pod):
+            await ctx.region("scheduler.cycle.permit")
+            declare(ctx, "scheduler.cycle.permit")
+            binding.park(attempt)
+        elif attempt.failure is None:
             await ctx.region("scheduler.cycle.assume")
             steps = binding.assume.steps(core.cache, core.queue, attempt)
             await shared.run(ctx, steps, "scheduler.cycle.assume")
@@ -348,7 +355,12 @@ class _Running:
         cached = shared.cached_pod(pod.key)
         if ctx.noting:
             note_read(ctx, info, cached)
-        verdict = failure.judge(info, None if cached is None else cached.view, shared.gates)
+        verdict = failure.judge(
+            info,
+            None if cached is None else cached.view,
+            shared.gates,
+            resizes=self._resizes,
+        )
         await ctx.region("scheduler.failure.requeue")
         ctx.reads("pops")
         requeue = failure.requeue.steps(core.queue, info, verdict, shared.now())

@@ -12,6 +12,7 @@ from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import DefaultPreemptionArgs
+from controlplane.scheduler.framework.deferred_resize import AWAIT_VICTIMS
 from controlplane.scheduler.framework.fit_error import Diagnosis, fit_error_message
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -155,6 +156,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         if pod.spec.preemption_policy == "Never":
             return False, NEVER
         nominated = pod.status.nominated_node_name
+        if self._handle.deferred.repeats == AWAIT_VICTIMS and self._handle.preempts_for_resizes:
+            nominated = nominated or pod.spec.node_name
         if not nominated:
             return True, ""
         if statuses.get(nominated).code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -223,7 +226,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
 
     def _known_of(self, state: CycleState, pod: Pod, filters: Filters) -> Known | None:
         """What preemptors with this spec found before; None when it does not depend on spec and node alone."""
-        if filters.keeps_track(state) or not filters.follow_spec(state):
+        if pod.spec.node_name or filters.keeps_track(state) or not filters.follow_spec(state):
             return None
         found = self._known.get(pod.spec)
         return self._known.put(pod.spec, {}) if found is None else found

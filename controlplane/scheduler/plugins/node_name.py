@@ -18,6 +18,7 @@ from controlplane.scheduler.framework.interface import (
 )
 
 if TYPE_CHECKING:
+    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.columns import Columns
     from controlplane.scheduler.framework.column_forms import StatusIds
@@ -52,8 +53,14 @@ class NodeName(NodeLocalFilter, EnqueueExtensions):
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A new node may be the one."""
-        return [ev.ClusterEventWithHint(ev.NODE_ADD)]
+        return [ev.ClusterEventWithHint(ev.NODE_ADD, _node_added)]
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
         """The requested node."""
         return (("NodeName", pod.spec.node_name),)
+
+
+def _node_added(pod: Pod, _old: Node | None, new: Node) -> ev.Hint:
+    """Only a pod whose resize waits has a node and is queued (KEP-5836): no other node helps it."""
+    wanted = pod.spec.node_name
+    return ev.Hint.QUEUE if not wanted or wanted == new.name else ev.Hint.SKIP

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from controlplane.api.pod_resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from controlplane.scheduler.framework import deferred_resize as deferred
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import NodeResourcesFitArgs
@@ -28,14 +29,17 @@ from controlplane.scheduler.framework.interface import (
     PreFilterResult,
     PreScorePlugin,
     Status,
+    unresolvable,
 )
 from controlplane.scheduler.plugins.allocation_columns import fit_scores
+from controlplane.scheduler.plugins.deferred_pod_scheduling import FITS
 from controlplane.scheduler.plugins.resource_allocation import (
     make_scorer,
     node_vectors,
     request_amounts,
 )
 from controlplane.scheduler.state.node_info import NodeInfo
+from controlplane.scheduler.state.pod_info import PodInfo
 from controlplane.scheduler.state.resources import (
     Resource,
     is_extended_resource,
@@ -52,6 +56,8 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.column_forms import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
 
+_PARKED = unresolvable(FITS).by(names.NODE_RESOURCES_FIT)
+_NOTHING = Resource()
 FILTER_KEY = "PreFilterNodeResourcesFit"
 _FEW_REASONS = 12
 """Up to so many bits, combinations are counted in an array instead of sorted."""
@@ -74,6 +80,8 @@ class NodeResourcesFit(
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         self.args = args
+        self._resizes = handle.preempts_for_resizes
+        self._form = handle.deferred
         self._extended_by_dra = handle.feature("DRAExtendedResource")
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
@@ -93,10 +101,28 @@ class NodeResourcesFit(
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse a node that lacks anything, and say everything it lacks."""
         request: Resource = state.data[FILTER_KEY]
+        if self._resizes and pod.spec.node_name == node.name:
+            own = next((each for each in node.pods if each.pod.uid == pod.uid), None)
+            if own is not None:
+                return self._filter_resize(request, own, node)
         lacking = self.lacking(request, node)
         if not lacking:
             return None
         return _refusal(lacking)
+
+    def _filter_resize(self, request: Resource, own: PodInfo, node: NodeInfo) -> Status | None:
+        """Whether a pod on the node fits there with what it asks for now (KEP-5836)."""
+        if self._form.others == deferred.ALLOCATED:
+            node = _as_promised(node, own)
+        if self._form.accounting == deferred.WITHOUT_POD:
+            node = node.clone()
+            node.remove_pod(own.pod)
+            refused = _refusal(self.lacking(request, node))
+        else:
+            refused = _refusal(self.lacking(request, node, counted=own.resource.resource))
+        if refused is None and self._form.parking == deferred.FILTER:
+            return _PARKED
+        return refused
 
     def counts(self, name: str) -> bool:
         """Whether a scalar resource is checked here (some may be left to an extender)."""
@@ -105,19 +131,28 @@ class NodeResourcesFit(
         return name not in self._ignored and name.partition("/")[0] not in self._ignored_groups
 
     def lacking(
-        self, request: Resource, node: NodeInfo, *, ignore: bool = True
+        self,
+        request: Resource,
+        node: NodeInfo,
+        *,
+        ignore: bool = True,
+        counted: Resource = _NOTHING,
     ) -> list[tuple[str, bool]]:
-        """(reason, whether the node can never satisfy it) for everything that does not fit."""
+        """(reason, whether the node can never satisfy it) for everything that does not fit.
+
+        `counted` is what the pod counts for on this node already.
+        """
         out: list[tuple[str, bool]] = []
         allocatable, used = node.allocatable, node.requested
         if len(node.pods) + 1 > allocatable.allowed_pod_number:
             out.append(("Too many pods", False))
         cpu, memory, storage = request.milli_cpu, request.memory, request.ephemeral_storage
-        if cpu > 0 and cpu > allocatable.milli_cpu - used.milli_cpu:
+        if cpu > 0 and max(0, cpu - counted.milli_cpu) > allocatable.milli_cpu - used.milli_cpu:
             out.append(("Insufficient cpu", cpu > allocatable.milli_cpu))
-        if memory > 0 and memory > allocatable.memory - used.memory:
+        if memory > 0 and max(0, memory - counted.memory) > allocatable.memory - used.memory:
             out.append(("Insufficient memory", memory > allocatable.memory))
-        if storage > 0 and storage > allocatable.ephemeral_storage - used.ephemeral_storage:
+        more = max(0, storage - counted.ephemeral_storage)
+        if storage > 0 and more > allocatable.ephemeral_storage - used.ephemeral_storage:
             out.append(("Insufficient ephemeral-storage", storage > allocatable.ephemeral_storage))
         # Upstream walks a map here; names in order are the canonical choice.
         for name in sorted(request.scalars):
@@ -125,7 +160,8 @@ class NodeResourcesFit(
             if amount == 0 or (ignore and not self.counts(name)):
                 continue
             capacity = allocatable.scalars.get(name, 0)
-            if amount > capacity - used.scalars.get(name, 0):
+            more = max(0, amount - counted.scalars.get(name, 0))
+            if more > capacity - used.scalars.get(name, 0):
                 out.append((f"Insufficient {name}", amount > capacity))
         return out
 
@@ -235,6 +271,9 @@ class NodeResourcesFit(
                 ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_ALLOCATABLE), self._node_changed
             ),
         ]
+        if self._resizes:
+            grown = ev.ClusterEvent(ev.POD, ev.UPDATE_POD_SCALE_UP)
+            out.append(ev.ClusterEventWithHint(grown, _pod_grew))
         if self._extended_by_dra:
             out.append(
                 ev.ClusterEventWithHint(
@@ -244,6 +283,8 @@ class NodeResourcesFit(
         return out
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> ev.Hint:
+        if pod.spec.node_name and pod.spec.node_name != new.name:
+            return ev.Hint.SKIP
         request = requested_by(pod)
         empty = NodeInfo()
         empty.set_node(new)
@@ -279,7 +320,26 @@ def _grew(request: Resource, before: Resource, now: NodeInfo) -> bool:
     return any(after.get(name) > before.get(name) for name in wanted)
 
 
+def _pod_grew(pod: Pod, _old: Pod, new: Pod) -> ev.Hint:
+    """Somebody on the node took more of it, or the pod itself wants more: perhaps others have to go."""
+    own = pod.spec.node_name
+    return ev.Hint.QUEUE if own and new.spec.node_name == own else ev.Hint.SKIP
+
+
+def _as_promised(node: NodeInfo, own: PodInfo) -> NodeInfo:
+    """The node with what other pods were promised and have in place of what they wait for."""
+    node = node.clone()
+    for info in list(node.pods):
+        if info is not own and deferred.resize_waits(info.pod):
+            node.remove_pod(info.pod)
+            node.add_pod(PodInfo(deferred.as_promised(info.pod)))
+    return node
+
+
 def _pod_changed(pod: Pod, old: Pod, new: Pod | None) -> ev.Hint:
+    own = pod.spec.node_name
+    if own and own != (old if new is None else new).spec.node_name:
+        return ev.Hint.SKIP  # a pod whose resize waits profits from its own node alone
     if new is None:
         scheduled = old.spec.node_name or old.status.nominated_node_name
         return ev.Hint.QUEUE if scheduled else ev.Hint.SKIP

@@ -15,6 +15,7 @@ import attrs
 from controlplane.scheduler.config import expand as config_expand
 from controlplane.scheduler.config.model import DEFAULT_ARGS, ProfileConfig
 from controlplane.scheduler.framework import names as n
+from controlplane.scheduler.framework.deferred_resize import GATE
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import EXTENSION_POINTS, Plugin
 from controlplane.scheduler.framework.runtime import Framework, PluginSet
@@ -52,6 +53,11 @@ _IN_TREE: Mapping[str, tuple[str, str]] = {
     n.IMAGE_LOCALITY: ("image_locality", "h"),
     n.DEFAULT_BINDER: ("default_binder", ""),
     n.NODE_DECLARED_FEATURES: ("node_declared_features", "h"),
+}
+
+# Only there while the gate of the name is on (KEP-5836).
+_GATED: Mapping[str, tuple[str, str, str]] = {
+    GATE: (n.DEFERRED_POD_SCHEDULING, "deferred_pod_scheduling", "h"),
 }
 
 
@@ -109,6 +115,25 @@ def default_expansion(
     return config_expand.expand(merged, implements(registry), scheduler_name)
 
 
+def _with_plugin(
+    registry: Registry,
+    points: Mapping[str, Sequence[config_expand.Weighted]],
+    name: str,
+    entry: Entry,
+) -> tuple[Registry, Mapping[str, Sequence[config_expand.Weighted]]]:
+    """The plugin at all its points, unless it stands there already.
+
+    It goes first: its refusal of a node has to be the one that counts, or the news that the node forbids
+    nothing any more would wake nobody.
+    """
+    registry = {**registry, name: entry}
+    more = dict(points)
+    for point, base in EXTENSION_POINTS.items():
+        if issubclass(entry.cls, base) and all(each != name for each, _ in more.get(point, ())):
+            more[point] = ((name, 0), *more.get(point, ()))
+    return registry, more
+
+
 def build_framework(
     profile: ProfileConfig, handle: Handle, registry: Registry | None = None
 ) -> Framework:
@@ -120,6 +145,9 @@ def build_framework(
             points = _in_tree_expansion(profile.scheduler_name)
     if points is None:
         points = default_expansion(registry, profile.scheduler_name)
+    for gate, (name, module, takes) in _GATED.items():
+        if handle.feature(gate):
+            registry, points = _with_plugin(registry, points, name, _entry(name, module, takes))
     wanted = dict.fromkeys(name for plugins in points.values() for name, _ in plugins)
     instances: dict[str, Plugin] = {}
     for name in (name for name in registry if name in wanted):

@@ -39,6 +39,17 @@ def pod_update_events(new: Pod, old: Pod) -> list[ev.ClusterEvent]:
     return [ev.ClusterEvent(resource, action) for action in actions or (ev.UPDATE,)]
 
 
+def resize_events(new: Pod, old: Pod) -> list[ev.ClusterEvent]:
+    """What preemption for resizes has to hear besides: the pod, on a node, asks for more (KEP-5836)."""
+    if new.spec is old.spec and new.status is old.status:
+        return []
+    was, now = pod_requests(old, use_status=True), pod_requests(new, use_status=True)
+    grew = any(
+        (before := was.get(name)) is None or after.cmp(before) > 0 for name, after in now.items()
+    )
+    return [ev.ClusterEvent(ev.ASSIGNED_POD, ev.UPDATE_POD_SCALE_UP)] if grew else []
+
+
 def _scaled_down(new: Pod, old: Pod) -> bool:
     if new.spec is old.spec and new.status is old.status:
         return False

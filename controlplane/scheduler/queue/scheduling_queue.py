@@ -30,7 +30,7 @@ from controlplane.scheduler.queue.backoff_queue import (
     SECOND,
     BackoffQueue,
 )
-from controlplane.scheduler.queue.event_diff import pod_update_events
+from controlplane.scheduler.queue.event_diff import pod_update_events, resize_events
 from controlplane.scheduler.queue.metrics import QueueMetrics
 from controlplane.scheduler.queue.nominator import Nominator
 from controlplane.scheduler.queue.unschedulable_pods import UnschedulablePods
@@ -392,6 +392,8 @@ class PriorityQueue:
 
     def _update(self, old: Pod | None, new: Pod, now: int) -> bool:
         events = None if old is None else pod_update_events(new, old)
+        if events is not None and old is not None and new.spec.node_name:
+            events += resize_events(new, old)
         if (
             self._holds_updates
             and old is not None

@@ -1,0 +1,115 @@
+"""Pods on a node whose resize waits for room: who they are, and how they are looked at (KEP-5836).
+
+Upstream: enhancements 5836, pull request 140000 (alpha in 1.37, gate
+InPlacePodVerticalScalingSchedulerPreemption). Proposal, review and code disagree in places; the forms
+are arguments of the plugin DeferredPodScheduling, the default of each being what the code does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from controlplane.api.pod_resources import resize_pending
+from controlplane.api.replacing import replaced
+from controlplane.scheduler.framework import names
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+
+GATE: Final = "InPlacePodVerticalScalingSchedulerPreemption"
+DEFERRED: Final = "Deferred"
+DISABLED_CONDITION: Final = "PodResizePreemptionDisabled"
+"""By the KEP the kubelet says so of a pod on a node that wants no preemption for resizes."""
+
+PERMIT: Final = "Permit"
+FILTER: Final = "Filter"
+DELTA: Final = "Delta"
+WITHOUT_POD: Final = "WithoutPod"
+DESIRED: Final = "Desired"
+ALLOCATED: Final = "Allocated"
+ALLOWED: Final = "Allowed"
+AWAIT_VICTIMS: Final = "AwaitVictims"
+
+_FORMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "parking": (PERMIT, FILTER),
+    "accounting": (DELTA, WITHOUT_POD),
+    "others": (DESIRED, ALLOCATED),
+    "repeats": (ALLOWED, AWAIT_VICTIMS),
+}
+
+
+@attrs.frozen
+class DeferredPodSchedulingArgs:
+    """Which form of preemption for resizes there is.
+
+    parking: where a pod is refused whose resize fits and only waits for its kubelet: by the plugin in
+        Permit (the code), or by NodeResourcesFit in Filter (the KEP's text).
+    accounting: the pod is left on the node, and what it asks for beyond what it counts for there has
+        to fit (Delta, the code); or it is taken off the node, and all it asks for has to fit
+        (WithoutPod, the KEP's text).
+    others: what other pods with a waiting resize count for: the largest of desired, allocated and
+        actual (Desired: the scheduler's rule, the code), or what they have been promised and have
+        (Allocated: the kubelet's rule, to be decided for beta).
+    repeats: whether a pod may preempt again while victims on its node still terminate (Allowed, the
+        code), or its node counts as a nomination then (AwaitVictims, the review's fourth option).
+    """
+
+    parking: str = PERMIT
+    accounting: str = DELTA
+    others: str = DESIRED
+    repeats: str = ALLOWED
+
+
+def args_of(tree: Any) -> DeferredPodSchedulingArgs:
+    """The plugin's arguments as given in a configuration. Raises ValueError."""
+    if tree is None or isinstance(tree, DeferredPodSchedulingArgs):
+        return tree or DeferredPodSchedulingArgs()
+    found: dict[str, str] = {}
+    for name, value in tree.items():
+        if name in ("apiVersion", "kind"):
+            continue
+        forms = _FORMS.get(name)
+        if forms is None:
+            raise ValueError(f"unknown argument {name!r}; it has {', '.join(_FORMS)}")
+        if value not in forms:
+            raise ValueError(f"{name}: {value!r} is none of {', '.join(forms)}")
+        found[name] = value
+    return DeferredPodSchedulingArgs(**found)
+
+
+def resize_waits(pod: Pod) -> bool:
+    """Whether a pod on a node waits for room to grow. Upstream: IsPodResizeDeferred."""
+    return bool(pod.spec.node_name) and resize_pending(pod, DEFERRED)
+
+
+def wants_room(pod: Pod) -> bool:
+    """Whether the scheduler is to make room: not when the pod's kubelet says that the node forbids it."""
+    return resize_waits(pod) and not any(
+        each.type == DISABLED_CONDITION and each.status == "True" for each in pod.status.conditions
+    )
+
+
+def as_promised(pod: Pod) -> Pod:
+    """The pod counted by what it was promised and has, not by what it wants, if its resize waits."""
+    if not resize_waits(pod):
+        return pod
+    conditions = tuple(
+        replaced(each, reason="Infeasible") if each.type == "PodResizePending" else each
+        for each in pod.status.conditions
+    )
+    return replaced(pod, status=replaced(pod.status, conditions=conditions))
+
+
+IN_TREE: Final = frozenset(name for key, name in vars(names).items() if key.isupper())
+KEPT: Final = frozenset(
+    {
+        names.NODE_NAME,
+        names.NODE_RESOURCES_FIT,
+        names.DEFERRED_POD_SCHEDULING,
+        names.DEFAULT_PREEMPTION,
+    }
+)
+"""The plugins that look at a pod whose resize waits; all others of the tree skip it."""
