@@ -30,6 +30,7 @@ from controlplane.client.errors import ApiError, is_already_exists
 from controlplane.client.features import PLAIN, plain
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
+from controlplane.controllers import features as controller_features
 from controlplane.controllers.loops import manager as controllers
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
@@ -183,6 +184,7 @@ class Cluster:
                 tuple,
                 monitor_nodes=config.heartbeats,
                 joined_informers=config.joined_informers,
+                features=controller_features.of_release(config.release),
             )
         self.schedulers = _numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)

@@ -62,3 +62,52 @@ class Expectations:
     def forget(self, key: str) -> None:
         """The owner is gone."""
         self._expected.pop(key, None)
+
+
+@define
+class _Counted:
+    creations: int
+    deletions: int
+    since_ns: int
+
+
+class CountedExpectations:
+    """The same with numbers only, as DaemonSets and Jobs keep them: which pods are to go is not remembered."""
+
+    __slots__ = ("_expected",)
+
+    def __init__(self) -> None:
+        self._expected: dict[str, _Counted] = {}
+
+    def expect(self, key: str, creations: int, deletions: int, now: int) -> None:
+        """Replace the record of `key`: so many creations and deletions are on their way."""
+        self._expected[key] = _Counted(creations, deletions, now)
+
+    def creation_observed(self, key: str) -> None:
+        """One creation was seen, or failed."""
+        record = self._expected.get(key)
+        if record is not None:
+            record.creations -= 1
+
+    def deletion_observed(self, key: str) -> None:
+        """One deletion was seen, or failed."""
+        record = self._expected.get(key)
+        if record is not None:
+            record.deletions -= 1
+
+    def outstanding(self, key: str) -> tuple[int, int] | None:
+        """How many creations and deletions are still to be seen; None where nothing was ever expected."""
+        record = self._expected.get(key)
+        return None if record is None else (record.creations, record.deletions)
+
+    def satisfied(self, key: str, now: int) -> bool:
+        """Whether the controller may act: nothing outstanding, or the record is older than five minutes."""
+        record = self._expected.get(key)
+        if record is None:
+            return True
+        fulfilled = record.creations <= 0 and record.deletions <= 0
+        return fulfilled or now - record.since_ns > TIMEOUT_NS
+
+    def forget(self, key: str) -> None:
+        """The owner is gone."""
+        self._expected.pop(key, None)

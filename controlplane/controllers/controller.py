@@ -6,7 +6,7 @@ and yields effects (`controllers.effects`). `controllers.loops.manager` runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from attrs import frozen
@@ -50,6 +50,10 @@ class Host(Protocol):
     @property
     def now(self) -> int:
         """Nanoseconds since the Unix epoch."""
+
+    @property
+    def features(self) -> Mapping[str, bool]:
+        """The feature gates that controllers know (`controllers.features`)."""
 
     def queue(self, name: str) -> Queue:
         """The queue of this name; the controller's `queues` says what is done with its keys."""
@@ -95,6 +99,8 @@ class Work:
     reconcile: Callable[[str], Reconcile[None]]
     max_retries: int | None = None
     workers: int | None = None
+    backoff_ns: tuple[int, int] | None = None
+    """The first and the longest backoff of a key; upstream's default limiter unless given."""
 
 
 @frozen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from controlplane.api.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from controlplane.api.meta import OwnerReference
     from controlplane.api.view import View
@@ -68,11 +68,20 @@ def claim(
     return decided
 
 
-def adopt_patch(owner: View, uid: str) -> Tree:
-    """Strategic merge patch that makes `owner` the controller; the uid guards against a recreated object."""
-    return {"metadata": {"ownerReferences": [controller_reference(owner)], "uid": uid}}
+def adopt_patch(owner: View, uid: str, finalizers: Sequence[str] = ()) -> Tree:
+    """Strategic merge patch that makes `owner` the controller; the uid guards against a recreated object.
+
+    `finalizers` are what the owner puts on what it controls.
+    """
+    metadata: Tree = {"ownerReferences": [controller_reference(owner)], "uid": uid}
+    if finalizers:
+        metadata["finalizers"] = list(finalizers)
+    return {"metadata": metadata}
 
 
-def release_patch(owner: View, uid: str) -> Tree:
-    """Strategic merge patch that takes the reference to `owner` away."""
-    return {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": owner.uid}], "uid": uid}}
+def release_patch(owner: View, uid: str, finalizers: Sequence[str] = ()) -> Tree:
+    """Strategic merge patch that takes the reference to `owner` away, and its `finalizers`."""
+    metadata: Tree = {"ownerReferences": [{"$patch": "delete", "uid": owner.uid}], "uid": uid}
+    if finalizers:
+        metadata["$deleteFromPrimitiveList/finalizers"] = list(finalizers)
+    return {"metadata": metadata}

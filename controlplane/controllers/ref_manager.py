@@ -61,10 +61,12 @@ def claim_objects(
     owner: View,
     selector: LabelSelector | None,
     candidates: Sequence[C],
+    finalizers: Sequence[str] = (),
 ) -> Reconcile[list[C]]:
     """The candidates (of `resource`) that belong to `owner` (of `owners`), after adopting and releasing.
 
-    Every candidate is tried; the first thing that failed is raised at the end.
+    Every candidate is tried; the first thing that failed is raised at the end. `finalizers` are what
+    the owner puts on what it adopts, and takes from what it releases.
     """
     matcher = from_label_selector(selector)
     mine: list[C] = []
@@ -74,7 +76,7 @@ def claim_objects(
     for found, decision in claim(owner, candidates, lambda each: matcher.matches(each.labels)):
         try:
             if decision is Decision.RELEASE:
-                yield from _release(resource, owner, found)
+                yield from _release(resource, owner, found, finalizers)
                 continue
             if decision is Decision.ADOPT:
                 if not checked:
@@ -82,7 +84,7 @@ def claim_objects(
                     refused = yield from _refusal(owners, owner)
                 if refused is not None:
                     raise Retry(f"can't adopt {found.kind} {found.key} ({found.uid}): {refused}")
-                patch = adopt_patch(owner, found.uid)
+                patch = adopt_patch(owner, found.uid, finalizers)
                 yield from calls.patch(resource, found.namespace, found.name, patch)
         except (*RequestFailed, Retry) as error:
             if not (isinstance(error, ApiError) and is_not_found(error)):
@@ -94,10 +96,12 @@ def claim_objects(
     return mine
 
 
-def _release(resource: Resource[C], owner: View, found: C) -> Reconcile[None]:
+def _release(
+    resource: Resource[C], owner: View, found: C, finalizers: Sequence[str]
+) -> Reconcile[None]:
     """Take the owner reference away; what is gone, or another by now, needs no release."""
     try:
-        patch = release_patch(owner, found.uid)
+        patch = release_patch(owner, found.uid, finalizers)
         yield from calls.patch(resource, found.namespace, found.name, patch)
     except ApiError as error:
         if not is_not_found(error) and not is_invalid(error):

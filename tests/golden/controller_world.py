@@ -21,6 +21,7 @@ from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.resources import Resource
 from controlplane.controllers.controller import Caches
 from controlplane.controllers.effects import Effect, Reconcile, Retry, Sleep, Together
+from controlplane.controllers.features import of_release
 
 T = TypeVar("T")
 START: Final = 1_772_366_400_000_000_000  # 2026-03-01T12:00:00Z
@@ -165,8 +166,10 @@ class World:
         objects: Mapping[str, Sequence[Tree]],
         failures: Sequence[Tree] = (),
         now: int = START,
+        gates: Mapping[str, bool] | None = None,
     ) -> None:
         self.now = now
+        self.features = {**of_release(), **(gates or {})}
         self.caches = Caches()
         self.queues: dict[str, Queue] = {}
         self.events: list[Tree] = []

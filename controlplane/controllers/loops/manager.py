@@ -13,6 +13,7 @@ from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
 from controlplane.client.resources import DEPLOYMENTS, LEASES, NODES, PODS, REPLICA_SETS
 from controlplane.controllers.controller import Caches, Controller
+from controlplane.controllers.features import of_release
 from controlplane.controllers.loops.deployment import DeploymentController
 from controlplane.controllers.loops.node_lifecycle import NodeController
 from controlplane.controllers.loops.running import Running
@@ -22,7 +23,7 @@ from controlplane.controllers.replicaset.controller import ReplicaSetController
 from controlplane.controllers.selection import STANDARD, selected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from actors import Context
     from controlplane.api.object import Object
@@ -59,18 +60,23 @@ async def run(
     monitor_nodes: bool = True,
     joined_informers: bool = False,
     enabled: Sequence[str] = STANDARD,
+    features: Mapping[str, bool] | None = None,
 ) -> None:
     """Main task of the controller manager. `enabled` is as upstream's `--controllers`.
 
     Without `monitor_nodes` nobody minds that nodes fall silent (a trace has no heartbeats), but
     their taints still follow their conditions. `joined_informers` makes each informer one task.
+    `features` are the gates of `controllers.features`; those of our release unless given.
     """
     caches = Caches()
     of_pods: list[Handler[Any]] = []
     told: dict[Resource[Any], list[Handler[Any]]] = {PODS: of_pods}
     chosen = selected(enabled, names())
+    gates = of_release() if features is None else features
     running = [
-        Running(ctx, epoch_ns, server, kind, caches) for kind in CONTROLLERS if kind.name in chosen
+        Running(ctx, epoch_ns, server, kind, caches, gates)
+        for kind in CONTROLLERS
+        if kind.name in chosen
     ]
     for each in running:
         for resource, handlers in each.controller.handlers().items():

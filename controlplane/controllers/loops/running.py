@@ -14,11 +14,12 @@ from controlplane.client.calls import Call
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.event_recorder import EventRecorder, reference
+from controlplane.client.rate_limits import PerItemBackoff
 from controlplane.controllers.effects import Point, Retry, Sleep, T, Together
 from controlplane.controllers.loops.worker import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from actors import Context
     from controlplane.api.tree import Tree
@@ -82,6 +83,8 @@ class _Queue:
         self._server = server
         self._reconcile = work.reconcile
         self.workers.max_retries = work.max_retries
+        if work.backoff_ns is not None:
+            self.workers.limiter = PerItemBackoff(*work.backoff_ns)
         self.workers.start(workers if work.workers is None else work.workers)
 
     async def _sync(self, ctx: Context, key: str) -> None:
@@ -100,7 +103,9 @@ class Running:
         server: RestConfig,
         kind: type[Controller],
         caches: Caches,
+        features: Mapping[str, bool],
     ) -> None:
+        self.features = features
         self._ctx = ctx
         self._epoch = epoch_ns
         self._server = server

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from actors import LinkBroken
 from actors.log import DEBUG, WARNING
 from controlplane.client.errors import ApiError, ConnectionLost
+from controlplane.client.rate_limits import Limiter
 from controlplane.client.workqueue import RateLimiter, WorkQueue
 from controlplane.controllers.effects import Retry
 
@@ -43,7 +44,7 @@ class Workers:
         self._sync = sync
         self.max_retries = max_retries
         self._queue = WorkQueue()
-        self._limiter = RateLimiter()
+        self.limiter: Limiter = RateLimiter()
         self._work = ctx.condition()
         self._delays = ctx.condition()
 
@@ -69,15 +70,15 @@ class Workers:
 
     def add_rate_limited(self, key: str, *, idle: bool = False) -> None:
         """Ask for a key after a backoff that grows until the key is reconciled without error."""
-        self.add_after(key, self._limiter.when(key, self._ctx.now), idle=idle)
+        self.add_after(key, self.limiter.when(key, self._ctx.now), idle=idle)
 
     def forget(self, key: str) -> None:
         """The backoff of a key begins anew."""
-        self._limiter.forget(key)
+        self.limiter.forget(key)
 
     def failures(self, key: str) -> int:
         """How often in a row a key was asked for with a backoff."""
-        return self._limiter.failures(key)
+        return self.limiter.failures(key)
 
     async def _release(self, ctx: Context) -> None:
         """Sleep until the next delayed key is due, as often as that time changes."""
@@ -104,12 +105,12 @@ class Workers:
             except (ApiError, ConnectionLost, LinkBroken, Retry) as error:
                 self._failed(ctx, key, error)
             else:
-                self._limiter.forget(key)
+                self.limiter.forget(key)
             if queue.done(key):
                 self._work.notify()
 
     def _failed(self, ctx: Context, key: str, error: Exception) -> None:
-        limiter = self._limiter
+        limiter = self.limiter
         failures = limiter.failures(key)
         dropped = self.max_retries is not None and failures >= self.max_retries
         data = {"controller": self._name, "key": key, "error": str(error)}

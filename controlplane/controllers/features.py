@@ -1,0 +1,38 @@
+"""Feature gates, as far as controllers look at them, with what each release had.
+
+Upstream: `pkg/features/kube_features.go`. What is older than the emulated releases is not a gate here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from controlplane.gates import LATEST, minor_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_UNAVAILABLE_STATEFUL_SET: Final = "MaxUnavailableStatefulSet"
+CONSISTENT_DAEMON_SET: Final = "StaleControllerConsistencyDaemonSet"
+CONSISTENT_JOB: Final = "StaleControllerConsistencyJob"
+CONSISTENT_REPLICA_SET: Final = "StaleControllerConsistencyReplicaSet"
+CONSISTENT_STATEFUL_SET: Final = "StaleControllerConsistencyStatefulSet"
+
+_HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
+    "HPAScaleToZero": (("1.16", False),),
+    MAX_UNAVAILABLE_STATEFUL_SET: (("1.24", False),),
+    CONSISTENT_DAEMON_SET: (("1.36", True),),
+    CONSISTENT_JOB: (("1.36", True),),
+    CONSISTENT_REPLICA_SET: (("1.36", True),),
+    CONSISTENT_STATEFUL_SET: (("1.36", True),),
+}
+"""Name -> from which release on it is on or off by default; before the first it did not exist."""
+
+
+def of_release(release: str = LATEST) -> dict[str, bool]:
+    """Every gate as the release had it. Raises UsageError."""
+    wanted = minor_of(release)
+    return {
+        name: next((on for since, on in reversed(history) if minor_of(since) <= wanted), False)
+        for name, history in _HISTORY.items()
+    }
