@@ -32,6 +32,7 @@ from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
 from controlplane.controllers import features as controller_features
 from controlplane.controllers.loops import manager as controllers
+from controlplane.controllers.selection import STANDARD
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.scheduler.config.features import of_release
@@ -73,6 +74,7 @@ class ClusterConfig:
     unless `connected` names the server for the process. `client` is the client library of all
     of them; without it the plain one, with the queue that `release` had. Of several `schedulers`
     or `controller_managers` one leads, elected over a Lease.
+    `enabled_controllers` are named as `--controllers` does ("*", "job", "-cronjob-controller").
     `apiserver_memory` limits what answers under way may hold of an API server's memory.
     """
 
@@ -82,6 +84,7 @@ class ClusterConfig:
     queueing_hints: bool | None = None
     kubelets: bool = True
     controllers: bool = True
+    enabled_controllers: Sequence[str] = STANDARD
     heartbeats: bool = True
     kubelet_events: bool = True
     kubelet_settings: Mapping[str, KubeletSettings] = field(factory=dict)
@@ -184,6 +187,7 @@ class Cluster:
                 tuple,
                 monitor_nodes=config.heartbeats,
                 joined_informers=config.joined_informers,
+                enabled=config.enabled_controllers,
                 features=controller_features.of_release(config.release),
             )
         self.schedulers = _numbered(SCHEDULER, config.schedulers)

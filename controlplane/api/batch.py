@@ -1,4 +1,4 @@
-"""Jobs."""
+"""Jobs and cron jobs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import attrs
 
-from controlplane.api.meta import LabelSelector
+from controlplane.api.meta import LabelSelector, ObjectMeta
 from controlplane.api.pod import PodTemplateSpec
+from controlplane.api.references import ObjectReference
 from controlplane.api.times import Time
 from controlplane.api.view import View
 
@@ -16,7 +17,7 @@ from controlplane.api.view import View
 class PodFailurePolicyOnExitCodesRequirement:
     """Exit codes that a failure rule applies to."""
 
-    container_name: str = ""
+    container_name: str | None = None
     operator: str = ""
     values: tuple[int, ...] = ()
 
@@ -50,7 +51,7 @@ class SuccessPolicyRule:
     """When the job counts as done early."""
 
     succeeded_count: int | None = None
-    succeeded_indexes: str = ""
+    succeeded_indexes: str | None = None
 
 
 @attrs.frozen
@@ -69,7 +70,7 @@ class JobSpec:
     backoff_limit_per_index: int | None = None
     completion_mode: str | None = None
     completions: int | None = None
-    managed_by: str = ""
+    managed_by: str | None = None
     manual_selector: bool = False
     max_failed_indexes: int | None = None
     parallelism: int | None = None
@@ -111,7 +112,7 @@ class JobStatus:
     completion_time: Time | None = None
     conditions: tuple[JobCondition, ...] = ()
     failed: int = 0
-    failed_indexes: str = ""
+    failed_indexes: str | None = None
     ready: int | None = None
     start_time: Time | None = None
     succeeded: int = 0
@@ -128,3 +129,45 @@ class Job(View):
 
     spec: JobSpec = attrs.field(factory=JobSpec)
     status: JobStatus = attrs.field(factory=JobStatus)
+
+
+@attrs.frozen
+class JobTemplateSpec:
+    """The template from which a cron job makes jobs."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: JobSpec = attrs.field(factory=JobSpec)
+
+
+@attrs.frozen
+class CronJobSpec:
+    """When to start which jobs."""
+
+    concurrency_policy: str = ""
+    failed_jobs_history_limit: int | None = None
+    job_template: JobTemplateSpec = attrs.field(factory=JobTemplateSpec)
+    schedule: str = ""
+    starting_deadline_seconds: int | None = None
+    successful_jobs_history_limit: int | None = None
+    suspend: bool = False
+    time_zone: str | None = None
+
+
+@attrs.frozen
+class CronJobStatus:
+    """What a cron job started."""
+
+    active: tuple[ObjectReference, ...] = ()
+    last_schedule_time: Time | None = None
+    last_successful_time: Time | None = None
+
+
+@attrs.frozen(eq=False)
+class CronJob(View):
+    """A cron job."""
+
+    API_VERSION: ClassVar[str] = "batch/v1"
+    KIND: ClassVar[str] = "CronJob"
+
+    spec: CronJobSpec = attrs.field(factory=CronJobSpec)
+    status: CronJobStatus = attrs.field(factory=CronJobStatus)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         ReplicaSet,
         StatefulSet,
     )
-    from controlplane.api.batch import Job
+    from controlplane.api.batch import CronJob, Job
     from controlplane.api.claims import PersistentVolumeClaim
     from controlplane.api.coordination import Lease
     from controlplane.api.core import (
@@ -67,7 +67,7 @@ STATEFUL_SETS: Resource[StatefulSet] = Resource("apps", "v1", "statefulsets")
 DAEMON_SETS: Resource[DaemonSet] = Resource("apps", "v1", "daemonsets")
 CONTROLLER_REVISIONS: Resource[ControllerRevision] = Resource("apps", "v1", "controllerrevisions")
 JOBS: Resource[Job] = Resource("batch", "v1", "jobs")
-CRON_JOBS: Resource = Resource("batch", "v1", "cronjobs")
+CRON_JOBS: Resource[CronJob] = Resource("batch", "v1", "cronjobs")
 DISRUPTION_BUDGETS: Resource[PodDisruptionBudget] = Resource("policy", "v1", "poddisruptionbudgets")
 ENDPOINT_SLICES: Resource = Resource("discovery.k8s.io", "v1", "endpointslices")
 AUTOSCALERS: Resource = Resource("autoscaling", "v2", "horizontalpodautoscalers")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from controlplane.client.errors import ApiError
+from controlplane.client.errors import ApiError
 
 
-def namespace_is_terminating(error: ApiError) -> bool:
+def namespace_is_terminating(error: Exception) -> bool:
     """Whether nothing can be created because the namespace is going away."""
+    if not isinstance(error, ApiError):
+        return False
     causes: list[dict[str, Any]] = (error.status.get("details") or {}).get("causes") or []
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

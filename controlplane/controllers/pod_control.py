@@ -44,7 +44,7 @@ def create_pod(host: Host, owner: View, pod: Tree) -> Reconcile[Object[Pod]]:
     try:
         made = yield from calls.create(PODS, owner.namespace, pod)
     except RequestFailed as error:
-        if not (isinstance(error, ApiError) and namespace_is_terminating(error)):
+        if not namespace_is_terminating(error):
             host.event(owner, WARNING, "FailedCreate", f"Error creating: {error}")
         raise
     host.event(owner, NORMAL, "SuccessfulCreate", f"Created pod: {made.name}")

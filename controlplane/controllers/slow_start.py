@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from controlplane.controllers.effects import Failure, Reconcile, together
+from controlplane.controllers.effects import Reconcile, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+E = TypeVar("E", bound=Exception)
 INITIAL_BATCH = 1
 
 
@@ -27,9 +28,9 @@ def batches(total: int, initial: int = INITIAL_BATCH) -> list[int]:
 def slow_start_batch(
     name: str,
     count: int,
-    part: Callable[[int], Reconcile[Failure | None]],
+    part: Callable[[int], Reconcile[E | None]],
     initial: int = INITIAL_BATCH,
-) -> Reconcile[tuple[int, Failure | None]]:
+) -> Reconcile[tuple[int, E | None]]:
     """Carry out `part(0)` to `part(count - 1)`, those of a batch side by side in tasks called `name`.
 
     After a batch with an error no further one is begun. Answers how many succeeded, and the first error.

@@ -14,6 +14,7 @@ from controlplane.client.loops.informer import Handler, Informer, handler, toget
 from controlplane.client.resources import DEPLOYMENTS, LEASES, NODES, PODS, REPLICA_SETS
 from controlplane.controllers.controller import Caches, Controller
 from controlplane.controllers.features import of_release
+from controlplane.controllers.job.controller import JobController
 from controlplane.controllers.loops.deployment import DeploymentController
 from controlplane.controllers.loops.node_lifecycle import NodeController
 from controlplane.controllers.loops.running import Running
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 WORKERS = 5
 
-CONTROLLERS: Final[tuple[type[Controller], ...]] = (ReplicaSetController,)
+CONTROLLERS: Final[tuple[type[Controller], ...]] = (ReplicaSetController, JobController)
 """Every controller, in the order in which they are told of changes."""
 
 LOOPS: Final = ("deployment-controller", "node-lifecycle-controller", "taint-eviction-controller")
