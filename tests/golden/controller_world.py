@@ -27,6 +27,7 @@ T = TypeVar("T")
 START: Final = 1_772_366_400_000_000_000  # 2026-03-01T12:00:00Z
 SECOND: Final = 1_000_000_000
 PATCHES: Final = {STRATEGIC_MERGE_PATCH: "strategic", MERGE_PATCH: "merge", JSON_PATCH: "json"}
+CLUSTER_SCOPED: Final = {"nodes", "namespaces"}
 KINDS: Final[dict[str, Resource[Any]]] = {
     "Pod": resources.PODS,
     "Node": resources.NODES,
@@ -197,6 +198,10 @@ class World:
         elif "live" in case:
             self.live[place] = Object(complete(kind, case["live"]))
 
+    def add_live(self, kind: str, tree: Tree) -> None:
+        """Put an object on the server that no cache shows."""
+        self.live[KINDS[kind].name, _key(tree)] = Object(complete(kind, tree))
+
     # ------------------------------------------------------------------ host
 
     def queue(self, name: str) -> Queue:
@@ -252,7 +257,8 @@ class World:
             self.requests.append(entry)
         status = self._refusal(call)
         if status is not None:
-            entry["failed"] = status["reason"]
+            if not (call.verb == "get" and status["code"] == 404 and "namespace" not in entry):
+                entry["failed"] = status["reason"]  # an absent object that is read is not noted
             raise ApiError(status["code"], status)
         place = call.resource.name, f"{call.namespace}/{call.name}".lstrip("/")
         if call.verb == "get":
@@ -270,6 +276,8 @@ class World:
                 metadata = body.get("metadata", {})
                 generated = f"{metadata.get('generateName', '')}xxxxx"
                 body = {**body, "metadata": {**metadata, "name": generated}}
+            if call.namespace:
+                body = {**body, "metadata": {**body["metadata"], "namespace": call.namespace}}
             return Object[View](self._stamped(call, body))
         if call.verb == "update":
             return Object[View](self._stamped(call, call.body))
@@ -287,7 +295,7 @@ class World:
                 status: Tree = failure.scripted["status"]
                 return status
         resource, name = call.resource, call.name or _name(call.body)
-        if not call.namespace and resource.name not in {"nodes", "namespaces"}:
+        if not call.namespace and resource.name not in CLUSTER_SCOPED:
             return not_found(resource, name, unknown_path=True, verb=call.verb)
         place = resource.name, f"{call.namespace}/{name}".lstrip("/")
         if call.verb == "create" and not call.subresource and name and place in self.live:
@@ -308,6 +316,8 @@ class World:
         name = call.name or (_name(call.body) if call.verb == "update" else "")
         if name:
             entry["name"] = name
+            if not call.namespace and call.resource.name not in CLUSTER_SCOPED:
+                entry["namespace"] = ""
         if call.verb == "create":
             entry["object"] = shown(call.body)
         elif call.verb == "update":

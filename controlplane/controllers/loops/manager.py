@@ -13,6 +13,7 @@ from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
 from controlplane.client.resources import DEPLOYMENTS, LEASES, NODES, PODS, REPLICA_SETS
 from controlplane.controllers.controller import Caches, Controller
+from controlplane.controllers.cronjob.controller import CronJobController
 from controlplane.controllers.features import of_release
 from controlplane.controllers.job.controller import JobController
 from controlplane.controllers.loops.deployment import DeploymentController
@@ -22,6 +23,7 @@ from controlplane.controllers.loops.taint_eviction import TaintEvictionControlle
 from controlplane.controllers.ref_manager import controller_index, namespace_index
 from controlplane.controllers.replicaset.controller import ReplicaSetController
 from controlplane.controllers.selection import STANDARD, selected
+from controlplane.controllers.ttlafterfinished.controller import TTLAfterFinishedController
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +36,12 @@ if TYPE_CHECKING:
 
 WORKERS = 5
 
-CONTROLLERS: Final[tuple[type[Controller], ...]] = (ReplicaSetController, JobController)
+CONTROLLERS: Final[tuple[type[Controller], ...]] = (
+    ReplicaSetController,
+    JobController,
+    CronJobController,
+    TTLAfterFinishedController,
+)
 """Every controller, in the order in which they are told of changes."""
 
 LOOPS: Final = ("deployment-controller", "node-lifecycle-controller", "taint-eviction-controller")

@@ -1,0 +1,1 @@
+"""Cron jobs: jobs at the times of a schedule."""

@@ -1,0 +1,1 @@
+"""TTL after finished: Jobs that are over go after a while."""
