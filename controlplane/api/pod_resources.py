@@ -45,6 +45,8 @@ class Options:
     skip_containers: bool = False
     exclude_overhead: bool = False
     non_missing: Resources | None = None
+    allocated: bool = True
+    """Whether what was allocated counts with `use_status` (not before #129532)."""
 
 
 DEFAULT: Final = Options()
@@ -156,7 +158,7 @@ def _of_container(
         if not resize_pending(pod, "Infeasible"):
             _max(wanted, own)
         _max(wanted, _part(status.resources, part))
-        if part == "requests":
+        if part == "requests" and options.allocated:
             _max(wanted, status.allocated_resources)
         own = wanted
     missing = options.non_missing

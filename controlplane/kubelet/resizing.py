@@ -62,6 +62,8 @@ class Resizing:
     record: Callable[[ResizeEvent], None]
     write: Callable[[str, Content], None]
     asks_again: bool = False
+    wanted: Callable[[str], Pod | None] | None = None
+    """Without fix 126033: how a pod is wanted, whatever it was promised."""
     forbidden: Callable[[], str] = _nobody_forbids
     """The node's name while it wants no preemption for resizes, and the kubelet is to say so (KEP-5836)."""
     actuated: PodResourceState = attrs.field(factory=PodResourceState)
@@ -103,7 +105,12 @@ class Resizing:
         return found
 
     def create(self, pod: Pod, container: str) -> Tree:
-        """A container is about to be made with what it was promised; its resources."""
+        """A container is about to be made with what it was promised; its resources.
+
+        Gate 126033 (in-place resize while it was alpha). Unfixed, it is made with what the pod's spec
+        asks for, although that has been deferred or found infeasible, and the kubelet believes that it
+        has what it was promised.
+        """
         promised = desired(pod, self.features)
         found = promised.containers.get(container)
         if found is None:  # an init container that cannot be resized
@@ -112,6 +119,9 @@ class Resizing:
         containers = {} if known is None else dict(known.containers)
         level = promised.pod_level if known is None else known.pod_level
         self._actuate(pod, PodResources({**containers, container: found}, level))
+        asked = None if self.wanted is None else self.wanted(pod.uid)
+        if asked is not None:
+            return desired(asked, self.features).containers[container]
         return found
 
     def _actuate(self, pod: Pod, actuated: PodResources) -> None:

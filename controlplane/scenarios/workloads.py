@@ -110,3 +110,11 @@ def own_cpus(name: str, cpus: str, node: str = "node-1", *, stops_s: int = 0, **
         tree["metadata"]["annotations"] = {STOPS: str(stops_s)}
         tree["spec"]["terminationGracePeriodSeconds"] = 30
     return tree
+
+
+async def restart_between_writes(user: User, node: str) -> None:
+    """The kubelet of a node dies and begins again, but not amid writes that belong together."""
+    while user.run.cluster.machines[node].writing:
+        await user.sleep(0.1)
+    user.crash(node)
+    user.restart(node)

@@ -79,11 +79,11 @@ def lagging_servers(**more: Any) -> Build:
     return build
 
 
-def nodes_with_managers(**settings: Any) -> Build:
+def nodes_with_managers(machine: str = "", **settings: Any) -> Build:
     """API server and kubelets that give containers CPUs of their own, and no scheduler that is asked.
 
-    Each machine has one CPU more than the option --node-cpu says, which is kept for the system. `settings`
-    are further fields of the KubeletConfiguration.
+    Each machine has one CPU more than the option --node-cpu says, which is kept for the system, unless
+    `machine` describes another. `settings` are further fields of the KubeletConfiguration.
     """
 
     def build(setting: Setting) -> ClusterConfig:
@@ -101,8 +101,8 @@ def nodes_with_managers(**settings: Any) -> Build:
             **settings,
         }
         config = configuration(document)
-        machine = machine_of_text(f"cores={int(setting['node_cpu']) + 1} memory=16Gi")
-        nodes, found = furnished(setting.nodes(), config, machine)
+        text = machine or f"cores={int(setting['node_cpu']) + 1} memory=16Gi"
+        nodes, found = furnished(setting.nodes(), config, machine_of_text(text))
         return ClusterConfig(
             nodes=nodes, kubelet_settings=found, controllers=False, kubelet_events=False
         )

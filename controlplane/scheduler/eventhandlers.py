@@ -143,11 +143,12 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None
         with _logged(scheduler):
             scheduler.changes_cache()
             scheduler.cache.update_pod(old, new)
-        events = pod_update_events(new, old)
+        before, after = scheduler.counted(old), scheduler.counted(new)
+        events = pod_update_events(after, before)
         if scheduler.handle.preempts_for_resizes:
             events += resize_events(new, old)
         for event in events:
-            yield from _move_on_pod_event(scheduler, event, old, new, now)
+            yield from _move_on_pod_event(scheduler, event, before, after, now)
         yield from _resize_changed(scheduler, old, new, now)
         return
     if new.spec.node_name:

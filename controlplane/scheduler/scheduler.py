@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from controlplane.api.resize_policy import as_promised
 from controlplane.gates import FixGates
 from controlplane.scheduler.config.features import defaults
 from controlplane.scheduler.config.model import SchedulerConfig
@@ -54,6 +55,10 @@ def _nobody_asks() -> None:
     """Nobody wants to know."""
 
 
+def _as_it_is(pod: Pod) -> Pod:
+    return pod
+
+
 class Scheduler:
     """Queue, cache, snapshot and profiles."""
 
@@ -87,6 +92,8 @@ class Scheduler:
         self.forgets_deleted = fixes.fixed("134157")
         self.rejects_bound = fixes.variant("134157") == "rechecked"
         self.splits_recreated = fixes.fixed("141255")
+        self.counted: Callable[[Pod], Pod] = as_promised if fixes.fixed("135107") else _as_it_is
+        """What a pod on a node is to those that wait: as it counts in the cache."""
         self.changes_cache: Callable[[], None] = _nobody_asks
         """Called before an event handler changes the cache: whoever looks for races wants to know."""
         self.cache = Cache(fixes)

@@ -42,7 +42,9 @@ class _OfPod:
 class ResizeConditions:
     """By pod uid."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_generation: bool = True) -> None:
+        """Gate 131157. Unfixed, a condition names whatever generation the pod has when it is set again."""
+        self._keeps_generation = keeps_generation
         self._pods: dict[str, _OfPod] = {}
 
     def of(self, uid: str) -> tuple[ResizeCondition, ...]:
@@ -89,7 +91,8 @@ class ResizeConditions:
         before = pod.in_progress
         since = now
         if before is not None:
-            generation = before.observed_generation
+            if self._keeps_generation:
+                generation = before.observed_generation
             if not reason and not message:
                 reason, message = before.reason, before.message
             if before.reason == reason:

@@ -23,6 +23,8 @@ class ManagerFixes:
         node's own, which depend on history.
     one_write: CPUs leave the default set and reach their container in one write (84783 / 136605,
         proposed). Upstream writes twice, and a crash in between keeps the kubelet from starting.
+    needs_nothing_new: a pod that has its memory asks for none of its init containers' again when a
+        restarted kubelet admits it once more (123971, open; the repair is ours).
     pods_once: a pod with resources of its own that has its bubble is not given another
         (140989 / 141041 and 140906 / 141077, after 1.36).
     """
@@ -33,6 +35,7 @@ class ManagerFixes:
     group_rule: bool = True
     sums_by_group: bool = True
     one_write: bool = False
+    needs_nothing_new: bool = False
     pods_once: bool = False
 
 

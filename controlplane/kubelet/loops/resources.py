@@ -36,6 +36,8 @@ from controlplane.kubelet.status import Condition as PodCondition
 from controlplane.metrics.numbers import Metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from actors import Context
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
@@ -48,9 +50,18 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000_000
 RECONCILE_PERIOD_S = 10
+COUNTS_AT_ONCE = "103979"
+STARTS_AS_ALLOCATED = "126033"
+GENERATION_KEPT = "131157"
 MANAGER_GATES = {
     "sources_first": "81344",
+    "release_by_activity": "90377",
+    "siblings_keep": "105114",
+    "group_rule": "123443",
+    "needs_nothing_new": "123971",
+    "sums_by_group": "127074",
     "one_write": "136605",
+    "pods_once": "141041",
 }
 """The fix gates of the managers, by the names of their switches."""
 
@@ -73,13 +84,13 @@ class NodeResources:
             self.containers = ContainerManager(
                 settings.machine,
                 settings.policies,
-                active_pods=workers.active_pods,
+                active_pods=self._pods_that_keep,
                 sources_ready=shared.sources_ready,
                 features=settings.features,
                 metrics=self.metrics,
                 fixes=_manager_fixes(shared.fixes),
             )
-        conditions = ResizeConditions()
+        conditions = ResizeConditions(shared.fixes.fixed(GENERATION_KEPT))
         feasibility = Feasibility(
             settings.features, self.metrics, settings.policies.cpu, settings.policies.memory
         )
@@ -111,10 +122,22 @@ class NodeResources:
             lambda file, content: save(shared.ctx, file, content),
             asks_again=shared.fixes.fixed(JUDGED_BY_SNAPSHOT),
             forbidden=self._forbidding,
+            wanted=None if shared.fixes.fixed(STARTS_AS_ALLOCATED) else shared.pods.get,
         )
 
     def _node(self) -> Node:
         return self._shared.node
+
+    def _pods_that_keep(self) -> Sequence[Pod]:
+        """The pods that keep what the managers gave them.
+
+        Gate 103979 (issue 103952, 1.22 only). Unfixed, a pod counts once it has a worker: what the first
+        container of a pod got is taken back while the second one is given its share.
+        """
+        active = self._workers.active_pods()
+        if self._shared.fixes.fixed(COUNTS_AT_ONCE):
+            return active
+        return [pod for pod in active if self._workers.get(pod.uid) is not None]
 
     def _forbidding(self) -> str:
         node = self._shared.node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.scenario import Invariant
 
@@ -170,3 +170,109 @@ def no_condition_means_done(*nodes: str) -> Invariant:
         return None
 
     return Invariant("no resize in progress means that it is over", check, ("apiserver",))
+
+
+def pinned_containers_have_their_cpus(*nodes: str) -> Invariant:
+    """Of these nodes: a container that runs and is entitled to CPUs of its own has them."""
+
+    def check(run: Run) -> str | None:
+        from controlplane.kubelet.cm.requests import containers_of, exclusive_cpus
+
+        pods: dict[str, Any] = {obj.uid: obj.view for obj in run.objects(PODS)}
+        for node, host, manager in _between_writes(run, nodes):
+            for uid, sandbox in host.sandboxes.items():
+                pod = pods.get(uid)
+                if pod is None or pod.metadata.deletion_timestamp is not None:
+                    continue
+                entitled = [
+                    each.name
+                    for each in containers_of(pod)
+                    if exclusive_cpus(pod, each, manager.cpu.features)
+                ]
+                for container in sandbox.running():
+                    name = container.name
+                    if name in entitled and manager.cpu.state.get(uid, name) is None:
+                        return f"{node}: {pod.key} runs {name}, which has lost its CPUs"
+        return None
+
+    return Invariant("who is entitled to CPUs of its own has them", check, nodes)
+
+
+_STARTED = "containers that have started"
+REFUSALS = ("UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError")
+
+
+def who_ran_is_admitted_again(*nodes: str) -> Invariant:
+    """Of these nodes: no restart of a kubelet refuses a pod whose containers have run."""
+
+    def check(run: Run) -> str | None:
+        for obj in run.objects(PODS):
+            told = obj.tree.get("status") or {}
+            reason = told.get("reason", "")
+            if told.get("phase") != "Failed" or not reason.startswith(("OutOf", *REFUSALS)):
+                continue
+            for node in nodes:
+                sandbox = run.cluster.machines[node].sandboxes.get(obj.uid)
+                if sandbox is None:
+                    continue
+                if any(each.attempt >= 0 for each in sandbox.containers.values()):
+                    return f"{node}: {obj.key} ran and is refused: {reason}: {told.get('message')}"
+        return None
+
+    return Invariant("who ran is admitted again", check, ("apiserver",))
+
+
+def nothing_starts_with_more_than_promised(*nodes: str) -> Invariant:
+    """Of these nodes: at the moment of its start no container has more CPU than it was promised."""
+
+    def check(run: Run) -> str | None:
+        import json
+
+        from controlplane.api.quantity import parse
+        from controlplane.kubelet.allocation.state import ALLOCATED
+
+        seen: dict[str, None] = run.notes.setdefault(_STARTED, {})
+        for node in nodes:
+            started = [
+                (uid, container)
+                for uid, sandbox in run.cluster.machines[node].sandboxes.items()
+                for container in sandbox.running()
+                if container.container_id not in seen
+            ]
+            seen.update((container.container_id, None) for _, container in started)
+            if run.cluster.machines[node].writing:  # what is promised is not on the disk yet
+                continue
+            text = run.world.disk(node).read(ALLOCATED) if started else None
+            if text is None:
+                continue
+            entries = json.loads(json.loads(text)["data"])["entries"]
+            for uid, container in started:
+                promised = entries.get(uid, {}).get("ContainerResources", {})
+                has = (container.resources or {}).get("requests", {}).get("cpu")
+                may = promised.get(container.name, {}).get("requests", {}).get("cpu")
+                if has and may and parse(has) > parse(may):
+                    return (
+                        f"{node}: {uid}/{container.name} starts with {has} and was promised {may}"
+                    )
+        return None
+
+    return Invariant("nothing starts with more than it was promised", check, nodes)
+
+
+def conditions_name_their_resize(*nodes: str) -> Invariant:
+    """Of pods on these nodes: a resize that waits is not the one that is in progress."""
+
+    def check(run: Run) -> str | None:
+        for obj in run.objects(PODS):
+            if obj.tree["spec"].get("nodeName") not in nodes:
+                continue
+            told = {
+                each["type"]: each.get("observedGeneration")
+                for each in (obj.tree.get("status") or {}).get("conditions") or ()
+            }
+            waits, runs = told.get("PodResizePending"), told.get("PodResizeInProgress")
+            if waits and waits == runs:
+                return f"{obj.key}: generation {waits} is said to wait and to be in progress"
+        return None
+
+    return Invariant("conditions tell resizes apart", check, ("apiserver",))

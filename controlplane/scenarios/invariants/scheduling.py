@@ -133,6 +133,58 @@ def _room_is_used(run: Run) -> str | None:
     return None
 
 
+def _what_is_queued_waits(run: Run) -> str | None:
+    from controlplane.api.resize_policy import resize_waits
+
+    core = run.cluster.scheduler.core
+    if core is None:
+        return None
+    queue, known = core.queue, {pod.uid: pod for pod in pods(run).values()}
+    places = (queue.active_q.heap, queue.unschedulable)
+    backing_off = (queue.backoff_q.heap, queue.backoff_q.error_heap)
+    for info in (each for place in (*places, *backing_off) for each in place):
+        pod = known.get(info.uid)
+        if pod is not None and pod.spec.node_name and not resize_waits(pod):
+            return f"{pod.key} is on {pod.spec.node_name}, waits for nothing and is queued"
+    return None
+
+
+def _no_promise_is_overlooked(run: Run) -> str | None:
+    core = run.cluster.scheduler.core
+    if core is None:
+        return None
+    for node in core.cache.nodes.values():
+        for info in node.pods:
+            promised = sum(
+                each.allocated_resources["cpu"].milli_value()
+                for each in info.pod.status.container_statuses
+                if "cpu" in each.allocated_resources
+            )
+            counted = info.resource.resource.milli_cpu
+            if counted < promised:
+                return f"{info.pod.key} was promised {promised}m and counts for {counted}m"
+    return None
+
+
+def _room_that_nobody_has_is_used(run: Run) -> str | None:
+    from controlplane.api.pod_resources import Options, pod_requests
+    from controlplane.api.resize_policy import as_promised
+
+    free = {node.name: _cpu_of(node) for node in run.objects("/registry/minions/")}
+    everyone = pods(run).values()
+    for pod in everyone:
+        node = pod.spec.node_name
+        if node in free and pod.status.phase not in ("Succeeded", "Failed"):
+            has = pod_requests(as_promised(pod), Options(use_status=True)).get("cpu")
+            free[node] -= 0 if has is None else has.milli_value()
+    for pod in everyone:
+        if not pod.spec.node_name and pod.metadata.deletion_timestamp is None:
+            for node, room in free.items():
+                if cpu_of(pod) <= room:
+                    return f"{pod.key} waits for {cpu_of(pod)}m, and {room}m of {node} are nobody's"
+    return None
+
+
 def _is_closed(node: Any) -> bool:
     spec = node.tree.get("spec") or {}
     hard = [t for t in spec.get("taints") or () if t.get("effect") != "PreferNoSchedule"]
@@ -186,3 +238,13 @@ BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED = Invariant(
 NOTHING_IS_PROMISED_TWICE = Invariant("no node is overcommitted", _nothing_is_promised_twice)
 ROOM_IS_USED = Invariant("no pod waits although there is room", _room_is_used)
 """By CPU, selectors and taints; of workloads whose pods ask for nothing else."""
+WHAT_IS_QUEUED_WAITS = Invariant(
+    "a pod on a node is queued while its resize waits", _what_is_queued_waits
+)
+NO_PROMISE_IS_OVERLOOKED = Invariant(
+    "no pod counts for less than it was promised", _no_promise_is_overlooked, (SCHEDULER,)
+)
+ROOM_THAT_NOBODY_HAS_IS_USED = Invariant(
+    "no pod waits for room that nobody has", _room_that_nobody_has_is_used
+)
+"""By CPU alone, what kubelets have promised."""

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from controlplane.api.resize_policy import resize_waits
 from controlplane.scheduler.cycle.attempt import Attempt, Failure
 from controlplane.scheduler.framework.api_calls import StatusPatchCall
-from controlplane.scheduler.framework.deferred_resize import resize_waits
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.framework.steps import InSteps, Steps

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from controlplane.api.pod_resources import resize_pending
-from controlplane.api.replacing import replaced
+from controlplane.api.resize_policy import resize_waits
 from controlplane.scheduler.framework import names
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
 
 GATE: Final = "InPlacePodVerticalScalingSchedulerPreemption"
-DEFERRED: Final = "Deferred"
 DISABLED_CONDITION: Final = "PodResizePreemptionDisabled"
 """By the KEP the kubelet says so of a pod on a node that wants no preemption for resizes."""
 
@@ -80,27 +78,11 @@ def args_of(tree: Any) -> DeferredPodSchedulingArgs:
     return DeferredPodSchedulingArgs(**found)
 
 
-def resize_waits(pod: Pod) -> bool:
-    """Whether a pod on a node waits for room to grow. Upstream: IsPodResizeDeferred."""
-    return bool(pod.spec.node_name) and resize_pending(pod, DEFERRED)
-
-
 def wants_room(pod: Pod) -> bool:
     """Whether the scheduler is to make room: not when the pod's kubelet says that the node forbids it."""
     return resize_waits(pod) and not any(
         each.type == DISABLED_CONDITION and each.status == "True" for each in pod.status.conditions
     )
-
-
-def as_promised(pod: Pod) -> Pod:
-    """The pod counted by what it was promised and has, not by what it wants, if its resize waits."""
-    if not resize_waits(pod):
-        return pod
-    conditions = tuple(
-        replaced(each, reason="Infeasible") if each.type == "PodResizePending" else each
-        for each in pod.status.conditions
-    )
-    return replaced(pod, status=replaced(pod.status, conditions=conditions))
 
 
 IN_TREE: Final = frozenset(name for key, name in vars(names).items() if key.isupper())

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, NoReturn
 import attrs
 import numpy as np
 
+from controlplane.api.resize_policy import resize_waits
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.batch import Batch
 from controlplane.scheduler.framework.column_forms import FilterForm, Rows, ScoreForm, verdict
 from controlplane.scheduler.framework.cycle_state import CycleState
-from controlplane.scheduler.framework.deferred_resize import IN_TREE, KEPT, resize_waits
+from controlplane.scheduler.framework.deferred_resize import IN_TREE, KEPT
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
 from controlplane.scheduler.framework.names import NODE_NAME

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from actors.log import DEBUG, INFO, WARNING
+from controlplane.api.resize_policy import resize_waits
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.scheduler.cycle import binding, explain, failure
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
-from controlplane.scheduler.framework.deferred_resize import resize_waits
 from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.loops.binding import Binder
 from controlplane.scheduler.loops.informers import Informers

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from controlplane.api.resize_policy import forbids_preemption
+from controlplane.api.resize_policy import forbids_preemption, resize_waits
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
-from controlplane.scheduler.framework.deferred_resize import (
-    GATE,
-    resize_waits,
-)
+from controlplane.scheduler.framework.deferred_resize import GATE
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from controlplane.api.pod_resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from controlplane.api.resize_policy import as_promised, resize_waits
 from controlplane.scheduler.framework import deferred_resize as deferred
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
@@ -330,9 +331,9 @@ def _as_promised(node: NodeInfo, own: PodInfo) -> NodeInfo:
     """The node with what other pods were promised and have in place of what they wait for."""
     node = node.clone()
     for info in list(node.pods):
-        if info is not own and deferred.resize_waits(info.pod):
+        if info is not own and resize_waits(info.pod):
             node.remove_pod(info.pod)
-            node.add_pod(PodInfo(deferred.as_promised(info.pod)))
+            node.add_pod(PodInfo(as_promised(info.pod)))
     return node
 
 

@@ -6,6 +6,14 @@ Gate 106412 (issue 106361). A pod whose binding succeeded is assumed until the i
 bound. Unfixed, the assumption expires 30 s after the bind call returned: where the news takes
 longer, the room is given away twice. Fixed, that takes 15 minutes ("fifteen-minutes", 1.23; two in
 the releases that got a cherry-pick) or never comes ("never", PR 110925; 1.36 has only this).
+
+Gate 129532. A pod on a node counts with the largest of what it asks for and what it has. Unfixed, what its
+kubelet has promised is left out: a resize that is taken back while it is under way shows less than the
+kubelet counts, and the next pod is refused there. Fixed (1.33), that counts too.
+
+Gate 135107 (open; upstream says that it works as intended). A deferred resize counts with what it wants,
+and so keeps everybody else from room that nobody has. With the repair ("as-promised", ours) it counts with
+what it was promised and has.
 """
 
 from __future__ import annotations
@@ -15,7 +23,7 @@ from typing import TYPE_CHECKING
 from controlplane.gates import FixGates
 from controlplane.scheduler.state.node_info import ImageState, NodeInfo
 from controlplane.scheduler.state.node_tree import NodeTree
-from controlplane.scheduler.state.pod_info import PodInfo
+from controlplane.scheduler.state.pod_info import PodInfo, PodInfoAsPromised, PodInfoBefore129532
 from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -56,7 +64,13 @@ class Cache:
     """Nodes, pods and images, with a log of what changed since a snapshot."""
 
     def __init__(self, fixes: FixGates | None = None) -> None:
-        self._ttl = ASSUMED_TTL[(fixes or FixGates()).variant("106412")]
+        fixes = fixes or FixGates()
+        self._ttl = ASSUMED_TTL[fixes.variant("106412")]
+        self._info: type[PodInfo] = PodInfo
+        if fixes.fixed("135107"):
+            self._info = PodInfoAsPromised
+        elif not fixes.fixed("129532"):
+            self._info = PodInfoBefore129532
         self._deadlines: dict[str, int] = {}
         self.nodes: dict[str, NodeInfo] = {}
         """In order of last change, the latest last. Includes ghosts."""
@@ -159,11 +173,11 @@ class Cache:
         """A bound pod was seen; it confirms an assumption. Raises CacheError."""
         known = self._pods.get(pod.uid)
         if known is None:
-            self._add(PodInfo(pod))
+            self._add(self._info(pod))
         elif pod.uid in self._assumed:
             # Another node than assumed is tolerated: the API server is right.
             self._remove(known)
-            self._add(PodInfo(pod))
+            self._add(self._info(pod))
         else:
             raise CacheError(f"pod {_id(pod)} was already in added state")
 
@@ -181,7 +195,7 @@ class Cache:
                 CORRUPTED.format(key=new.key, old=known.pod.spec.node_name, new=new.spec.node_name)
             )
         self._remove(known)
-        self._add(PodInfo(new))
+        self._add(self._info(new))
 
     def remove_pod(self, pod: Pod) -> None:
         """A pod is gone. Raises CacheError; CacheCorruptedError when it was on another node."""

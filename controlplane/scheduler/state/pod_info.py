@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from controlplane.api.resize_policy import as_promised
 from controlplane.scheduler.state.resources import PodResource, pod_resource
 
 if TYPE_CHECKING:
@@ -68,3 +69,21 @@ class PodInfo:
         copy.__dict__.update(self.__dict__)
         copy.pod = pod
         return copy
+
+
+class PodInfoBefore129532(PodInfo):
+    """A pod as it was counted before #129532: what its kubelet has allocated does not show."""
+
+    @cached_property
+    def resource(self) -> PodResource:
+        """Requests, of spec and what containers have."""
+        return pod_resource(self.pod, allocated=False)
+
+
+class PodInfoAsPromised(PodInfo):
+    """A pod whose deferred resize does not count (proposed for #135107)."""
+
+    @cached_property
+    def resource(self) -> PodResource:
+        """Requests, of spec only where no resize is deferred."""
+        return pod_resource(as_promised(self.pod))

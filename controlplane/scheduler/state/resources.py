@@ -173,6 +173,7 @@ def pod_requests(
     pod_level: bool = True,
     non_missing: Requests | None = None,
     pod_level_status: bool | None = None,
+    allocated: bool = True,
 ) -> dict[str, Quantity]:
     """Effective requests of the whole pod.
 
@@ -184,6 +185,7 @@ def pod_requests(
         pod_level_status=use_status if pod_level_status is None else pod_level_status,
         skip_pod_level=not pod_level,
         non_missing=non_missing,
+        allocated=allocated,
     )
     return effective_requests(pod, options)
 
@@ -196,11 +198,11 @@ def containers_tell_requests(pod: Pod) -> bool:
     ) and not pod_level_requests_set(pod)
 
 
-def pod_resource(pod: Pod, *, use_status: bool = True) -> PodResource:
+def pod_resource(pod: Pod, *, use_status: bool = True, allocated: bool = True) -> PodResource:
     """Integer totals of a pod, with and without defaults for missing requests."""
     if containers_tell_requests(pod):
         return _plain_resource(pod.spec.containers)
-    return _pod_resource(pod, use_status=use_status)
+    return _pod_resource(pod, use_status=use_status, allocated=allocated)
 
 
 @by_identity
@@ -209,12 +211,14 @@ def _plain_resource(containers: tuple[Container, ...]) -> PodResource:
     return _pod_resource(Pod(EMPTY_MAP, ObjectMeta(), PodSpec(containers=containers)))
 
 
-def _pod_resource(pod: Pod, *, use_status: bool = True) -> PodResource:
-    requests = pod_requests(pod, use_status=use_status)
+def _pod_resource(pod: Pod, *, use_status: bool = True, allocated: bool = True) -> PodResource:
+    requests = pod_requests(pod, use_status=use_status, allocated=allocated)
     non_missing = missing_defaults(requests, pod_level_requests_set(pod))
     non_zero = requests
     if non_missing and _any_container_lacks(pod, non_missing):
-        non_zero = pod_requests(pod, use_status=use_status, non_missing=non_missing)
+        non_zero = pod_requests(
+            pod, use_status=use_status, non_missing=non_missing, allocated=allocated
+        )
     cpu, memory = non_zero.get(CPU), non_zero.get(MEMORY)
     return PodResource(
         Resource.from_requests(requests),

@@ -142,6 +142,8 @@ class StaticPolicy:
         if present is not None:
             self._update_reuse(pod, container, present)
             return
+        if self.fixes.needs_nothing_new and self._served_already(pod, container):
+            return
         hint = self.affinity.affinity(pod.uid, container.name)
         wanted = self._requested(pod, container)
         mask = self._fitting_mask(pod, hint, wanted)
@@ -155,6 +157,12 @@ class StaticPolicy:
         yield self._set(self.state.with_machine(machine))
         yield self._set(self.state.with_blocks(pod.uid, container.name, blocks))
         yield from self._shrink_init_containers(pod, container, blocks)
+
+    def _served_already(self, pod: Pod, container: Container) -> bool:
+        """Whether an init container has had its turn: one that comes after all of them has its memory."""
+        if not is_init(pod, container):
+            return False
+        return any(self.state.blocks(pod.uid, each.name) for each in pod.spec.containers)
 
     def _fitting_mask(self, pod: Pod, hint: TopologyHint, wanted: Amounts) -> int:
         """The NUMA nodes to take from: those of the hint, more if these do not suffice."""
