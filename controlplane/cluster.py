@@ -74,8 +74,8 @@ class ClusterConfig:
     unless `connected` names the server for the process. `client` is the client library of all
     of them; without it the plain one, with the queue that `release` had. Of several `schedulers`
     or `controller_managers` one leads, elected over a Lease.
-    `enabled_controllers` are named as `--controllers` does ("*", "job", "-cronjob-controller").
-    `apiserver_memory` limits what answers under way may hold of an API server's memory.
+        `enabled_controllers` are named as `--controllers` does ("*", "job", "-cronjob-controller").
+        `apiserver_memory` limits what answers under way may hold of an API server's memory.
     """
 
     nodes: Sequence[Tree] = ()
@@ -186,8 +186,8 @@ class Cluster:
                 controllers.run,
                 tuple,
                 monitor_nodes=config.heartbeats,
-                joined_informers=config.joined_informers,
                 enabled=config.enabled_controllers,
+                joined_informers=config.joined_informers,
                 features=controller_features.of_release(config.release),
             )
         self.schedulers = _numbered(SCHEDULER, config.schedulers)

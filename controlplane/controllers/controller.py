@@ -61,6 +61,9 @@ class Host(Protocol):
     def event(self, about: View | Tree, kind: str, reason: str, message: str) -> None:
         """Report an event about an object, or about what a reference names; `kind` is Normal or Warning."""
 
+    def log(self, event: str, about: View, data: Tree) -> None:
+        """Write an event of the vocabulary about an object to the log."""
+
 
 class Caches:
     """The stores of the shared informers: one per resource, with the indexes of all who read it."""

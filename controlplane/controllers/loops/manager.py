@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
-from controlplane.client.resources import DEPLOYMENTS, LEASES, NODES, PODS, REPLICA_SETS
+from controlplane.client.resources import LEASES, NODES, PODS
 from controlplane.controllers.controller import Caches, Controller
 from controlplane.controllers.cronjob.controller import CronJobController
+from controlplane.controllers.deployment.controller import DeploymentController
 from controlplane.controllers.features import of_release
 from controlplane.controllers.job.controller import JobController
-from controlplane.controllers.loops.deployment import DeploymentController
 from controlplane.controllers.loops.node_lifecycle import NodeController
 from controlplane.controllers.loops.running import Running
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
-from controlplane.controllers.ref_manager import controller_index, namespace_index
+from controlplane.controllers.ref_manager import controller_index
 from controlplane.controllers.replicaset.controller import ReplicaSetController
 from controlplane.controllers.selection import STANDARD, selected
 from controlplane.controllers.ttlafterfinished.controller import TTLAfterFinishedController
@@ -38,13 +38,14 @@ WORKERS = 5
 
 CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     ReplicaSetController,
+    DeploymentController,
     JobController,
     CronJobController,
     TTLAfterFinishedController,
 )
 """Every controller, in the order in which they are told of changes."""
 
-LOOPS: Final = ("deployment-controller", "node-lifecycle-controller", "taint-eviction-controller")
+LOOPS: Final = ("node-lifecycle-controller", "taint-eviction-controller")
 """Controllers with loops of their own."""
 
 
@@ -126,24 +127,16 @@ def _others(
     def hear(resource: Resource[Any], *handlers: Any) -> None:
         told.setdefault(resource, []).append(handler(*handlers))
 
-    if LOOPS[0] in chosen:
-        sets = caches.of(REPLICA_SETS, controller=controller_index, namespace=namespace_index)
-        wanted = caches.of(DEPLOYMENTS, namespace=namespace_index)
-        deployment = DeploymentController(ctx, epoch_ns, server, pods, sets, wanted)
-        hear(PODS, *deployment.pod_handlers())
-        hear(REPLICA_SETS, *deployment.set_handlers())
-        hear(DEPLOYMENTS, *deployment.deployment_handlers())
-        starts.append(deployment.workers.start)
     nodes = caches.of(NODES)
     last: list[tuple[Callable[..., None], ...]] = []
-    if LOOPS[1] in chosen:
+    if LOOPS[0] in chosen:
         leases = caches.of(LEASES) if monitor_nodes else None
         node = NodeController(ctx, epoch_ns, server, nodes, pods, leases)
         hear(NODES, *node.node_handlers())
         if monitor_nodes:
             last.append(node.pod_handlers())
         starts.append(lambda _: node.start())
-    if LOOPS[2] in chosen:
+    if LOOPS[1] in chosen:
         eviction = TaintEvictionController(ctx, epoch_ns, server, nodes, pods)
         hear(PODS, *eviction.pod_handlers())
         hear(NODES, *eviction.node_handlers())

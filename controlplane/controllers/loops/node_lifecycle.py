@@ -18,8 +18,8 @@ from controlplane.api.times import MILLISECOND
 from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError, is_conflict, is_not_found
 from controlplane.client.loops.clientset import NODES, PODS, Client
+from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.controllers import node_lifecycle as lifecycle
-from controlplane.controllers.loops.base import Controller
 from controlplane.controllers.loops.worker import Workers
 from controlplane.controllers.node_lifecycle import HealthBook, Probe, TaintChange
 from controlplane.controllers.node_zones import RETRY_NS, Verdict, Zones
@@ -45,7 +45,7 @@ TAINT_TRIES = 5
 TAINT_RETRY_NS = 100 * MILLISECOND
 
 
-class NodeController(Controller):
+class NodeController:
     """Judges nodes. `pods` needs index "node"; `leases` may be None when there is no monitor."""
 
     def __init__(
@@ -57,7 +57,11 @@ class NodeController(Controller):
         pods: Indexer[Pod],
         leases: Indexer[Lease] | None,
     ) -> None:
-        super().__init__(ctx, "node", epoch_ns, server)
+        self._ctx = ctx
+        self._epoch = epoch_ns
+        self._server = server
+        self._recorder = EventRecorder(ctx, "node-controller", epoch_ns, server=server)
+        self.workers = Workers(ctx, "node", self.sync)
         self._nodes = nodes
         self._pods = pods
         self._leases = leases
@@ -67,6 +71,9 @@ class NodeController(Controller):
         self._to_mark: dict[str, None] = {}
         self._queued = ctx.condition()
         self._arrived = Workers(ctx, "node.pod", self._mark_arrived)
+
+    def _now(self) -> int:
+        return self._epoch + self._ctx.now
 
     def node_handlers(self) -> tuple[Callable[..., None], ...]:
         """For nodes."""

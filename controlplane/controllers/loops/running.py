@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from actors import LinkBroken
-from actors.log import WARNING
+from actors.log import INFO, WARNING
 from controlplane.client.calls import Call
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.loops.clientset import Client
@@ -129,6 +129,11 @@ class Running:
         """Report an event."""
         named = about if isinstance(about, dict) else reference(about)
         self._recorder.about(named, kind, reason, message)
+
+    def log(self, event: str, about: View, data: Tree) -> None:
+        """Write to the log."""
+        place = f"{about.kind}/{about.key}"
+        self._ctx.log(event, level=INFO, obj=place, uid=about.uid, data=data)
 
     def start(self, workers: int) -> None:
         """Start the workers and the periodic tasks."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
-from controlplane.controllers.deployment import (
+from controlplane.controllers.deployment.replica_sets import (
     UNLIMITED,
     max_unavailable,
     total_available,
@@ -118,7 +118,12 @@ def new_status(
         "unavailableReplicas": max(0, total_size(everything) - available),
     }
     status.update({name: count for name, count in counts.items() if count})
-    terminating = [found.status.terminating_replicas for found in everything]
+    # One that its controller has not looked at yet holds nothing; one that says nothing spoils the sum.
+    terminating = [
+        found.status.terminating_replicas
+        for found in everything
+        if found.status.observed_generation or found.status.terminating_replicas is not None
+    ]
     if None not in terminating:
         status["terminatingReplicas"] = sum(count or 0 for count in terminating)
     if deployment.status.collision_count is not None:

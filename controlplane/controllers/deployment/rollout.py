@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from controlplane.controllers.deployment import (
+from controlplane.controllers.deployment.replica_sets import (
     DESIRED_REPLICAS,
     MAX_REPLICAS,
     age,
@@ -16,6 +16,7 @@ from controlplane.controllers.deployment import (
     max_surge,
     max_unavailable,
     new_size,
+    parsed_int64,
     size,
     total_available,
     total_size,
@@ -44,7 +45,12 @@ def scale_new(
     deployment: Deployment, new: ReplicaSet, everything: Sequence[ReplicaSet]
 ) -> list[Resize]:
     """Bring the new replica set to what it may have now."""
-    target = new_size(deployment, total_size(everything), size(new))
+    current, replicas = size(new), wanted(deployment)
+    if current > replicas:
+        return [Resize(new, replicas)]
+    target = current
+    if current != replicas:
+        target = new_size(deployment, total_size(everything), current)
     return [Resize(new, target)] if target != size(new) else []
 
 
@@ -108,10 +114,9 @@ def is_scaling(deployment: Deployment, sets: Iterable[ReplicaSet]) -> bool:
 
 
 def _number(replica_set: ReplicaSet, annotation: str) -> int | None:
-    try:
-        return int(replica_set.annotations[annotation])
-    except (KeyError, ValueError):
-        return None
+    """A note about sizes: a number of 32 bits that is not negative, or None."""
+    number = parsed_int64(replica_set.annotations.get(annotation, ""))
+    return number if number is not None and 0 <= number < 2**31 else None
 
 
 def follow_scale(
@@ -149,8 +154,10 @@ def _proportional(deployment: Deployment, live: Sequence[ReplicaSet]) -> list[Re
     replicas = wanted(deployment)
     allowed = replicas + max_surge(deployment) if replicas > 0 else 0
     to_add = allowed - total_size(live)
-    ordered = sorted(live, key=age, reverse=to_add > 0)
-    ordered.sort(key=size, reverse=True)
+    ordered = list(live)
+    if to_add:
+        ordered.sort(key=age, reverse=to_add > 0)
+        ordered.sort(key=size, reverse=True)
     sizes: dict[str, int] = {}
     left = to_add
     for found in ordered:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from controlplane.api.tree import Tree
+from controlplane.controllers.deployment.template_hash import template_hash
+from controlplane.controllers.int_or_percent import BadIntOrPercent, scaled_value
 from controlplane.controllers.ownership import controller_reference
-from controlplane.controllers.template_hash import template_hash
+from controlplane.controllers.pods import MAX_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from controlplane.api.apps import Deployment, ReplicaSet
 
@@ -18,8 +21,10 @@ REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
+ROLLBACK_TO = "deprecated.deployment.rollback.to"
 HISTORY_CHARACTERS = 2000
 UNLIMITED = 2**31 - 1
+_INT64 = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _NOT_COPIED = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
@@ -27,7 +32,7 @@ _NOT_COPIED = frozenset(
         REVISION_HISTORY,
         DESIRED_REPLICAS,
         MAX_REPLICAS,
-        "deprecated.deployment.rollback.to",
+        ROLLBACK_TO,
     }
 )
 
@@ -59,20 +64,17 @@ def is_rolling(deployment: Deployment) -> bool:
     return deployment.spec.strategy.type == "RollingUpdate"
 
 
-def _share(value: int | str | None, total: int, *, up: bool) -> int:
-    if value is None:
-        return 0
-    if isinstance(value, int):
-        return value
-    percent = int(value.rstrip("%"))
-    return -(-percent * total // 100) if up else percent * total // 100
-
-
 def _fence_posts(deployment: Deployment) -> tuple[int, int]:
+    """Surge and unavailable pods in numbers; both 0 where one of them cannot be read."""
     rolling = deployment.spec.strategy.rolling_update
     replicas = wanted(deployment)
-    surge = _share(rolling.max_surge if rolling else None, replicas, up=True)
-    unavailable = _share(rolling.max_unavailable if rolling else None, replicas, up=False)
+    try:
+        surge = scaled_value(rolling.max_surge if rolling else None, replicas, round_up=True)
+        unavailable = scaled_value(
+            rolling.max_unavailable if rolling else None, replicas, round_up=False
+        )
+    except BadIntOrPercent:
+        return 0, 0
     return surge, unavailable if surge or unavailable else 1
 
 
@@ -89,6 +91,11 @@ def max_unavailable(deployment: Deployment) -> int:
     if not is_rolling(deployment):
         return 0
     return min(_fence_posts(deployment)[1], wanted(deployment))
+
+
+def min_available(deployment: Deployment) -> int:
+    """How many pods have to be available while a rollout goes on."""
+    return wanted(deployment) - max_unavailable(deployment) if is_rolling(deployment) else 0
 
 
 def age(replica_set: ReplicaSet) -> tuple[int, str]:
@@ -122,17 +129,68 @@ def find_new(deployment: Deployment, owned: Sequence[ReplicaSet]) -> ReplicaSet 
     )
 
 
-def revision_of(annotations: dict[str, str]) -> int | None:
-    """The revision annotation: 0 when absent, None when it is no number."""
-    try:
-        return int(annotations.get(REVISION) or "0")
-    except ValueError:
+def parsed_int64(text: str) -> int | None:
+    """A decimal number of 64 bits, None where the text is none."""
+    if not _INT64.fullmatch(text):
         return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def revision_of(annotations: Mapping[str, str]) -> int | None:
+    """The revision annotation: 0 when absent, None when it is no number."""
+    return parsed_int64(annotations[REVISION]) if REVISION in annotations else 0
 
 
 def next_revision(old: Iterable[ReplicaSet]) -> int:
     """One more than the highest revision of the old replica sets."""
     return max((revision_of(found.annotations) or 0 for found in old), default=0) + 1
+
+
+def last_revision(sets: Iterable[ReplicaSet]) -> int:
+    """The second highest revision, 0 where there is none."""
+    highest = second = 0
+    for found in sets:
+        revision = revision_of(found.annotations)
+        if revision is None:
+            continue
+        if revision >= highest:
+            second, highest = highest, revision
+        elif revision > second:
+            second = revision
+    return second
+
+
+def rollback_to(deployment: Deployment) -> int | None:
+    """The revision to which the deployment is to go back, 0 for the last one; None if it is not to."""
+    return parsed_int64(deployment.annotations.get(ROLLBACK_TO, ""))
+
+
+def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Tree:
+    """The deployment without the wish to roll back, with template and annotations of `target` if there is one."""
+    annotations = {
+        key: value for key, value in deployment.annotations.items() if key != ROLLBACK_TO
+    }
+    tree: Tree = deployment.tree
+    if target is not None:
+        template = target.tree["spec"]["template"]
+        metadata = dict(template.get("metadata") or {})
+        labels = {
+            key: value
+            for key, value in (metadata.pop("labels", None) or {}).items()
+            if key != HASH_LABEL
+        }
+        if labels:
+            metadata["labels"] = labels
+        tree = {**tree, "spec": {**tree["spec"], "template": {**template, "metadata": metadata}}}
+        annotations = {
+            **{key: value for key, value in annotations.items() if key in _NOT_COPIED},
+            **{key: value for key, value in target.annotations.items() if key not in _NOT_COPIED},
+        }
+    metadata = {key: value for key, value in tree["metadata"].items() if key != "annotations"}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {**tree, "metadata": metadata}
 
 
 def sizing_annotations(deployment: Deployment) -> dict[str, str]:
@@ -189,6 +247,11 @@ def updated_new(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSe
     return {**tree, "metadata": {**tree["metadata"], "annotations": annotations}, "spec": spec}
 
 
+def replica_set_name(deployment: str, hashed: str) -> str:
+    """The name of a deployment's replica set; a long deployment name is cut so that it fits."""
+    return f"{deployment[: MAX_NAME - len(hashed) - 1]}-{hashed}"
+
+
 def new_replica_set(deployment: Deployment, old: Sequence[ReplicaSet]) -> Tree:
     """The replica set to be created for the deployment's template."""
     template: Tree = deployment.tree["spec"]["template"]
@@ -210,7 +273,7 @@ def new_replica_set(deployment: Deployment, old: Sequence[ReplicaSet]) -> Tree:
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {
-            "name": f"{deployment.name}-{hashed}",
+            "name": replica_set_name(deployment.name, hashed),
             "namespace": deployment.namespace,
             "labels": labels,
             "annotations": annotations | sizing_annotations(deployment),
@@ -223,12 +286,14 @@ def new_replica_set(deployment: Deployment, old: Sequence[ReplicaSet]) -> Tree:
 def new_size(deployment: Deployment, total: int, current: int) -> int:
     """How large the new replica set of `current` pods may be now that there are `total` in all.
 
-    It grows as far as maxSurge allows, and shrinks at once.
+    It grows as far as maxSurge allows. Raises BadIntOrPercent.
     """
     replicas = wanted(deployment)
-    if not is_rolling(deployment) or current > replicas:
+    if not is_rolling(deployment):
         return replicas
-    room = replicas + max_surge(deployment) - total
+    rolling = deployment.spec.strategy.rolling_update
+    surge = scaled_value(rolling.max_surge if rolling else None, replicas, round_up=True)
+    room = replicas + surge - total
     return current + min(room, replicas - current) if room > 0 else current
 
 

@@ -1,0 +1,1 @@
+"""Rolls each Deployment out over ReplicaSets. Upstream: pkg/controller/deployment."""
