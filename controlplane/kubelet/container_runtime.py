@@ -4,9 +4,11 @@ It survives a restart of its kubelet. Nothing is executed: how long pulling, sta
 stopping take is asked of the caller, so that whoever owns the choices decides it. Annotations of
 the pod describe a program: `emulate.controlplane/run-seconds` (it ends by itself after so long),
 `emulate.controlplane/exit-codes` ("1,1,0": one per run, the last one repeats),
-`emulate.controlplane/never-ready` ("true"), `emulate.controlplane/memory-usage` ("100Mi") and
-`emulate.controlplane/stop-seconds` (how long it ignores the request to stop). Each may end in `.NAME`
-to mean one container only.
+`emulate.controlplane/never-ready` ("true"), `emulate.controlplane/memory-usage` ("100Mi"),
+`emulate.controlplane/stop-seconds` (how long it ignores the request to stop) and
+`emulate.controlplane/resize-fails` (so many updates of its resources are refused; "maybe": each time
+that is a choice). Each may end in `.NAME` to mean one container only. What the last one is for
+containers, `emulate.controlplane/pod-resize-fails` is for the pod's own cgroup.
 """
 
 from __future__ import annotations
@@ -80,6 +82,19 @@ def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Pr
         ready=_annotation(pod, "never-ready", container) != "true",
         stop_ns=_seconds(_annotation(pod, "stop-seconds", container)),
     )
+
+
+def refuses_update(pod: Pod, container: str, refused: int, happens: Callable[[], bool]) -> bool:
+    """Whether the runtime refuses to change the resources of a container, or ("") of the pod's cgroup.
+
+    `refused` is how often it has done so; `happens` decides where it is left open.
+    """
+    told = pod.annotations.get(f"{PREFIX}pod-resize-fails", "")
+    if container:
+        told = _annotation(pod, "resize-fails", container)
+    if told == "maybe":
+        return happens()
+    return told.isascii() and told.isdecimal() and refused < int(told)
 
 
 def memory_usage(pod: Pod, container: str) -> int:
@@ -193,6 +208,8 @@ class Sandbox:
     ip: str = ""
     ready_at: int | None = None
     containers: dict[str, Container] = attrs.field(factory=dict)
+    refused: dict[str, int] = attrs.field(factory=dict)
+    """By container, "" for the pod: how many updates of resources were refused."""
 
     def ready(self, now: int) -> bool:
         """Whether containers can be started."""

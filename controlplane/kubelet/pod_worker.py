@@ -20,7 +20,14 @@ from controlplane.api.times import MILLISECOND, SECOND
 from controlplane.api.tree import Tree
 from controlplane.kubelet import container_runtime as runtime
 from controlplane.kubelet import status
-from controlplane.kubelet.allocation.actuation import memory_objection, restart_message
+from controlplane.kubelet.allocation.actuation import (
+    ContainerStep,
+    Plan,
+    PodStep,
+    Step,
+    memory_objection,
+    restart_message,
+)
 from controlplane.kubelet.allocation.state import container_trees
 from controlplane.kubelet.container_runtime import Container, Durations, Exit, Sandbox
 from controlplane.kubelet.mounting import Mounting, Retry
@@ -86,7 +93,15 @@ class Ended:
     container_id: str
 
 
-Action = SetStatus | Finished | Event | Made | Ended
+@attrs.frozen
+class Resize:
+    """Bring running containers to what the pod, as this sync has it, was promised: step by step (`apply`)."""
+
+    pod: Pod
+    plan: Plan
+
+
+Action = SetStatus | Finished | Event | Made | Ended | Resize
 
 
 @attrs.define
@@ -159,7 +174,7 @@ class PodWorker:
         self._find = find
         self._mounting = Mounting(pod, find)
         self._again_at: int | None = None
-        self._resized = False
+        self._planned: Resize | None = None
         self._override: Mapping[str, str] | None = None
         self._extra: tuple[Condition, ...] = ()
         self._grace: int | None = None
@@ -227,7 +242,7 @@ class PodWorker:
         if self._resizing is not None and self.phase == SYNC:
             self.pod = self._resizing.at_sync(self.pod)
             self._resizing.judge(self.pod, self._runs, now)
-        self._resized = False
+        self._planned = None
         while self._advance(now, actions):
             pass
         if not self._removed:
@@ -236,7 +251,10 @@ class PodWorker:
             if not self._removed:
                 actions.append(Finished(self.uid))
             self.phase = FINISHED
-        return actions, now if self._resized else self._next_deadline(now)
+        if self._planned is not None and self.phase == SYNC:
+            # Upstream sets the status before it changes anything, and looks again afterwards.
+            actions.append(self._planned)
+        return actions, self._next_deadline(now)
 
     # -- preparation ---------------------------------------------------------------------------
 
@@ -325,7 +343,9 @@ class PodWorker:
     def _resize(self, now: int, actions: list[Action]) -> bool:
         """Gives running containers what the pod was promised. Upstream: doPodResizeAction."""
         resizing = self._resizing
-        if resizing is None or (self._again_at is not None and now < self._again_at):
+        if resizing is None or self._planned is not None:
+            return False
+        if self._again_at is not None and now < self._again_at:
             return False
         self._again_at = None
         plan = resizing.plan(self.pod, self._runs)
@@ -343,10 +363,37 @@ class PodWorker:
             resizing.failed(self.pod, objection, now)
             self._again_at = now + RETRY
             return False
-        for name, resources in resizing.carry_out(self.pod, plan).items():
-            self._slots[name].container.resources = resources
-            self._resized = True
-        return self._resized
+        self._planned = Resize(self.pod, plan)
+        return False
+
+    def apply(self, pod: Pod, step: Step, now: int, happens: Callable[[], bool]) -> bool:
+        """One step of a resize; False when it failed, or the pod is to end: the others are not taken then.
+
+        A failure is told of in the condition PodResizeInProgress, and the whole is tried again later;
+        what was done before stays done. `happens` decides where the pod leaves it open whether the runtime
+        refuses (see `container_runtime.refuses_update`).
+        """
+        resizing = self._resizing
+        if resizing is None or self.phase != SYNC:
+            return False
+        name = step.container if isinstance(step, ContainerStep) else ""
+        if name and not self._runs(name):
+            return False
+        refused = self.sandbox.refused.get(name, 0)
+        if runtime.refuses_update(pod, name, refused, happens):
+            self.sandbox.refused[name] = refused + 1
+            error = "the emulated runtime refuses the update"
+            if isinstance(step, PodStep):
+                error = (
+                    "failed to notify runtime for UpdatePodSandboxResources "
+                    f"(resource={step.resource}); resize rejected: {error}"
+                )
+            resizing.failed(pod, error, now)
+            self._again_at = now + RETRY
+            return False
+        if isinstance(step, ContainerStep):
+            self._slots[name].container.resources = resizing.updated(pod, step)
+        return True
 
     def _usage(self, name: str) -> int:
         """The memory that a container uses, or ("") the pod, in bytes."""

@@ -92,17 +92,16 @@ class Resizing:
         if self.conditions.set_in_progress(pod.uid, ERROR, message, generation, now):
             self.record(events.failed(pod, message, generation, self.features))
 
-    def carry_out(self, pod: Pod, made: actuation.Plan) -> dict[str, Tree]:
-        """All of a plan's steps; the new resources of the containers that were updated."""
-        found: dict[str, Tree] = {}
-        for step in made.steps:
-            if isinstance(step, actuation.ContainerStep):
-                actuated = actuation.actuated_after(pod, self.actuated.get(pod.uid), step)
-                self._actuate(pod, actuated)
-                found[step.container] = actuated.containers[step.container]
+    def updated(self, pod: Pod, step: actuation.ContainerStep) -> Tree:
+        """The runtime took an update: the container's new resources."""
+        actuated = actuation.actuated_after(pod, self.actuated.get(pod.uid), step)
+        self._actuate(pod, actuated)
+        return actuated.containers[step.container]
+
+    def finished(self, pod: Pod) -> None:
+        """All steps of a plan were taken."""
         known = self.actuated.get(pod.uid) or PodResources({})
         self._actuate(pod, attrs.evolve(known, pod_level=desired(pod, self.features).pod_level))
-        return found
 
     def create(self, pod: Pod, container: str) -> Tree:
         """A container is about to be made with what it was promised; its resources.

@@ -1,7 +1,8 @@
 """One task per pod: it takes the newest update, brings the pod to it, and waits for the next.
 
-Points: `kubelet.pod` (a worker takes its next step). `update` only leaves word: an update that no worker
-has taken yet is replaced by the next one. Upstream: pkg/kubelet/pod_workers.go.
+Points: `kubelet.pod` (a worker takes its next step), `kubelet.pod.resize` (before each part of a resize).
+`update` only leaves word: an update that no worker has taken yet is replaced by the next one.
+Upstream: pkg/kubelet/pod_workers.go.
 """
 
 from __future__ import annotations
@@ -9,9 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from controlplane.client.loops.event_recorder import reference
+from controlplane.kubelet.allocation.actuation import ContainerStep
 from controlplane.kubelet.container_runtime import DEFAULTS
 from controlplane.kubelet.loops.objects import Objects
-from controlplane.kubelet.pod_worker import FINISHED, SYNC, Ended, Event, Made, PodWorker, SetStatus
+from controlplane.kubelet.pod_worker import (
+    FINISHED,
+    SYNC,
+    Ended,
+    Event,
+    Made,
+    PodWorker,
+    Resize,
+    SetStatus,
+)
 from controlplane.kubelet.status import TERMINAL
 
 if TYPE_CHECKING:
@@ -191,9 +202,31 @@ class PodWorkers:
                 await resources.made(ctx, pod, action.container, action.container_id)
             elif isinstance(action, Ended):
                 await resources.ended(ctx, action.container_id)
+            elif isinstance(action, Resize):
+                if await self._carry_out(ctx, machine, action):
+                    deadline = shared.now()
             elif shared.statuses.terminate(pod):
                 shared.status_changed()
         return deadline
+
+    async def _carry_out(self, ctx: Context, machine: PodWorker, wanted: Resize) -> bool:
+        """One step of a resize after the other; the first that fails ends it. Upstream: doPodResizeAction.
+
+        Whether there is something new to tell of the pod.
+        """
+        assert self.resources is not None
+
+        def happens() -> bool:
+            return ctx.choose("runtime", 2, "update of resources") == 1
+
+        news = False
+        for step in wanted.plan.steps:
+            await ctx.region("kubelet.pod.resize")
+            if not machine.apply(wanted.pod, step, self._shared.now(), happens):
+                return True
+            news = news or isinstance(step, ContainerStep)
+        self.resources.resizing.finished(wanted.pod)
+        return news
 
     # ------------------------------------------------------------------ who counts
 

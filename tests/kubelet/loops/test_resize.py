@@ -158,6 +158,73 @@ def test_memory_in_use_is_not_taken_away() -> None:
     assert container(done, "web")["resources"]["limits"]["memory"] == "1Gi"
 
 
+def test_a_refused_update_is_told_of_and_tried_again() -> None:
+    """The first container has its new size by then, and keeps it; the second gets it ten seconds later."""
+    seen = []
+
+    async def workload(user) -> None:
+        fails = {"annotations": {"emulate.controlplane/resize-fails.other": "1"}}
+        tree = sized("web", "500m", **fails)
+        (one,) = tree["spec"]["containers"]
+        tree["spec"]["containers"].append({**one, "name": "other"})
+        await user.create(tree)
+        await user.sleep(20)
+        more = {"requests": {"cpu": "1"}}
+        both = [{"name": name, "resources": more} for name in ("main", "other")]
+        await user.patch("Pod", "web", {"spec": {"containers": both}}, subresource="resize")
+        await user.sleep(4)
+        seen.append(resize_conditions(user.run, "web"))
+        statuses = status(user.run, "web")["containerStatuses"]
+        seen.append([each["resources"]["requests"]["cpu"] for each in statuses])
+        await user.sleep(30)
+
+    done = run(workload)
+    assert seen == [[("PodResizeInProgress", "Error", 2)], ["1", "500m"]]
+    statuses = status(done, "web")["containerStatuses"]
+    assert [each["resources"]["requests"]["cpu"] for each in statuses] == ["1", "1"]
+    assert events(done, "web") == ["ResizeStarted", "ResizeError", "ResizeCompleted"]
+
+
+def test_the_runtime_may_refuse_to_change_the_pods_cgroup() -> None:
+    seen = []
+
+    async def workload(user) -> None:
+        fails = {"annotations": {"emulate.controlplane/pod-resize-fails": "1"}}
+        await user.create(sized("web", "1", **fails))
+        await user.sleep(20)
+        await user.resize("web", "main", cpu="2")
+        await user.sleep(4)
+        conditions = status(user.run, "web")["conditions"]
+        seen.extend(each["message"] for each in conditions if each["type"].startswith("PodResize"))
+        await user.sleep(30)
+
+    done = run(workload)
+    assert seen == [
+        "failed to notify runtime for UpdatePodSandboxResources (resource=cpu); resize rejected: "
+        "the emulated runtime refuses the update"
+    ]
+    assert container(done, "web")["resources"]["requests"]["cpu"] == "2"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_however_often_the_runtime_refuses_the_newest_size_wins(seed) -> None:
+    async def workload(user) -> None:
+        maybe = {"emulate.controlplane/resize-fails": "maybe"}
+        await user.create(sized("web", "500m", annotations=maybe))
+        await user.sleep(20)
+        await user.resize("web", "main", cpu="2")
+        await user.sleep(user.choose(3, "how long"))
+        await user.resize("web", "main", cpu="800m")
+        await user.sleep(30)
+        done = {"metadata": {"annotations": dict.fromkeys(maybe)}}
+        await user.patch("Pod", "web", done)
+        await user.sleep(60)
+
+    done = run(workload, strategy="random-walk", seed=seed)
+    assert container(done, "web")["resources"]["requests"]["cpu"] == "800m"
+    assert resize_conditions(done, "web") == []
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_after_a_crash_the_promise_holds(seed) -> None:
     """What was deferred before is deferred after it, and what was promised is not lost."""
