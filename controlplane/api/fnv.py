@@ -1,4 +1,4 @@
-"""FNV-1a, the hash of pod templates and of the kubelet's checkpoint files."""
+"""FNV-1a, the hash of pod templates and of the kubelet's checkpoint files, and FNV-1."""
 
 from __future__ import annotations
 
@@ -20,4 +20,12 @@ def fnv1a_32(data: bytes) -> int:
         value &= 0xFFFFFFFF
     for byte in data[whole:]:
         value = (value ^ byte) * 16777619 & 0xFFFFFFFF
+    return value
+
+
+def fnv1_32(data: bytes) -> int:
+    """FNV-1, 32 bit: as FNV-1a, but multiplied first. The names of controller revisions are made with it."""
+    value = _OFFSET
+    for byte in data:
+        value = value * 16777619 & 0xFFFFFFFF ^ byte
     return value

@@ -39,9 +39,9 @@ def is_invalid(error: ApiError) -> bool:
     return error.code == 422
 
 
-def is_already_exists(error: ApiError) -> bool:
+def is_already_exists(error: ApiError | ConnectionLost) -> bool:
     """Whether the name is taken."""
-    return error.code == 409 and error.reason == "AlreadyExists"
+    return isinstance(error, ApiError) and error.code == 409 and error.reason == "AlreadyExists"
 
 
 def is_expired(error: ApiError) -> bool:

@@ -21,7 +21,7 @@ from controlplane.controllers.ownership import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from controlplane.api.meta import LabelSelector
     from controlplane.api.object import Object
@@ -62,18 +62,24 @@ def claim_objects(
     selector: LabelSelector | None,
     candidates: Sequence[C],
     finalizers: Sequence[str] = (),
+    member: Callable[[C], bool] | None = None,
 ) -> Reconcile[list[C]]:
     """The candidates (of `resource`) that belong to `owner` (of `owners`), after adopting and releasing.
 
     Every candidate is tried; the first thing that failed is raised at the end. `finalizers` are what
-    the owner puts on what it adopts, and takes from what it releases.
+    the owner puts on what it adopts, and takes from what it releases. `member` is asked, too,
+    whether an object is one that the owner selects.
     """
     matcher = from_label_selector(selector)
     mine: list[C] = []
     failed: list[Exception] = []
     refused: Exception | None = None
     checked = False
-    for found, decision in claim(owner, candidates, lambda each: matcher.matches(each.labels)):
+
+    def selects(each: C) -> bool:
+        return matcher.matches(each.labels) and (member is None or member(each))
+
+    for found, decision in claim(owner, candidates, selects):
         try:
             if decision is Decision.RELEASE:
                 yield from _release(resource, owner, found, finalizers)
@@ -81,7 +87,7 @@ def claim_objects(
             if decision is Decision.ADOPT:
                 if not checked:
                     checked = True
-                    refused = yield from _refusal(owners, owner)
+                    refused = yield from live_owner_refusal(owners, owner)
                 if refused is not None:
                     raise Retry(f"can't adopt {found.kind} {found.key} ({found.uid}): {refused}")
                 patch = adopt_patch(owner, found.uid, finalizers)
@@ -108,7 +114,7 @@ def _release(
             raise
 
 
-def _refusal(owners: Resource, owner: View) -> Reconcile[Exception | None]:
+def live_owner_refusal(owners: Resource, owner: View) -> Reconcile[Exception | None]:
     """A live look at the owner before anything is adopted: same uid, not being deleted."""
     problem: object
     try:

@@ -63,12 +63,16 @@ def compact(value: Any) -> str:
 
 
 def pruned(value: Any) -> Any:
-    """Without what the cases leave out: nulls and empty status, resources, strategy, metadata."""
+    """Without what the cases leave out: nulls and empty status, resources, strategy, metadata; `data` is verbatim."""
     if isinstance(value, list):
         return [pruned(each) for each in value]
     if not isinstance(value, dict):
         return value
-    found = {key: pruned(each) for key, each in value.items() if each is not None}
+    found = {
+        key: each if key == "data" else pruned(each)
+        for key, each in value.items()
+        if each is not None
+    }
     for key in ("status", "resources", "strategy", "metadata"):
         if found.get(key) == {}:
             del found[key]

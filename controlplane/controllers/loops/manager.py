@@ -23,6 +23,7 @@ from controlplane.controllers.loops.taint_eviction import TaintEvictionControlle
 from controlplane.controllers.ref_manager import controller_index
 from controlplane.controllers.replicaset.controller import ReplicaSetController
 from controlplane.controllers.selection import STANDARD, selected
+from controlplane.controllers.statefulset.controller import StatefulSetController
 from controlplane.controllers.ttlafterfinished.controller import TTLAfterFinishedController
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     JobController,
     CronJobController,
     TTLAfterFinishedController,
+    StatefulSetController,
 )
 """Every controller, in the order in which they are told of changes."""
 

@@ -1,0 +1,1 @@
+"""StatefulSets: pods with a name, a place in an order, and claims of their own."""
