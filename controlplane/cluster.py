@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
@@ -23,15 +23,17 @@ from controlplane.apiserver.loops.supervisor import SUPERVISOR
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
-from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.watch_cache import WatchEvent
 from controlplane.client.errors import ApiError, is_already_exists
 from controlplane.client.features import PLAIN, plain
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
+from controlplane.client.resources import Resource
 from controlplane.controllers import features as controller_features
 from controlplane.controllers.loops import manager as controllers
+from controlplane.controllers.rest_mapper import ServedKind
 from controlplane.controllers.selection import STANDARD
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
@@ -119,6 +121,20 @@ def _numbered(name: str, count: int) -> tuple[str, ...]:
     return tuple(name if number == 1 else f"{name}-{number}" for number in range(1, count + 1))
 
 
+@cache
+def served_kinds() -> tuple[ServedKind, ...]:
+    """The built-in kinds, as discovery tells of them."""
+    return tuple(
+        ServedKind(
+            Resource(info.group, info.version, info.resource),
+            info.kind,
+            info.namespaced,
+            info.verbs,
+        )
+        for info in builtin_resources()
+    )
+
+
 def node_tree(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 110) -> Tree:
     """A plain node of the given size."""
     capacity = {"cpu": cpu, "memory": memory, "pods": str(pods), "ephemeral-storage": "100Gi"}
@@ -189,6 +205,7 @@ class Cluster:
                 enabled=config.enabled_controllers,
                 joined_informers=config.joined_informers,
                 features=controller_features.of_release(config.release),
+                kinds=served_kinds(),
             )
         self.schedulers = _numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)

@@ -39,6 +39,11 @@ def is_invalid(error: ApiError) -> bool:
     return error.code == 422
 
 
+def is_unsupported_media_type(error: ApiError) -> bool:
+    """Whether the resource does not take a body of that kind."""
+    return error.code == 415
+
+
 def is_already_exists(error: ApiError | ConnectionLost) -> bool:
     """Whether the name is taken."""
     return isinstance(error, ApiError) and error.code == 409 and error.reason == "AlreadyExists"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from controlplane.api.generic import V
     from controlplane.api.object import Object
     from controlplane.api.view import View
+    from controlplane.controllers.rest_mapper import RESTMapper
 
 NORMAL = "Normal"
 WARNING = "Warning"
@@ -54,6 +55,10 @@ class Host(Protocol):
     @property
     def features(self) -> Mapping[str, bool]:
         """The feature gates that controllers know (`controllers.features`)."""
+
+    @property
+    def rest_mapper(self) -> RESTMapper:
+        """The kinds that are served."""
 
     def queue(self, name: str) -> Queue:
         """The queue of this name; the controller's `queues` says what is done with its keys."""

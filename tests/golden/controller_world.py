@@ -19,9 +19,11 @@ from controlplane.client import resources
 from controlplane.client.calls import Call, ObjectList
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.resources import Resource
+from controlplane.cluster import served_kinds
 from controlplane.controllers.controller import Caches
 from controlplane.controllers.effects import Effect, Reconcile, Retry, Sleep, Together
 from controlplane.controllers.features import of_release
+from controlplane.controllers.rest_mapper import RESTMapper
 
 T = TypeVar("T")
 START: Final = 1_772_366_400_000_000_000  # 2026-03-01T12:00:00Z
@@ -177,6 +179,7 @@ class World:
     ) -> None:
         self.now = now
         self.features = {**of_release(), **(gates or {})}
+        self.rest_mapper = RESTMapper(served_kinds())
         self.caches = Caches()
         self.queues: dict[str, Queue] = {}
         self.events: list[Tree] = []

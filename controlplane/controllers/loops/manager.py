@@ -16,12 +16,14 @@ from controlplane.controllers.controller import Caches, Controller
 from controlplane.controllers.cronjob.controller import CronJobController
 from controlplane.controllers.deployment.controller import DeploymentController
 from controlplane.controllers.features import of_release
+from controlplane.controllers.garbagecollector.controller import GarbageCollectorController
 from controlplane.controllers.job.controller import JobController
 from controlplane.controllers.loops.node_lifecycle import NodeController
 from controlplane.controllers.loops.running import Running
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
 from controlplane.controllers.ref_manager import controller_index
 from controlplane.controllers.replicaset.controller import ReplicaSetController
+from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
 from controlplane.controllers.selection import STANDARD, selected
 from controlplane.controllers.statefulset.controller import StatefulSetController
 from controlplane.controllers.ttlafterfinished.controller import TTLAfterFinishedController
@@ -44,6 +46,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     CronJobController,
     TTLAfterFinishedController,
     StatefulSetController,
+    GarbageCollectorController,
 )
 """Every controller, in the order in which they are told of changes."""
 
@@ -72,12 +75,14 @@ async def run(
     joined_informers: bool = False,
     enabled: Sequence[str] = STANDARD,
     features: Mapping[str, bool] | None = None,
+    kinds: Sequence[ServedKind] = (),
 ) -> None:
     """Main task of the controller manager. `enabled` is as upstream's `--controllers`.
 
     Without `monitor_nodes` nobody minds that nodes fall silent (a trace has no heartbeats), but
     their taints still follow their conditions. `joined_informers` makes each informer one task.
     `features` are the gates of `controllers.features`; those of our release unless given.
+    `kinds` are what the server serves, as discovery would say.
     """
     caches = Caches()
     of_pods: list[Handler[Any]] = []
@@ -85,7 +90,7 @@ async def run(
     chosen = selected(enabled, names())
     gates = of_release() if features is None else features
     running = [
-        Running(ctx, epoch_ns, server, kind, caches, gates)
+        Running(ctx, epoch_ns, server, kind, caches, gates, RESTMapper(kinds))
         for kind in CONTROLLERS
         if kind.name in chosen
     ]

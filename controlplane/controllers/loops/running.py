@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
     from controlplane.controllers.controller import Caches, Controller, Periodic, Work
     from controlplane.controllers.effects import Effect, Failure, Reconcile
+    from controlplane.controllers.rest_mapper import RESTMapper
 
 
 async def carry_out(ctx: Context, server: RestConfig, reconcile: Reconcile[T]) -> T:
@@ -104,8 +105,10 @@ class Running:
         kind: type[Controller],
         caches: Caches,
         features: Mapping[str, bool],
+        rest_mapper: RESTMapper,
     ) -> None:
         self.features = features
+        self.rest_mapper = rest_mapper
         self._ctx = ctx
         self._epoch = epoch_ns
         self._server = server
