@@ -14,6 +14,7 @@ from controlplane.client.loops.informer import Handler, Informer, handler, toget
 from controlplane.client.resources import LEASES, NODES, PODS
 from controlplane.controllers.controller import Caches, Controller
 from controlplane.controllers.cronjob.controller import CronJobController
+from controlplane.controllers.daemon.controller import DaemonSetController
 from controlplane.controllers.deployment.controller import DeploymentController
 from controlplane.controllers.features import of_release
 from controlplane.controllers.garbagecollector.controller import GarbageCollectorController
@@ -47,6 +48,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     TTLAfterFinishedController,
     StatefulSetController,
     GarbageCollectorController,
+    DaemonSetController,
 )
 """Every controller, in the order in which they are told of changes."""
 

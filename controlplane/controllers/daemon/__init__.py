@@ -1,0 +1,1 @@
+"""DaemonSets: a pod on every node that fits."""
