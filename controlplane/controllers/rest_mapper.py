@@ -35,6 +35,8 @@ class RESTMapper:
 
     def __init__(self, kinds: Iterable[ServedKind] = ()) -> None:
         self.kinds: dict[tuple[str, str], ServedKind] = {}
+        self.undiscovered: dict[str, str] = {}
+        """Groups and versions that cannot be asked what they serve, and why."""
         self.add(*kinds)
 
     def add(self, *kinds: ServedKind) -> None:
@@ -45,6 +47,13 @@ class RESTMapper:
     def remove(self, api_version: str, kind: str) -> None:
         """Serve this no longer."""
         self.kinds.pop((api_version, kind), None)
+
+    def preferred(self) -> list[ServedKind]:
+        """Each resource once, in the version that is offered first."""
+        found: dict[tuple[str, str], ServedKind] = {}
+        for each in self.kinds.values():
+            found.setdefault((each.resource.group, each.resource.name), each)
+        return list(found.values())
 
     def of(self, api_version: str, kind: str) -> ServedKind:
         """The resource that serves a kind. Raises NoKindMatch."""

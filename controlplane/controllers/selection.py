@@ -18,6 +18,22 @@ STANDARD: Final = (
 """What a scenario has unless it asks for more: every further controller makes its schedules longer."""
 
 
+ALIASES: Final = {
+    "cronjob": "cronjob-controller",
+    "endpoint": "endpoints-controller",
+    "garbagecollector": "garbage-collector-controller",
+    "horizontalpodautoscaling": "horizontal-pod-autoscaler-controller",
+    "nodelifecycle": "node-lifecycle-controller",
+    "podgc": "pod-garbage-collector-controller",
+    "pvc-protection": "persistentvolumeclaim-protection-controller",
+    "pv-protection": "persistentvolume-protection-controller",
+    "replicationcontroller": "replicationcontroller-controller",
+    "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
+    "clusterrole-aggregation": "clusterrole-aggregation-controller",
+}
+"""Other names that upstream still takes, where they are not the name without its ending."""
+
+
 class UnknownController(ValueError):
     """No controller has this name."""
 
@@ -35,7 +51,8 @@ def selected(asked: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
             on.update(names)
             continue
         bare = each.removeprefix("-")
-        found = next((name for name in names if bare in (name, name.removesuffix(ENDING))), None)
+        wanted = ALIASES.get(bare, bare)
+        found = next((name for name in names if wanted in (name, name.removesuffix(ENDING))), None)
         if found is None:
             raise UnknownController(f"{bare!r} is not a controller; known: {', '.join(names)}")
         (off if each.startswith("-") else on).add(found)

@@ -77,12 +77,12 @@ class GarbageCollectorController(Controller):
 
     def monitored(self) -> list[ServedKind]:
         """The kinds whose objects can be collected, each resource once."""
-        found: dict[tuple[str, str], ServedKind] = {}
-        for each in self.host.rest_mapper.kinds.values():
-            place = each.resource.group, each.resource.name
-            if place not in IGNORED and each.has("delete", "list", "watch"):
-                found.setdefault(place, each)
-        return list(found.values())
+        return [
+            each
+            for each in self.host.rest_mapper.preferred()
+            if (each.resource.group, each.resource.name) not in IGNORED
+            and each.has("delete", "list", "watch")
+        ]
 
     def work(self) -> tuple[Work, ...]:
         """One task for the graph, and workers for what is to be deleted and to be let go."""

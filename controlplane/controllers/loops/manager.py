@@ -22,6 +22,8 @@ from controlplane.controllers.job.controller import JobController
 from controlplane.controllers.loops.node_lifecycle import NodeController
 from controlplane.controllers.loops.running import Running
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
+from controlplane.controllers.namespace.controller import NamespaceController
+from controlplane.controllers.podgc.controller import PodGCController
 from controlplane.controllers.ref_manager import controller_index
 from controlplane.controllers.replicaset.controller import ReplicaSetController
 from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
@@ -49,6 +51,8 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     StatefulSetController,
     GarbageCollectorController,
     DaemonSetController,
+    NamespaceController,
+    PodGCController,
 )
 """Every controller, in the order in which they are told of changes."""
 

@@ -1,0 +1,1 @@
+"""Deletes pods that nobody else would. Upstream: pkg/controller/podgc."""
