@@ -17,5 +17,5 @@ def test_pods_of_a_node_that_is_gone_fail_and_are_deleted():
         "spec": {"containers": [{"name": "main", "image": "app:1"}], "nodeName": "node-1"},
     }
     small = Small(("podgc", "-taint-eviction"), (PODS, pod), 5, lose, 120, kubelets=False)
-    small.run(until_ns=200 * SECOND)
+    small.cluster.world.run("bare", until_ns=200 * SECOND)
     assert small.objects("pods") == []
