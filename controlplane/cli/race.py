@@ -248,6 +248,13 @@ def run(
     help="How many searches for each gate, each with other seeds; medians are told.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes. [default: as many as cores]")
+@click.option(
+    "--component",
+    type=click.Choice(["scheduler", "kubelet"]),
+    default="scheduler",
+    show_default=True,
+    help="Whose gates, under the default churn of which.",
+)
 @format_option()
 def power(
     gates: tuple[str, ...],
@@ -257,6 +264,7 @@ def power(
     seed: int,
     seeds: int,
     jobs: int | None,
+    component: str,
     output_format: str,
 ) -> int:
     """Blind power: turn one gate off at a time, under the one default churn, and say which are found, and when.
@@ -270,22 +278,22 @@ def power(
     from controlplane.errors import UsageError
     from controlplane.races import power as blind
 
+    known = blind.gates(component)
     for gate in gates:
-        if gate not in blind.gates():
-            raise UsageError(
-                f"{gate!r} is no gate of the scheduler; known: {', '.join(blind.gates())}"
-            )
+        if gate not in known:
+            raise UsageError(f"{gate!r} is no gate of the {component}; known: {', '.join(known)}")
     if strategy not in NAMES:
         raise UsageError(f"--strategy {strategy!r}: expected {' or '.join(NAMES)}")
     progress = output.Progress()
     rows = blind.measure(
-        ("", *(gates or blind.gates())),
+        ("", *(gates or known)),
         schedules,
         strategy=strategy,
         seed=seed,
         seeds=seeds,
         seconds=seconds,
         jobs=jobs or os.cpu_count() or 1,
+        component=component,
         clock=time.perf_counter,
         progress=lambda done, of: progress.show(f"{done} of {of} searches ..."),
     )

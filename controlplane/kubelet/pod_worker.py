@@ -652,6 +652,8 @@ class PodWorker:
             override=override,
             extra=self._extra if self.phase == TERMINATED else (),
             resize=() if self._resizing is None else self._resizing.trees(self.uid),
+            has=None if self._resizing is None else self._resizing.whole(self.pod),
+            promised=None if self._resizing is None else self._resizing.promised_whole(self.pod),
         )
         if tree != self._reported:
             self._reported = tree

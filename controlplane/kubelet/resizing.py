@@ -36,6 +36,7 @@ from controlplane.kubelet.features import Features
 from controlplane.kubelet.steps import Content
 
 GATE: Final = "132851"
+POD_LEVEL_GATE: Final = "InPlacePodLevelResourcesVerticalScaling"
 Running = Callable[[str], bool]
 """Whether the container with this name runs."""
 
@@ -98,10 +99,25 @@ class Resizing:
         self._actuate(pod, actuated)
         return actuated.containers[step.container]
 
-    def finished(self, pod: Pod) -> None:
-        """All steps of a plan were taken."""
+    def promised_whole(self, pod: Pod) -> Tree | None:
+        """What the pod as a whole was promised; None when it has none of its own, or that cannot be resized."""
+        if not self.features.enabled(POD_LEVEL_GATE):
+            return None
+        promised = self.allocation(pod.uid)
+        return None if promised is None else promised.pod_level
+
+    def whole(self, pod: Pod) -> Tree | None:
+        """What the pod as a whole has: what it was promised, until its first container is made."""
+        promised = self.promised_whole(pod)
+        actuated = self.actuated.get(pod.uid)
+        return promised if promised is None or actuated is None else actuated.pod_level
+
+    def finished(self, pod: Pod) -> bool:
+        """All steps of a plan were taken: whether the pod as a whole has other resources now."""
+        before = self.actuated.get(pod.uid)
         known = self.actuated.get(pod.uid) or PodResources({})
         self._actuate(pod, attrs.evolve(known, pod_level=desired(pod, self.features).pod_level))
+        return before is None or before.pod_level != self.actuated.entries[pod.uid].pod_level
 
     def create(self, pod: Pod, container: str) -> Tree:
         """A container is about to be made with what it was promised; its resources.

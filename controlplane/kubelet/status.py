@@ -283,10 +283,13 @@ def build(
     override: Mapping[str, str] | None = None,
     extra: Sequence[Condition] = (),
     resize: Sequence[Tree] = (),
+    has: Tree | None = None,
+    promised: Tree | None = None,
 ) -> Tree:
     """The whole status; `before` is the one last reported, `override` sets phase and reason.
 
-    `resize` are the conditions of a resize. A phase that was terminal once stays.
+    `resize` are the conditions of a resize; `has` and `promised` are the resources of the pod as a whole,
+    where these can be resized. A phase that was terminal once stays.
     """
     before = before or pod.tree.get("status") or {}
     found = phase(reports, terminating=terminating)
@@ -310,6 +313,10 @@ def build(
     tree["conditions"] = [*resize, *stamps] if found not in TERMINAL else stamps
     if generation:
         tree["observedGeneration"] = generation
+    if has:
+        tree["resources"] = has
+    if promised and promised.get("requests"):
+        tree["allocatedResources"] = promised["requests"]
     if host_ip:
         tree["hostIP"] = host_ip
         tree["hostIPs"] = [{"ip": host_ip}]

@@ -71,7 +71,9 @@ def in_progress(
     for container in resizable(pod, features):
         if running(container.name) and _changes(container, actuated):
             return True
-    whole = None if actuated is None else actuated.pod_level
+    if actuated is None:  # no container was made yet: nothing has another size
+        return False
+    whole = actuated.pod_level
     now = pod.tree["spec"].get("resources")
     return any(
         _amount(now, part, resource) != _amount(whole, part, resource)

@@ -225,8 +225,7 @@ class PodWorkers:
             if not machine.apply(wanted.pod, step, self._shared.now(), happens):
                 return True
             news = news or isinstance(step, ContainerStep)
-        self.resources.resizing.finished(wanted.pod)
-        return news
+        return self.resources.resizing.finished(wanted.pod) or news
 
     # ------------------------------------------------------------------ who counts
 

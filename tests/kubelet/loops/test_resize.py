@@ -261,3 +261,77 @@ def test_the_subresource_refuses_what_the_node_never_has() -> None:
 
     run(workload)
     assert refused == [403]
+
+
+def whole(cpu: str, **limits: str) -> dict:
+    """A pod with resources of its own."""
+    tree = sized("web", "500m")
+    limited = {"cpu": "4", "memory": "2Gi", **limits}
+    tree["spec"]["resources"] = {"requests": {"cpu": cpu, "memory": "1Gi"}, "limits": limited}
+    return tree
+
+
+def counted(run: Run, name: str) -> int:
+    """What a pod counts for in the scheduler, in millicores."""
+    cache = run.cluster.scheduler.core.cache
+    infos = (info for node in cache.nodes.values() for info in node.pods)
+    return next(info.resource.resource.milli_cpu for info in infos if info.pod.name == name)
+
+
+def test_the_resources_of_a_pod_as_a_whole_are_resized() -> None:
+    seen = []
+
+    async def workload(user) -> None:
+        def look() -> None:
+            told = status(user.run, "web")
+            has, promised = told["resources"]["requests"]["cpu"], told["allocatedResources"]["cpu"]
+            seen.append((has, promised, counted(user.run, "web")))
+            seen.append(resize_conditions(user.run, "web"))
+
+        await user.create(whole("1"))
+        await user.create(sized("other", "1"))
+        await user.sleep(20)
+        look()
+        for cpu in ("2", "3500m", "1500m"):
+            change = {"spec": {"resources": {"requests": {"cpu": cpu}}}}
+            await user.patch("Pod", "web", change, subresource="resize")
+            await user.sleep(20)
+            look()
+
+    done = run(workload)
+    assert seen[::2] == [
+        ("1", "1", 1000),
+        ("2", "2", 2000),
+        ("2", "2", 3500),  # what it waits for counts in the scheduler
+        ("1500m", "1500m", 1500),
+    ]
+    assert seen[1::2] == [[], [], [("PodResizePending", "Deferred", 3)], []]
+    assert events(done, "web") == [
+        "ResizeStarted",
+        "ResizeCompleted",
+        "ResizeDeferred",
+        "ResizeStarted",
+        "ResizeCompleted",
+    ]
+
+
+def test_the_runtime_may_refuse_the_resources_of_a_pod_as_a_whole() -> None:
+    seen = []
+
+    async def workload(user) -> None:
+        tree = whole("1")
+        tree["metadata"]["annotations"] = {"emulate.controlplane/pod-resize-fails": "1"}
+        await user.create(tree)
+        await user.sleep(20)
+        change = {"spec": {"resources": {"requests": {"cpu": "2"}}}}
+        await user.patch("Pod", "web", change, subresource="resize")
+        await user.sleep(4)
+        told = status(user.run, "web")
+        seen.append((told["resources"]["requests"]["cpu"], told["allocatedResources"]["cpu"]))
+        seen.append(resize_conditions(user.run, "web"))
+        await user.sleep(20)
+
+    done = run(workload)
+    assert seen == [("1", "2"), [("PodResizeInProgress", "Error", 2)]]
+    assert status(done, "web")["resources"]["requests"]["cpu"] == "2"
+    assert resize_conditions(done, "web") == []
