@@ -33,7 +33,15 @@ def test_with_every_fix_on_nothing_breaks_for_long(faults) -> None:
 
 @pytest.mark.parametrize(
     ("gate", "faults", "schedules"),
-    [("104824", False, 20), ("81344", True, 60), ("136605", True, 80)],
+    [
+        ("86320", False, 80),
+        ("90377", False, 20),
+        ("103979", False, 20),
+        ("104824", False, 20),
+        ("81344", True, 60),
+        ("136605", True, 80),
+        pytest.param("132851", False, 400, marks=pytest.mark.slow),
+    ],
 )
 def test_search_finds_what_nobody_told_it_of(gate, faults, schedules) -> None:
     seen = campaign(gate, faults=faults).explore(schedules)
