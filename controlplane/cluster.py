@@ -130,6 +130,7 @@ def served_kinds() -> tuple[ServedKind, ...]:
             info.kind,
             info.namespaced,
             info.verbs,
+            scalable="scale" in info.subresources,
         )
         for info in builtin_resources()
     )

@@ -24,6 +24,8 @@ class ServedKind:
     kind: str
     namespaced: bool
     verbs: tuple[str, ...] = ()
+    scalable: bool = False
+    """Whether it has the subresource scale."""
 
     def has(self, *verbs: str) -> bool:
         """Whether all of these are served."""
@@ -59,8 +61,5 @@ class RESTMapper:
         """The resource that serves a kind. Raises NoKindMatch."""
         found = self.kinds.get((api_version, kind))
         if found is None:
-            text = (
-                f'unable to get REST mapping for {api_version}/{kind}: no matches for kind "{kind}"'
-            )
-            raise NoKindMatch(f'{text} in version "{api_version}"')
+            raise NoKindMatch(f'no matches for kind "{kind}" in version "{api_version}"')
         return found

@@ -207,6 +207,10 @@ class World:
         elif "live" in case:
             self.live[place] = Object(complete(kind, case["live"]))
 
+    def put_live(self, resource: Resource[Any], tree: Tree) -> None:
+        """Put an object of any resource on the server."""
+        self.live[resource.name, _key(tree)] = Object(tree)
+
     def add_live(self, kind: str, tree: Tree) -> None:
         """Put an object on the server that no cache shows."""
         self.live[KINDS[kind].name, _key(tree)] = Object(complete(kind, tree))

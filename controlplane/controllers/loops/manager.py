@@ -16,6 +16,7 @@ from controlplane.controllers.controller import Caches, Controller
 from controlplane.controllers.cronjob.controller import CronJobController
 from controlplane.controllers.daemon.controller import DaemonSetController
 from controlplane.controllers.deployment.controller import DeploymentController
+from controlplane.controllers.disruption.controller import DisruptionController
 from controlplane.controllers.features import of_release
 from controlplane.controllers.garbagecollector.controller import GarbageCollectorController
 from controlplane.controllers.job.controller import JobController
@@ -53,6 +54,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     DaemonSetController,
     NamespaceController,
     PodGCController,
+    DisruptionController,
 )
 """Every controller, in the order in which they are told of changes."""
 

@@ -1,0 +1,1 @@
+"""Says how many pods of each PodDisruptionBudget may be evicted. Upstream: pkg/controller/disruption."""

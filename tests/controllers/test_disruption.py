@@ -1,0 +1,40 @@
+"""Budgets in a world: evictions are allowed as far as they go, and refused beyond."""
+
+from __future__ import annotations
+
+from controlplane.client.errors import ApiError
+from controlplane.client.resources import DEPLOYMENTS, DISRUPTION_BUDGETS, PODS
+from tests.controllers.worlds import Small, template, workload
+
+LABELS = {"app": "web"}
+
+
+def test_of_three_pods_one_may_be_evicted_at_a_time():
+    async def evict(client, _ctx):
+        for pod in (await client.list(PODS, "default")).items:
+            eviction = {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": pod.name, "namespace": "default"},
+            }
+            try:
+                await client.create(PODS, eviction, subresource="eviction")
+            except ApiError as error:
+                answers.append(error.code)
+            else:
+                answers.append(201)
+
+    answers: list[int] = []
+    spec = {"replicas": 3, "selector": {"matchLabels": LABELS}, "template": template(LABELS)}
+    budget = {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}}
+    small = Small(
+        ("disruption",),
+        workload(DEPLOYMENTS, "Deployment", "web", spec),
+        workload(DISRUPTION_BUDGETS, "PodDisruptionBudget", "web", budget),
+        30,
+        evict,
+    ).run()
+    assert answers == [201, 429, 429]
+    status = small.one("poddisruptionbudgets").status
+    assert (status.expected_pods, status.desired_healthy, status.disruptions_allowed) == (3, 2, 1)
+    assert dict(status.disrupted_pods) == {}
