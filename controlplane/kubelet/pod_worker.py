@@ -28,7 +28,7 @@ from controlplane.kubelet.allocation.actuation import (
     memory_objection,
     restart_message,
 )
-from controlplane.kubelet.allocation.state import container_trees
+from controlplane.kubelet.allocation.state import PodResources, container_trees
 from controlplane.kubelet.container_runtime import Container, Durations, Exit, Sandbox
 from controlplane.kubelet.mounting import Mounting, Retry
 from controlplane.kubelet.references import Find, environment_error
@@ -175,6 +175,8 @@ class PodWorker:
         self._mounting = Mounting(pod, find)
         self._again_at: int | None = None
         self._planned: Resize | None = None
+        # The pod, what it was given and who runs, when there was nothing to do.
+        self._even: tuple[Pod | None, PodResources | None, list[str]] = (None, None, [])
         self._override: Mapping[str, str] | None = None
         self._extra: tuple[Condition, ...] = ()
         self._grace: int | None = None
@@ -348,7 +350,14 @@ class PodWorker:
         if self._again_at is not None and now < self._again_at:
             return False
         self._again_at = None
+        actuated = resizing.actuated.get(self.uid)
+        running = [name for name, slot in self._slots.items() if slot.running]
+        even = self._even
+        if even[0] is self.pod and even[1] is actuated and even[2] == running:
+            return False
         plan = resizing.plan(self.pod, self._runs)
+        if not (plan.steps or plan.restarts):
+            self._even = (self.pod, actuated, running)
         for name in plan.restarts:
             slot = self._slots[name]
             if not slot.restarts_for_resize:

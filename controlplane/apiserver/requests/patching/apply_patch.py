@@ -170,7 +170,9 @@ def _plain_numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain_numbers(item) for item in value]
     if type(value) is dict:
-        return {key: _plain_numbers(item) for key, item in value.items()}
+        return {
+            key: item if type(item) is str else _plain_numbers(item) for key, item in value.items()
+        }
     return value
 
 
