@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controlplane.api.request import Request
 from controlplane.client.errors import ApiError
 from controlplane.client.resources import DEPLOYMENTS, DISRUPTION_BUDGETS, PODS
 from tests.controllers.worlds import Small, template, workload
@@ -17,8 +18,11 @@ def test_of_three_pods_one_may_be_evicted_at_a_time():
                 "kind": "Eviction",
                 "metadata": {"name": pod.name, "namespace": "default"},
             }
+            request = Request(
+                "create", "", "v1", "pods", "default", pod.name, "eviction", body=eviction
+            )
             try:
-                await client.create(PODS, eviction, subresource="eviction")
+                await client.call(request)
             except ApiError as error:
                 answers.append(error.code)
             else:

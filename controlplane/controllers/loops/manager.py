@@ -27,6 +27,7 @@ from controlplane.controllers.namespace.controller import NamespaceController
 from controlplane.controllers.podgc.controller import PodGCController
 from controlplane.controllers.ref_manager import controller_index
 from controlplane.controllers.replicaset.controller import ReplicaSetController
+from controlplane.controllers.resourcequota.controller import ResourceQuotaController
 from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
 from controlplane.controllers.selection import STANDARD, selected
 from controlplane.controllers.statefulset.controller import StatefulSetController
@@ -55,6 +56,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     NamespaceController,
     PodGCController,
     DisruptionController,
+    ResourceQuotaController,
 )
 """Every controller, in the order in which they are told of changes."""
 

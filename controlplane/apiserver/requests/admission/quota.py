@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controlplane.api import quantity
 from controlplane.api.object import Object
-from controlplane.api.quantity import Quantity
+from controlplane.api.quota import ZERO, Amounts, added, amounts, compute_usage, in_scope, usage_of
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
@@ -16,26 +15,12 @@ from controlplane.apiserver.storage.transactions import Put, Steps, Transaction
 
 __all__ = ["charge", "concerned", "limit_check", "limit_defaults"]
 
-Amounts = dict[str, Quantity]
-
 _ANNOTATION = "kubernetes.io/limit-ranger"
-_ZERO = quantity.parse("0")
 _ATTEMPTS = 4
 
 
 def _in_namespace(ctx: Context, resource: str) -> list[Object]:
     return ctx.lookup.within("", resource, ctx.request.namespace)
-
-
-def _amounts(texts: Tree | None) -> Amounts:
-    return {name: quantity.parse(str(text)) for name, text in (texts or {}).items()}
-
-
-def _added(total: Amounts, more: Amounts) -> Amounts:
-    out = dict(total)
-    for name, amount in more.items():
-        out[name] = out[name].add(amount) if name in out else amount
-    return out
 
 
 def _higher(total: Amounts, other: Amounts) -> Amounts:
@@ -100,7 +85,7 @@ def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
         return
     problems: list[str] = []
     if ctx.info.resource == "persistentvolumeclaims":
-        requests = _amounts((tree["spec"].get("resources") or {}).get("requests"))
+        requests = amounts((tree["spec"].get("resources") or {}).get("requests"))
         for limit in _limits_of(ctx, "PersistentVolumeClaim"):
             problems += _minimum(limit, requests, {})
             problems += _maximum_request(limit, requests)
@@ -110,8 +95,8 @@ def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
         for limit in _limits_of(ctx, "Container"):
             for container in containers:
                 resources = container.get("resources") or {}
-                problems += _constraints(limit, _amounts(resources.get("requests")),
-                                         _amounts(resources.get("limits")))  # fmt: skip
+                problems += _constraints(limit, amounts(resources.get("requests")),
+                                         amounts(resources.get("limits")))  # fmt: skip
         for limit in _limits_of(ctx, "Pod"):
             problems += _constraints(
                 limit, _pod_total(spec, "requests"), _pod_total(spec, "limits")
@@ -128,21 +113,21 @@ def _pod_total(spec: Tree, key: str) -> Amounts:
     sidecars: Amounts = {}
     highest: Amounts = {}
     for container in spec.get("containers") or ():
-        total = _added(total, _amounts((container.get("resources") or {}).get(key)))
+        total = added(total, amounts((container.get("resources") or {}).get(key)))
     for container in spec.get("initContainers") or ():
-        amounts = _amounts((container.get("resources") or {}).get(key))
+        given = amounts((container.get("resources") or {}).get(key))
         if container.get("restartPolicy") == "Always":
-            sidecars = _added(sidecars, amounts)
+            sidecars = added(sidecars, given)
             highest = _higher(highest, sidecars)
         else:
-            highest = _higher(highest, _added(sidecars, amounts))
-    total = _higher(_added(total, sidecars), highest)
-    own = _amounts((spec.get("resources") or {}).get(key))
+            highest = _higher(highest, added(sidecars, given))
+    total = _higher(added(total, sidecars), highest)
+    own = amounts((spec.get("resources") or {}).get(key))
     total = {**total, **own}
-    overhead = _amounts(spec.get("overhead"))
+    overhead = amounts(spec.get("overhead"))
     if key == "requests":
-        return _added(total, overhead)
-    return _added(total, {name: a for name, a in overhead.items() if name in total})
+        return added(total, overhead)
+    return added(total, {name: a for name, a in overhead.items() if name in total})
 
 
 def _constraints(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
@@ -154,7 +139,7 @@ def _constraints(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
 
 def _minimum(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
     found = []
-    for name, least in sorted(_amounts(limit.get("min")).items()):
+    for name, least in sorted(amounts(limit.get("min")).items()):
         text = f"minimum {name} usage per {limit['type']} is {least}"
         if name not in requests:
             found.append(f"{text}.  No request is specified")
@@ -167,7 +152,7 @@ def _minimum(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
 
 def _maximum(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
     found = []
-    for name, most in sorted(_amounts(limit.get("max")).items()):
+    for name, most in sorted(amounts(limit.get("max")).items()):
         text = f"maximum {name} usage per {limit['type']} is {most}"
         if name not in limits:
             found.append(f"{text}.  No limit is specified")
@@ -180,7 +165,7 @@ def _maximum(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
 
 def _maximum_request(limit: Tree, requests: Amounts) -> list[str]:
     found = []
-    for name, most in sorted(_amounts(limit.get("max")).items()):
+    for name, most in sorted(amounts(limit.get("max")).items()):
         text = f"maximum {name} usage per {limit['type']} is {most}"
         if name not in requests:
             found.append(f"{text}.  No request is specified")
@@ -191,9 +176,9 @@ def _maximum_request(limit: Tree, requests: Amounts) -> list[str]:
 
 def _ratio(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
     found = []
-    for name, most in sorted(_amounts(limit.get("maxLimitRequestRatio")).items()):
+    for name, most in sorted(amounts(limit.get("maxLimitRequestRatio")).items()):
         text = f"{name} max limit to request ratio per {limit['type']} is {most}"
-        request, top = requests.get(name, _ZERO), limits.get(name, _ZERO)
+        request, top = requests.get(name, ZERO), limits.get(name, ZERO)
         if request.is_zero():
             found.append(f"{text}, but no request is specified or request is 0")
         elif top.is_zero():
@@ -207,129 +192,7 @@ def _ratio(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
 
 # -- quotas --------------------------------------------------------------------------------------
 
-_COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
-_COUNTED = ("configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers",
-            "resourcequotas", "secrets", "services")  # fmt: skip
-
-
-def _one(*names: str) -> Amounts:
-    return {name: Quantity.new(1) for name in names}
-
-
-def _compute_usage(requests: Amounts, limits: Amounts) -> Amounts:
-    usage: Amounts = {}
-    for name, amount in requests.items():
-        usage[f"requests.{name}"] = amount
-        if name in _COMPUTE or name.startswith("hugepages-"):
-            usage[name] = amount
-    for name, amount in limits.items():
-        if name in _COMPUTE:
-            usage[f"limits.{name}"] = amount
-    return usage
-
-
-def _is_running(pod: Tree) -> bool:
-    return (pod.get("status") or {}).get("phase") not in ("Failed", "Succeeded")
-
-
-def _pod_usage(tree: Tree) -> Amounts:
-    usage = _one("count/pods")
-    if _is_running(tree):
-        spec = tree["spec"]
-        usage["pods"] = Quantity.new(1)
-        usage.update(_compute_usage(_pod_total(spec, "requests"), _pod_total(spec, "limits")))
-    return usage
-
-
-def _service_usage(tree: Tree) -> Amounts:
-    usage = _one("services", "count/services")
-    spec = tree["spec"]
-    ports = len(spec.get("ports") or ())
-    kind = spec.get("type", "ClusterIP")
-    if kind == "LoadBalancer":
-        if spec.get("allocateLoadBalancerNodePorts") is False:
-            ports = sum(1 for port in spec.get("ports") or () if port.get("nodePort"))
-        usage["services.loadbalancers"] = Quantity.new(1)
-    if kind in ("LoadBalancer", "NodePort"):
-        usage["services.nodeports"] = Quantity.new(ports)
-    return usage
-
-
-def _claim_usage(tree: Tree) -> Amounts:
-    usage = _one("persistentvolumeclaims", "count/persistentvolumeclaims")
-    spec = tree["spec"]
-    amount = _amounts((spec.get("resources") or {}).get("requests")).get("storage", _ZERO)
-    usage["requests.storage"] = amount
-    name = spec.get("storageClassName")
-    if name:
-        prefix = f"{name}.storageclass.storage.k8s.io/"
-        usage[f"{prefix}requests.storage"] = amount
-        usage[f"{prefix}persistentvolumeclaims"] = Quantity.new(1)
-    return usage
-
-
-def _usage(ctx: Context, tree: Tree) -> Amounts:
-    info = ctx.info
-    if not info.group:
-        if info.resource == "pods":
-            return _pod_usage(tree)
-        if info.resource == "services":
-            return _service_usage(tree)
-        if info.resource == "persistentvolumeclaims":
-            return _claim_usage(tree)
-    usage = _one(f"count/{info.qualified}")
-    if not info.group and info.resource in _COUNTED:
-        usage[info.resource] = Quantity.new(1)
-    return usage
-
-
-def _in_scope(ctx: Context, spec: Tree, tree: Tree) -> bool:
-    """Whether a quota's scopes cover an object; only pods have scopes."""
-    wanted = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
-    wanted += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    if not wanted:
-        return True
-    if ctx.info.resource != "pods" or ctx.info.group:
-        return False
-    return all(_matches_scope(scope, tree) for scope in wanted)
-
-
-def _matches_scope(scope: Tree, pod: Tree) -> bool:
-    spec = pod["spec"]
-    name = scope["scopeName"]
-    if name in ("Terminating", "NotTerminating"):
-        return (spec.get("activeDeadlineSeconds") is not None) is (name == "Terminating")
-    if name in ("BestEffort", "NotBestEffort"):
-        best = not any(
-            (c.get("resources") or {}).get(key)
-            for c in (*spec.get("containers", ()), *spec.get("initContainers", ()))
-            for key in ("requests", "limits")
-        )
-        return best is (name == "BestEffort")
-    if name == "CrossNamespacePodAffinity":
-        return _crosses_namespaces(spec.get("affinity") or {})
-    if name != "PriorityClass":
-        return False
-    value = spec.get("priorityClassName", "")
-    operator, values = scope.get("operator"), scope.get("values") or ()
-    if operator == "In":
-        return value in values
-    if operator == "NotIn":
-        return value not in values
-    return bool(value) is (operator == "Exists")
-
-
-def _crosses_namespaces(affinity: Tree) -> bool:
-    for kind in ("podAffinity", "podAntiAffinity"):
-        part = affinity.get(kind) or {}
-        terms = list(part.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
-        terms += [weighted["podAffinityTerm"] for weighted in
-                  part.get("preferredDuringSchedulingIgnoredDuringExecution") or ()]  # fmt: skip
-        if any(term.get("namespaces") or term.get("namespaceSelector") is not None
-               for term in terms):  # fmt: skip
-            return True
-    return False
 
 
 def _missing(pod: Tree, hard: Iterable[str]) -> str:
@@ -339,8 +202,8 @@ def _missing(pod: Tree, hard: Iterable[str]) -> str:
     spec = pod["spec"]
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         resources = container.get("resources") or {}
-        stated = _compute_usage(_amounts(resources.get("requests")),
-                                _amounts(resources.get("limits")))  # fmt: skip
+        stated = compute_usage(amounts(resources.get("requests")),
+                                amounts(resources.get("limits")))  # fmt: skip
         for name in wanted:
             if name not in stated:
                 found.setdefault(name, []).append(container["name"])
@@ -368,10 +231,10 @@ def charge(ctx: Context, tree: Tree, old: Tree | None, quotas: list[Object]) -> 
     Quotas that somebody else has written meanwhile are read again and asked again. Upstream:
     apiserver pkg/admission/plugin/resourcequota/controller.go, checkQuotas.
     """
-    usage = _usage(ctx, tree)
+    usage = usage_of(ctx.info.group, ctx.info.resource, tree)
     if old is not None:
-        before = _usage(ctx, old)
-        usage = {name: amount.sub(before.get(name, _ZERO)) for name, amount in usage.items()}
+        before = usage_of(ctx.info.group, ctx.info.resource, old)
+        usage = {name: amount.sub(before.get(name, ZERO)) for name, amount in usage.items()}
         if all(amount.sign() <= 0 for amount in usage.values()):
             return
     for _ in range(_ATTEMPTS):
@@ -406,9 +269,9 @@ def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[O
     name = tree["metadata"].get("name", "")
     state = quota.tree.get("status") or {}
     spec = quota.tree.get("spec") or {}
-    if not _in_scope(ctx, spec, tree):
+    if not in_scope(ctx.info.group, ctx.info.resource, spec, tree):
         return None
-    hard = _amounts(state.get("hard") or spec.get("hard"))
+    hard = amounts(state.get("hard") or spec.get("hard"))
     concerned = [key for key in hard if key in usage or (
         ctx.info.resource == "pods" and not ctx.info.group and key in _REQUIRED
     )]  # fmt: skip
@@ -419,7 +282,7 @@ def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[O
         if missing:
             text = f"failed quota: {quota.name}: must specify {missing}"
             raise status.forbidden(ctx.info, name, text)
-    used = _amounts(state.get("used"))
+    used = amounts(state.get("used"))
     unknown = [key for key in concerned if key not in used]
     if unknown:
         text = f"status unknown for quota: {quota.name}, resources: {','.join(sorted(unknown))}"
