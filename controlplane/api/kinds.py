@@ -11,6 +11,7 @@ from controlplane.api.view import GenericView, View
 _MODULES: Final = {
     "v1": ("core", "pod", "node", "service", "events", "claims", "storage"),
     "apps/v1": ("apps",),
+    "autoscaling/v2": ("autoscaling",),
     "batch/v1": ("batch",),
     "coordination.k8s.io/v1": ("coordination",),
     "policy/v1": ("policy",),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ReplicaSet,
         StatefulSet,
     )
+    from controlplane.api.autoscaling import HorizontalPodAutoscaler
     from controlplane.api.batch import CronJob, Job
     from controlplane.api.claims import PersistentVolumeClaim
     from controlplane.api.coordination import Lease
@@ -70,5 +71,7 @@ JOBS: Resource[Job] = Resource("batch", "v1", "jobs")
 CRON_JOBS: Resource[CronJob] = Resource("batch", "v1", "cronjobs")
 DISRUPTION_BUDGETS: Resource[PodDisruptionBudget] = Resource("policy", "v1", "poddisruptionbudgets")
 ENDPOINT_SLICES: Resource = Resource("discovery.k8s.io", "v1", "endpointslices")
-AUTOSCALERS: Resource = Resource("autoscaling", "v2", "horizontalpodautoscalers")
+AUTOSCALERS: Resource[HorizontalPodAutoscaler] = Resource(
+    "autoscaling", "v2", "horizontalpodautoscalers"
+)
 CLUSTER_ROLES: Resource = Resource("rbac.authorization.k8s.io", "v1", "clusterroles")

@@ -12,6 +12,7 @@ from controlplane.gates import LATEST, minor_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+HPA_SCALE_TO_ZERO: Final = "HPAScaleToZero"
 MAX_UNAVAILABLE_STATEFUL_SET: Final = "MaxUnavailableStatefulSet"
 CONSISTENT_DAEMON_SET: Final = "StaleControllerConsistencyDaemonSet"
 CONSISTENT_JOB: Final = "StaleControllerConsistencyJob"
@@ -19,7 +20,7 @@ CONSISTENT_REPLICA_SET: Final = "StaleControllerConsistencyReplicaSet"
 CONSISTENT_STATEFUL_SET: Final = "StaleControllerConsistencyStatefulSet"
 
 _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
-    "HPAScaleToZero": (("1.16", False),),
+    HPA_SCALE_TO_ZERO: (("1.16", False),),
     MAX_UNAVAILABLE_STATEFUL_SET: (("1.24", False),),
     CONSISTENT_DAEMON_SET: (("1.36", True),),
     CONSISTENT_JOB: (("1.36", True),),

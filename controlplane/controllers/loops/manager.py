@@ -24,6 +24,7 @@ from controlplane.controllers.loops.node_lifecycle import NodeController
 from controlplane.controllers.loops.running import Running
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
 from controlplane.controllers.namespace.controller import NamespaceController
+from controlplane.controllers.podautoscaler.controller import HorizontalPodAutoscalerController
 from controlplane.controllers.podgc.controller import PodGCController
 from controlplane.controllers.ref_manager import controller_index
 from controlplane.controllers.replicaset.controller import ReplicaSetController
@@ -57,6 +58,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     PodGCController,
     DisruptionController,
     ResourceQuotaController,
+    HorizontalPodAutoscalerController,
 )
 """Every controller, in the order in which they are told of changes."""
 

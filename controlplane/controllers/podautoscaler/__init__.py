@@ -1,0 +1,1 @@
+"""Horizontal pod autoscaling: as many pods as the metrics ask for."""
