@@ -4,11 +4,13 @@ It survives a restart of its kubelet. Nothing is executed: how long pulling, sta
 stopping take is asked of the caller, so that whoever owns the choices decides it. Annotations of
 the pod describe a program: `emulate.controlplane/run-seconds` (it ends by itself after so long),
 `emulate.controlplane/exit-codes` ("1,1,0": one per run, the last one repeats),
-`emulate.controlplane/never-ready` ("true"), `emulate.controlplane/memory-usage` ("100Mi"),
-`emulate.controlplane/stop-seconds` (how long it ignores the request to stop) and
-`emulate.controlplane/resize-fails` (so many updates of its resources are refused; "maybe": each time
-that is a choice). Each may end in `.NAME` to mean one container only. What the last one is for
-containers, `emulate.controlplane/pod-resize-fails` is for the pod's own cgroup.
+`emulate.controlplane/never-ready` ("true"), `emulate.controlplane/ready-seconds` (so long after its
+start startup and readiness probes succeed), `emulate.controlplane/live-seconds` (so long liveness
+probes do), `emulate.controlplane/memory-usage` ("100Mi"), `emulate.controlplane/stop-seconds` (how
+long it ignores the request to stop) and `emulate.controlplane/resize-fails` (so many updates of its
+resources are refused; "maybe": each time that is a choice). Each may end in `.NAME` to mean one
+container only. What the last one is for containers, `emulate.controlplane/pod-resize-fails` is for the
+pod's own cgroup.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ PULL: Final = "pull"
 START: Final = "start"
 RUN: Final = "run"
 STOP: Final = "stop"
+
+STARTUP: Final = "startup"
+READINESS: Final = "readiness"
+LIVENESS: Final = "liveness"
 
 DEFAULTS: Final = {
     SANDBOX: SECOND // 2,
@@ -60,6 +66,20 @@ class Program:
     exit_codes: tuple[int, ...] = (0,)
     ready: bool = True
     stop_ns: int | None = None
+    ready_ns: int = 0
+    live_ns: int | None = None
+
+    def answers(self, probe: str, since: int) -> bool:
+        """Whether a probe of this kind succeeds, so long after the start."""
+        if probe == LIVENESS:
+            return self.live_ns is None or since < self.live_ns
+        return since >= self.ready_ns and (self.ready or probe == STARTUP)
+
+    def changes(self, probe: str) -> int | None:
+        """How long after the start that answer becomes another one, if it does."""
+        if probe == LIVENESS:
+            return self.live_ns
+        return self.ready_ns or None
 
     def exit_code(self, attempt: int) -> int:
         """How run number `attempt` (0 is the first) ends."""
@@ -81,6 +101,8 @@ def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Pr
         exit_codes=numbers or (0,),
         ready=_annotation(pod, "never-ready", container) != "true",
         stop_ns=_seconds(_annotation(pod, "stop-seconds", container)),
+        ready_ns=_seconds(_annotation(pod, "ready-seconds", container)) or 0,
+        live_ns=_seconds(_annotation(pod, "live-seconds", container)),
     )
 
 
@@ -130,6 +152,21 @@ class Exit:
     message: str = ""
 
 
+@attrs.frozen
+class Seen:
+    """A container as somebody saw it."""
+
+    attempt: int = -1
+    running_since: int | None = None
+    exit: Exit | None = None
+    previous: Exit | None = None
+    container_id: str = ""
+    resources: Tree | None = None
+
+
+NOT_SEEN: Final = Seen()
+
+
 @attrs.define
 class Container:
     """One container of a sandbox over all its runs."""
@@ -155,6 +192,17 @@ class Container:
     """The CPUs it may run on, as a list; "" for all."""
     exclusive: bool = False
     """Whether these CPUs are its own."""
+
+    def seen(self) -> Seen:
+        """What the runtime tells of it."""
+        return Seen(
+            self.attempt,
+            self.running_since,
+            self.exit,
+            self.previous,
+            self.container_id,
+            self.resources,
+        )
 
     def start(self, uid: str, now: int) -> None:
         """Begins the next run."""
@@ -192,7 +240,7 @@ class Container:
             exit_code=code,
             reason="Completed" if code == 0 else "Error",
             started_at=self.running_since,
-            finished_at=now,
+            finished_at=self.ends_at,
             container_id=self.container_id,
         )
         self.running_since = self.ends_at = None

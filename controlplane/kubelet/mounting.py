@@ -30,12 +30,20 @@ class Retry:
     delay: int
     largest: int
 
-    def due(self, now: int) -> bool:
-        """Whether it is time; what lies behind without a try is passed over."""
-        while self.at < now:
+    promising: bool = False
+    """Whether the next try is worth it."""
+
+    def armed(self, now: int) -> int:
+        """The next try would find something: when it is. Tries that lie behind are passed over."""
+        while not self.promising and self.at < now:
             self.delay = min(2 * self.delay, self.largest)
             self.at += self.delay
-        return self.at == now
+        self.promising = True
+        return self.at
+
+    def due(self, now: int) -> bool:
+        """Whether it is time, of one that is worth it."""
+        return self.promising and self.at <= now
 
 
 @attrs.define
@@ -65,11 +73,15 @@ class Mounting:
             claim = claim_error(pod, volume.tree, self._find)
             error = claim or set_up_error(pod, volume.tree, self._find)
             failed = volume.failed
-            if failed is not None and not failed.due(now):
-                continue
+            if failed is not None:
+                if failed.error == error:
+                    failed.promising = False
+                    continue
+                if failed.armed(now) > now:
+                    continue
             if not error:
                 self._left.remove(volume)
-            elif failed is None or failed.error != error:
+            else:
                 delay = CLAIM_DELAY if claim else FIRST_DELAY
                 largest = CLAIM_DELAY if claim else LARGEST_DELAY
                 volume.failed = Retry(error, now + delay, delay, largest)
@@ -88,8 +100,7 @@ class Mounting:
             claim = claim_error(pod, volume.tree, self._find)
             error = claim or set_up_error(pod, volume.tree, self._find)
             if volume.failed is not None and volume.failed.error != error:
-                volume.failed.due(now)
-                times.append(volume.failed.at)
+                times.append(volume.failed.armed(now))
         return min(times, default=None)
 
     def _failure(self, volume: _Volume, error: str, *, of_claim: bool) -> str:

@@ -2,8 +2,10 @@
 
 Upstream: pkg/kubelet/pod_workers.go, kubelet.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod)
 and kuberuntime. A worker goes sync -> terminating -> terminated -> finished and never back. It is
-told of changes (`update`, `kill`, `remove`) and stepped; each step answers what to do and when to
-step it again. Images are pulled and containers started one after the other.
+told of changes (`update`, `poke`, `kill`, `remove`) and stepped; each step answers what to do and when
+to step it again. It works in syncs: each begins with what the pod cache knows by then, which must be
+newer than the end of the sync before, reports that, and then acts on the runtime, whose present state
+it does not see. Images are pulled and containers started one after the other.
 """
 
 from __future__ import annotations
@@ -29,8 +31,20 @@ from controlplane.kubelet.allocation.actuation import (
     restart_message,
 )
 from controlplane.kubelet.allocation.state import PodResources, container_trees
-from controlplane.kubelet.container_runtime import Container, Durations, Exit, Sandbox
+from controlplane.kubelet.container_runtime import (
+    LIVENESS,
+    NOT_SEEN,
+    READINESS,
+    STARTUP,
+    Container,
+    Durations,
+    Exit,
+    Sandbox,
+    Seen,
+)
 from controlplane.kubelet.mounting import Mounting, Retry
+from controlplane.kubelet.pleg import PodCache
+from controlplane.kubelet.prober import Results
 from controlplane.kubelet.references import Find, environment_error
 from controlplane.kubelet.resizing import Resizing
 from controlplane.kubelet.restarts import BackOff, may_restart
@@ -106,27 +120,32 @@ Action = SetStatus | Finished | Event | Made | Ended | Resize
 
 @attrs.define
 class _Slot:
-    """The kubelet's memory of one container; the runtime's is `container`."""
+    """The kubelet's memory of one container; the runtime's is `container`, what is known of it `seen`."""
 
     spec: ContainerSpec
     role: str
     container: Container
+    seen: Seen = NOT_SEEN
     stage: str = ""
     """"pull" or "start" while the container is being brought up."""
     due: int | None = None
-    started_at: int | None = None
-    """When the startup probe passes, or would have."""
-    ready_at: int | None = None
     back_off: BackOff = attrs.field(factory=BackOff)
     waits_until: int | None = None
     pull_ns: int = 0
     asked_to_stop: bool = False
-    restarts_for_resize: bool = False
+    restarts: bool = False
+    """Whether it is killed so that it starts anew."""
     unmade: Retry | None = None
     """Why it could not be made, until it is."""
 
     @property
     def running(self) -> bool:
+        """As far as is known."""
+        return self.seen.running_since is not None
+
+    @property
+    def runs(self) -> bool:
+        """In the runtime."""
         return self.container.running_since is not None
 
 
@@ -145,7 +164,8 @@ class PodWorker:
     status that the kubelet has for it already (of a pod that it rejected, say). `durations` says how
     long things take; `ip` is the address the pod gets once its sandbox stands; `cpus` says on which CPUs
     a container (by pod uid and name) is made to run, and whether they are its own; `find` gives the
-    objects that the pod names.
+    objects that the pod names; `cache` is what is known of containers, `probes` what probes found.
+    `terminal_first`: a pod that has ended before its first sync goes through termination like others.
     """
 
     def __init__(
@@ -161,9 +181,14 @@ class PodWorker:
         resizing: Resizing | None = None,
         cpus: Callable[[str, str], tuple[str, bool]] = _any_cpus,
         find: Find = _anything,
+        cache: PodCache,
+        probes: Results | None = None,
+        terminal_first: bool = False,
     ) -> None:
         self.pod = pod
         self.phase = SYNC
+        self.waits_for_cache = False
+        """Whether the next sync waits for a newer entry of the pod cache."""
         self.start_time = pod.status.start_time or now
         self.durations = durations
         self.host_ip = host_ip
@@ -173,8 +198,15 @@ class PodWorker:
         self._cpus = cpus
         self._find = find
         self._mounting = Mounting(pod, find)
+        self._cache = cache
+        self._probes = probes or Results()
+        self._newer: Pod | None = None
+        self._asked = True
+        self._busy = False
+        self._synced_at: int | None = None
+        self._look_again_at: int | None = None
+        self._plan: list[_Slot] | None = None
         self._again_at: int | None = None
-        self._planned: Resize | None = None
         # The pod, what it was given and who runs, when there was nothing to do.
         self._even: tuple[Pod | None, PodResources | None, list[str]] = (None, None, [])
         self._override: Mapping[str, str] | None = None
@@ -183,7 +215,8 @@ class PodWorker:
         self._removed = False
         self._final = False
         self._slots = self._make_slots()
-        if pod.status.phase in status.TERMINAL and not self.sandbox.running():
+        ended = pod.status.phase in status.TERMINAL and not self.sandbox.running()
+        if ended and not terminal_first:
             self.phase = TERMINATED
 
     @property
@@ -212,10 +245,16 @@ class PodWorker:
         return self.phase == FINISHED and not self.sandbox.running()
 
     def update(self, pod: Pod, now: int) -> None:
-        """Takes over a newer object of the same uid; a deletion can shorten the grace period."""
-        self.pod = pod
+        """A newer object of the same uid: the next sync goes by it. A deletion can shorten the grace period."""
+        self._newer = pod
+        self._asked = True
         if pod.metadata.deletion_timestamp is not None:
+            self.pod = pod
             self._terminate(now, None)
+
+    def poke(self) -> None:
+        """Something about its containers or probes changed: sync."""
+        self._asked = True
 
     def kill(
         self,
@@ -241,21 +280,8 @@ class PodWorker:
     def step(self, now: int) -> tuple[list[Action], int | None]:
         """What to do now, in order, and when to step again (None: only after a change)."""
         actions: list[Action] = []
-        if self._resizing is not None and self.phase == SYNC:
-            self.pod = self._resizing.at_sync(self.pod)
-            self._resizing.judge(self.pod, self._runs, now)
-        self._planned = None
         while self._advance(now, actions):
             pass
-        if not self._removed:
-            self._report(now, actions)
-        if self.phase == TERMINATED:
-            if not self._removed:
-                actions.append(Finished(self.uid))
-            self.phase = FINISHED
-        if self._planned is not None and self.phase == SYNC:
-            # Upstream sets the status before it changes anything, and looks again afterwards.
-            actions.append(self._planned)
         return actions, self._next_deadline(now)
 
     # -- preparation ---------------------------------------------------------------------------
@@ -275,33 +301,81 @@ class PodWorker:
                 container = Container(item.name, item.image, program)
                 self.sandbox.containers[item.name] = container
             slots[item.name] = _Slot(item, role, container)
-            if container.running_since is not None:
-                self._watch(slots[item.name], container.running_since)
         return slots
 
-    # -- transitions ---------------------------------------------------------------------------
+    # -- syncs ---------------------------------------------------------------------------------
 
     def _advance(self, now: int, actions: list[Action]) -> bool:
-        """One transition whose time has come; False when there is none."""
-        if self.phase not in (SYNC, TERMINATING):
+        """One thing whose time has come; False when there is none."""
+        self.waits_for_cache = False
+        if self.phase == FINISHED:
             return False
-        ended = [slot for slot in self._slots.values() if slot.container.settle(now)]
-        for slot in ended:
-            slot.started_at = slot.ready_at = None
-            actions.append(Ended(slot.container.container_id))
-        if ended:
-            return True
-        if self.phase == TERMINATING:
-            return self._advance_termination(now, actions)
-        said = (self._reported or {}).get("phase")
-        if self.pod.status.phase in status.TERMINAL or said in status.TERMINAL:
+        if self._busy:
+            return self._go_on(now, actions)
+        if self.phase == SYNC and not self._asked and not self._timer(now):
+            return False
+        if self._synced_at is not None and not self._cache.newer_than(self._synced_at):
+            self.waits_for_cache = True
+            return False
+        self._begin_sync(now, actions)
+        return True
+
+    def _begin_sync(self, now: int, actions: list[Action]) -> None:
+        self._asked = False
+        self._look_again_at = None
+        self.pod = self._newer or self.pod
+        self._take_in(self._cache.get(self.uid), actions)
+        if self.phase == TERMINATED:
+            self._sync_terminated(now, actions)
+            return
+        if self.phase == SYNC and not self._sync(now, actions):
+            self._end_sync(now)
             self._terminate(now, None)
-            return True
+            return
+        if self.phase == TERMINATING:
+            self._report(now, actions)
+        self._busy = True
+
+    def _sync(self, now: int, actions: list[Action]) -> bool:
+        """The beginning of SyncPod; whether there is anything to be done, the pod not having ended."""
+        if self._resizing is not None:
+            self.pod = self._resizing.at_sync(self.pod)
+            self._resizing.judge(self.pod, self._runs, now)
         if self._past_deadline(now):
             self._override = DEADLINE_STATUS
             actions.append(Event("Normal", "DeadlineExceeded", DEADLINE_STATUS["message"]))
-            self._terminate(now, None)
-            return True
+        self._report(now, actions)
+        self._plan = None
+        return (self._reported or {}).get("phase") not in status.TERMINAL
+
+    def _sync_terminated(self, now: int, actions: list[Action]) -> None:
+        """Nothing runs any more: the last status, and the object may go."""
+        self._report(now, actions)
+        if not self._removed:
+            actions.append(Finished(self.uid))
+        self.phase = FINISHED
+
+    def _end_sync(self, now: int) -> None:
+        self._busy = False
+        self._synced_at = now
+
+    def _take_in(self, entry: Mapping[str, Seen], actions: list[Action]) -> None:
+        """What is known of the containers from now on."""
+        for name, slot in self._slots.items():
+            seen = entry.get(name, NOT_SEEN)
+            if seen == slot.seen:
+                continue
+            ended = slot.seen.container_id
+            if slot.running and (seen.running_since is None or seen.container_id != ended):
+                actions.append(Ended(ended))
+            elif self._synced_at is not None and seen.exit is not None and not slot.running:
+                actions.append(Ended(seen.container_id))  # it came and went between two relists
+            slot.seen = seen
+
+    def _go_on(self, now: int, actions: list[Action]) -> bool:
+        """The next action of the sync that is under way; False while it waits."""
+        if self.phase == TERMINATING:
+            return self._advance_termination(now, actions)
         for message in self._mounting.advance(self.pod, now):
             actions.append(Event("Warning", "FailedMount", message))
         if not self._mounting.done:
@@ -310,70 +384,105 @@ class PodWorker:
             self.sandbox.ready_at = now + self.durations(runtime.SANDBOX, self.pod.name)
         if not self.sandbox.ready(now):
             return False
-        if self._phase(now) in status.TERMINAL:
-            self._terminate(now, None)
-            return True
-        if self._resize(now, actions):
-            return True
-        for slot in self._slots.values():
-            if slot.due is not None and slot.due <= now:
-                self._bring_up(slot, now, actions)
-                return True
-        if any(slot.stage for slot in self._slots.values()):
+        if self._plan is None:
+            self._kill_unhealthy(now, actions)
+            self._resize(now, actions)
+            self._plan = self._to_start(now)
+            for slot in self._slots.values():
+                if slot.waits_until is not None and slot.waits_until <= now:
+                    slot.waits_until = None
+        if not self._killed(now, actions):
             return False
-        return self._start_next(now, actions)
+        while self._plan:
+            slot = self._plan[0]
+            if slot.stage:
+                if slot.due is None or slot.due > now:
+                    return False
+                self._bring_up(slot, now, actions)
+                if not slot.stage:  # it runs, or cannot be made
+                    self._plan.pop(0)
+            elif not self._begin(slot, now, actions):
+                self._plan.pop(0)
+        self._end_sync(now)
+        return True
 
-    def _start_next(self, now: int, actions: list[Action]) -> bool:
-        """Begins to bring up the next container that is to run, init containers in order first."""
+    def _to_start(self, now: int) -> list[_Slot]:
+        """The containers that this sync starts: the next init container, or all others that do not run."""
+        found: list[_Slot] = []
         for slot in self._slots.values():
             if slot.role == APP:
                 continue
-            blocked = not self._initialized(slot, now)
-            if self._wants_start(slot, now) and self._begin(slot, now, actions):
-                return True
-            if blocked:
-                return False
-        return any(
-            self._wants_start(slot, now) and self._begin(slot, now, actions)
-            for slot in self._slots.values()
-            if slot.role == APP
-        )
+            if self._wants_start(slot, now):
+                found.append(slot)
+            if not self._initialized(slot):
+                return found
+        apps = [slot for slot in self._slots.values() if slot.role == APP]
+        return found + [slot for slot in apps if self._wants_start(slot, now)]
+
+    def _kill_unhealthy(self, now: int, actions: list[Action]) -> None:
+        """Containers that a probe gave up on are killed, to be started anew."""
+        for name, slot in self._slots.items():
+            if not slot.running or slot.restarts:
+                continue
+            for kind in (LIVENESS, STARTUP):
+                if self._probes.get(kind, slot.seen.container_id) is False:
+                    message = f"Container {name} failed {kind} probe, will be restarted"
+                    self._restart(slot, message, now, actions)
+                    break
+
+    def _restart(self, slot: _Slot, message: str, now: int, actions: list[Action]) -> None:
+        slot.restarts = True
+        actions.append(Event("Normal", "Killing", message, slot.spec.name))
+        grace = self._grace_period(None)
+        slot.container.stop(now, grace, self.durations(runtime.STOP, slot.spec.name))
+
+    def _killed(self, now: int, actions: list[Action]) -> bool:
+        """Whether what was to be killed has stopped; the runtime says so at once."""
+        for slot in self._slots.values():
+            if slot.restarts:
+                slot.container.settle(now)
+                if slot.runs:
+                    return False
+                self._take_truth(slot, actions)
+        return True
+
+    def _take_truth(self, slot: _Slot, actions: list[Action]) -> None:
+        """Who kills a container asks the runtime itself what became of it."""
+        was_running = slot.running
+        slot.seen = slot.container.seen()
+        if was_running and not slot.running:
+            actions.append(Ended(slot.seen.container_id))
 
     def _runs(self, name: str) -> bool:
         return self._slots[name].running
 
-    def _resize(self, now: int, actions: list[Action]) -> bool:
+    def _resize(self, now: int, actions: list[Action]) -> None:
         """Gives running containers what the pod was promised. Upstream: doPodResizeAction."""
         resizing = self._resizing
-        if resizing is None or self._planned is not None:
-            return False
-        if self._again_at is not None and now < self._again_at:
-            return False
+        if resizing is None or (self._again_at is not None and now < self._again_at):
+            return
         self._again_at = None
         actuated = resizing.actuated.get(self.uid)
         running = [name for name, slot in self._slots.items() if slot.running]
         even = self._even
         if even[0] is self.pod and even[1] is actuated and even[2] == running:
-            return False
+            return
         plan = resizing.plan(self.pod, self._runs)
         if not (plan.steps or plan.restarts):
             self._even = (self.pod, actuated, running)
         for name in plan.restarts:
             slot = self._slots[name]
-            if not slot.restarts_for_resize:
-                slot.restarts_for_resize = True
-                actions.append(Event("Normal", "Killing", restart_message(name), name))
-                grace = self._grace_period(None)
-                slot.container.stop(now, grace, self.durations(runtime.STOP, name))
+            if not slot.restarts:
+                self._restart(slot, restart_message(name), now, actions)
         if not plan.steps:
-            return False
+            return
         objection = memory_objection(plan, self._usage)
         if objection:
             resizing.failed(self.pod, objection, now)
             self._again_at = now + RETRY
-            return False
-        self._planned = Resize(self.pod, plan)
-        return False
+            return
+        # Upstream sets the status before it changes anything, and looks again afterwards.
+        actions.append(Resize(self.pod, plan))
 
     def apply(self, pod: Pod, step: Step, now: int, happens: Callable[[], bool]) -> bool:
         """One step of a resize; False when it failed, or the pod is to end: the others are not taken then.
@@ -414,24 +523,24 @@ class PodWorker:
             if slot.running
         )
 
-    def _initialized(self, slot: _Slot, now: int) -> bool:
+    def _initialized(self, slot: _Slot) -> bool:
         """Whether an init container lets the next one start."""
         if slot.role == SIDECAR:
-            return self._started(slot, now) or self._any_app_started()
-        ended = slot.container.exit
+            return self._started(slot) or self._any_app_started()
+        ended = slot.seen.exit
         return ended is not None and ended.exit_code == 0
 
     def _any_app_started(self) -> bool:
-        return any(slot.container.attempt >= 0 for slot in self._slots.values() if slot.role == APP)
+        return any(slot.seen.attempt >= 0 for slot in self._slots.values() if slot.role == APP)
 
     def _wants_start(self, slot: _Slot, now: int) -> bool:
+        if slot.restarts:
+            return True
         if slot.running:
             return False
-        if slot.unmade is not None and (not slot.unmade.due(now) or self._unmakeable(slot)):
+        if slot.unmade is not None and not slot.unmade.due(now):
             return False
-        if slot.restarts_for_resize:
-            return True
-        ended = slot.container.exit
+        ended = slot.seen.exit
         return ended is None or self._may_restart(slot, ended)
 
     def _unmakeable(self, slot: _Slot) -> bool:
@@ -447,8 +556,8 @@ class PodWorker:
 
     def _begin(self, slot: _Slot, now: int, actions: list[Action]) -> bool:
         """Starts pulling, unless the container is held back after crashes."""
-        ended = slot.container.exit
-        if ended is not None and not slot.restarts_for_resize:
+        ended = slot.seen.exit
+        if ended is not None and not slot.restarts:
             until = slot.back_off.held_until(ended.finished_at, now)
             if until is not None:
                 if slot.waits_until != until:
@@ -456,6 +565,7 @@ class PodWorker:
                     pod = f"{self.pod.name}_{self.pod.namespace}({self.uid})"
                     message = f"Back-off restarting failed container {slot.spec.name} in pod {pod}"
                     actions.append(Event("Warning", "BackOff", message, slot.spec.name))
+                    self._look_again(now)
                 return False
             slot.back_off.next(ended.finished_at, now)
         slot.waits_until = None
@@ -478,6 +588,7 @@ class PodWorker:
             if error:
                 slot.stage, slot.due = "", None
                 slot.unmade = Retry(error, now + RETRY, RETRY, RETRY)
+                self._look_again(now)
                 actions.append(Event("Warning", "Failed", f"Error: {error}", name))
                 return
             slot.stage = runtime.START
@@ -485,7 +596,7 @@ class PodWorker:
             return
         slot.stage = ""
         slot.due = None
-        slot.restarts_for_resize = False
+        slot.restarts = False
         slot.unmade = None
         if self._resizing is not None:
             slot.container.resources = self._resizing.create(self.pod, name)
@@ -494,17 +605,33 @@ class PodWorker:
         actions.append(Made(name, slot.container.container_id))
         actions.append(Event("Normal", "Created", "Container created", name))
         actions.append(Event("Normal", "Started", "Container started", name))
-        self._watch(slot, now)
 
-    def _watch(self, slot: _Slot, since: int) -> None:
-        """When the probes of a container that runs since then will have passed."""
-        slot.started_at = since + _delay(slot.spec.startup_probe)
-        slot.ready_at = None
-        if slot.container.program.ready and slot.role != INIT:
-            slot.ready_at = max(slot.started_at, since + _delay(slot.spec.readiness_probe))
+    def _look_again(self, now: int) -> None:
+        """A sync failed: the next one shows why, and tries again."""
+        self._look_again_at = now + RETRY
 
-    def _started(self, slot: _Slot, now: int) -> bool:
-        return slot.running and slot.started_at is not None and slot.started_at <= now
+    def _started(self, slot: _Slot) -> bool:
+        if not slot.running:
+            return False
+        if slot.spec.startup_probe is None:
+            return True
+        return self._probes.get(STARTUP, slot.seen.container_id) is True
+
+    def _ready(self, slot: _Slot) -> bool:
+        if not self._started(slot) or slot.role == INIT:
+            return False
+        if slot.spec.readiness_probe is None:
+            return slot.container.program.ready
+        return self._probes.get(READINESS, slot.seen.container_id) is True
+
+    def _timer(self, now: int) -> bool:
+        """Whether a sync is due that nobody asked for."""
+        times = [self._look_again_at, self._again_at, self._deadline()]
+        for slot in self._slots.values():
+            times.append(slot.waits_until)
+            if slot.unmade is not None and not self._unmakeable(slot):
+                times.append(slot.unmade.armed(now))
+        return any(time is not None and time <= now for time in times)
 
     def _past_deadline(self, now: int) -> bool:
         deadline = self._deadline()
@@ -523,6 +650,9 @@ class PodWorker:
         grace = self._grace_period(grace_ns)
         if self.phase == TERMINATING and grace >= (self._grace or 0):
             return
+        if self._busy and self.phase == SYNC:
+            self._end_sync(now)  # its context is cancelled
+            self._plan = None
         self.phase = TERMINATING
         self._grace = grace
         for slot in self._slots.values():
@@ -551,8 +681,13 @@ class PodWorker:
 
     def _advance_termination(self, now: int, actions: list[Action]) -> bool:
         """Stops containers, sidecars last and in reverse order; then the pod is terminated."""
-        running = [slot for slot in self._slots.values() if slot.running]
+        for slot in self._slots.values():
+            slot.container.settle(now)
+            self._take_truth(slot, actions)
+        running = [slot for slot in self._slots.values() if slot.runs]
         if not running:
+            self._report(now, actions, stopped=True)
+            self._end_sync(now)
             self.phase = TERMINATED
             return True
         others = [slot for slot in running if slot.role != SIDECAR]
@@ -566,19 +701,16 @@ class PodWorker:
 
     # -- what is reported ----------------------------------------------------------------------
 
-    def _phase(self, now: int) -> str:
-        return status.phase(self.reports(now), terminating=self.phase != SYNC)
-
-    def reports(self, now: int) -> list[ContainerReport]:
+    def reports(self) -> list[ContainerReport]:
         """The containers as the kubelet sees them."""
         initialized = all(
-            self._initialized(slot, now) for slot in self._slots.values() if slot.role != APP
+            self._initialized(slot) for slot in self._slots.values() if slot.role != APP
         )
-        return [self._report_of(slot, now, initialized) for slot in self._slots.values()]
+        return [self._report_of(slot, initialized) for slot in self._slots.values()]
 
-    def _report_of(self, slot: _Slot, now: int, initialized: bool) -> ContainerReport:
-        container, ended = slot.container, slot.container.exit
-        waiting, message, previous = "", "", container.previous
+    def _report_of(self, slot: _Slot, initialized: bool) -> ContainerReport:
+        seen, ended = slot.seen, slot.seen.exit
+        waiting, message, previous = "", "", seen.previous
         restarts = ended is not None and self._may_restart(slot, ended)
         if not slot.running and self.phase == SYNC and (ended is None or restarts):
             if ended is None:
@@ -597,22 +729,20 @@ class PodWorker:
                 )
         if self._final and ended is None and self._any_app_started():
             ended = Exit(runtime.KILLED, "ContainerStatusUnknown", 0, 0, "", _GONE)
-        started = self._started(slot, now)
-        ready = started and slot.ready_at is not None and slot.ready_at <= now
         return ContainerReport(
             name=slot.spec.name,
             image=slot.spec.image,
             role=slot.role,
-            running_since=container.running_since,
+            running_since=seen.running_since,
             exit=ended,
             previous=previous,
             waiting=waiting,
             waiting_message=message,
-            ready=ready and self.phase == SYNC,
-            started=started,
-            restart_count=max(0, container.attempt),
-            container_id=container.container_id,
-            image_id=runtime.image_id(slot.spec.image) if container.attempt >= 0 else "",
+            ready=self._ready(slot),
+            started=self._started(slot),
+            restart_count=max(0, seen.attempt),
+            container_id=seen.container_id,
+            image_id=runtime.image_id(slot.spec.image) if seen.attempt >= 0 else "",
             may_restart=restarts,
             resources=self._has(slot),
             allocated=self._promised(slot),
@@ -628,38 +758,36 @@ class PodWorker:
 
     def _has(self, slot: _Slot) -> Tree | None:
         """What a container has."""
-        if slot.running and slot.container.resources is not None:
-            return slot.container.resources or None
+        if slot.running and slot.seen.resources is not None:
+            return slot.seen.resources or None
         return self._promised(slot)
 
-    def _report(self, now: int, actions: list[Action]) -> None:
-        """The status, if it differs from the last one."""
-        if self.phase == FINISHED or (self.phase == TERMINATED and self._final):
+    def _report(self, now: int, actions: list[Action], *, stopped: bool = False) -> None:
+        """The status, if it differs from the last one. `stopped`: nothing runs any more."""
+        if self._removed:
             return
-        if self.phase == TERMINATED and self.pod.status.phase in status.TERMINAL:
-            if self._reported is None:
-                return
+        last = self.phase == TERMINATED
+        if last and self.pod.status.phase in status.TERMINAL and self._reported is None:
+            return
         override = self._override
-        terminating = self.phase != SYNC
-        if self.phase == TERMINATED:
-            self._final = True
-            if not override and self._phase(now) not in status.TERMINAL:
-                override = {"phase": status.FAILED}
-        elif terminating:
-            # A terminal phase is withheld while containers may still run.
-            override = {"phase": self._held_phase()}
+        self._final = last
+        reports = self.reports()
+        found = status.phase(reports, terminating=stopped or last)
+        if last and not override and found not in status.TERMINAL:
+            override = {"phase": status.FAILED}
+        ready = self.sandbox.ready(now) and not stopped and not last
         tree = status.build(
             self.pod,
-            self.reports(now),
+            reports,
             now=now,
             start_time=self.start_time,
-            sandbox_ready=self.sandbox.ready(now) and self.phase != TERMINATED,
+            sandbox_ready=ready,
             ip=self.sandbox.ip if self.sandbox.ready(now) else "",
             host_ip=self.host_ip,
             before=self._before(),
-            terminating=terminating,
+            terminating=stopped or last,
             override=override,
-            extra=self._extra if self.phase == TERMINATED else (),
+            extra=self._extra,
             resize=() if self._resizing is None else self._resizing.trees(self.uid),
             has=None if self._resizing is None else self._resizing.whole(self.pod),
             promised=None if self._resizing is None else self._resizing.promised_whole(self.pod),
@@ -681,31 +809,25 @@ class PodWorker:
         ]
         return self._reported | {"conditions": [*foreign, *own]}
 
-    def _held_phase(self) -> str:
-        before: str = (self._reported or {}).get("phase") or self.pod.status.phase
-        return before or status.PENDING
-
     def _next_deadline(self, now: int) -> int | None:
-        if self.phase not in (SYNC, TERMINATING):
+        if self.phase == FINISHED or self.waits_for_cache:
             return None
-        times = [slot.container.ends_at for slot in self._slots.values()]
-        if self.phase == SYNC:
-            times += [self.sandbox.ready_at, self._deadline(), self._again_at]
-            times.append(self._mounting.next_try(self.pod, now))
+        if not self._busy:
+            if self.phase != SYNC or self._asked:
+                return now
+            times = [self._look_again_at, self._again_at, self._deadline()]
             for slot in self._slots.values():
-                times += [slot.due, slot.waits_until, slot.started_at, slot.ready_at]
+                times.append(slot.waits_until)
                 if slot.unmade is not None and not self._unmakeable(slot):
-                    slot.unmade.due(now)
-                    times.append(slot.unmade.at)
+                    times.append(slot.unmade.armed(now))
+        elif self.phase == SYNC:
+            times = [self.sandbox.ready_at, self._mounting.next_try(self.pod, now)]
+            for slot in self._slots.values():
+                times.append(slot.due)
+                times.append(slot.container.ends_at if slot.restarts else None)
+        else:
+            times = [slot.container.ends_at for slot in self._slots.values()]
         return min((time for time in times if time is not None and time > now), default=None)
-
-
-def _delay(probe: Probe | None) -> int:
-    """How long after the start a probe that always succeeds has passed, in nanoseconds."""
-    if probe is None:
-        return 0
-    period = probe.period_seconds or 10
-    return (probe.initial_delay_seconds + (max(1, probe.success_threshold) - 1) * period) * SECOND
 
 
 def _pulled(image: str, took_ns: int) -> str:

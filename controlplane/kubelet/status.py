@@ -337,8 +337,8 @@ def build(
 def status_patch(before: Tree, after: Tree) -> Tree:
     """The strategic merge patch that turns one status into another: only what changed.
 
-    Upstream: the status manager's PatchPodStatus (pkg/util/pod). Conditions are merged by type, so only
-    changed ones are sent, with the order of all; other fields go whole, and what vanished as null.
+    Upstream: the status manager's PatchPodStatus (pkg/util/pod). Conditions are merged by type and
+    addresses by ip, so only changed ones are sent, with the order of all; other fields go whole, and what vanished as null.
     """
     patch: Tree = {key: None for key in before if key not in after}
     for key, value in after.items():
@@ -360,6 +360,10 @@ def status_patch(before: Tree, after: Tree) -> Tree:
             ]
             patch["$setElementOrder/conditions"] = [{"type": kind} for kind in kept]
             patch["conditions"] = changed + gone
+        elif key in ("podIPs", "hostIPs") and old:
+            gone = [{"$patch": "delete", **each} for each in old if each not in value]
+            patch[f"$setElementOrder/{key}"] = list(value)
+            patch[key] = [each for each in value if each not in old] + gone
         else:
             patch[key] = value
     return patch

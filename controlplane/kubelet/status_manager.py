@@ -145,17 +145,18 @@ def _own(status: Tree) -> Tree:
     return {**rest, "conditions": conditions}
 
 
-def merged(api: Tree, known: Tree) -> Tree:
+def merged(api: Tree, known: Tree, *, held: bool = False) -> Tree:
     """What is written: the kubelet's status, with the conditions of others as the API server has them.
 
-    A pod that has ended is not ready. A phase that was terminal stays.
+    A phase that was terminal stays. `held`: that the pod has ended is not said yet, nor why.
     """
+    held = held and known.get("phase") in TERMINAL and api.get("phase") not in TERMINAL
     theirs = [item for item in api.get("conditions") or () if item["type"] not in OWN_CONDITIONS]
     ours = [item for item in known.get("conditions") or () if item["type"] in OWN_CONDITIONS]
     extra = [
         item
         for item in known.get("conditions") or ()
-        if item["type"] not in OWN_CONDITIONS and _is_new(item, theirs)
+        if item["type"] not in OWN_CONDITIONS and _is_new(item, theirs) and not held
     ]
     replaced = {item["type"] for item in extra}
     kept = [item for item in theirs if item["type"] not in replaced]
@@ -166,6 +167,11 @@ def merged(api: Tree, known: Tree) -> Tree:
             found[key] = api[key]
     if api.get("phase") in TERMINAL:
         found["phase"] = api["phase"]
+    if held:
+        for key in ("phase", "reason", "message"):
+            found.pop(key, None)
+            if key in api:
+                found[key] = api[key]
     return found
 
 

@@ -5,6 +5,7 @@ from controlplane.api.times import SECOND, format_time
 from controlplane.kubelet import container_runtime as runtime
 from controlplane.kubelet.pod_worker import (
     FINISHED,
+    TERMINATED,
     TERMINATING,
     Event,
     Finished,
@@ -12,7 +13,9 @@ from controlplane.kubelet.pod_worker import (
     SetStatus,
     duration,
 )
+from controlplane.kubelet.pleg import PodCache
 from controlplane.kubelet.preemption import PREEMPTED_STATUS
+from controlplane.kubelet.prober import Results
 from controlplane.kubelet.restarts import BackOff
 from controlplane.kubelet.status import Condition
 
@@ -56,27 +59,55 @@ def pod_tree(containers=("c",), *, inits=(), meta=None, **spec):
 
 
 class Run:
-    """Steps a worker at its own deadlines and keeps what it did, in seconds since the start."""
+    """Steps a worker at its own deadlines, relists each second, and keeps what it did, in seconds since the start."""
 
     def __init__(self, tree, **options):
         self.now = START
         self.tree = tree
+        sandboxes = {}
+        self.cache = PodCache(sandboxes)
         self.worker = PodWorker(
-            Pod.from_tree(tree), START, DURATIONS, ip="10.0.0.1", host_ip="10.1.0.1", **options
+            Pod.from_tree(tree),
+            START,
+            DURATIONS,
+            ip="10.0.0.1",
+            host_ip="10.1.0.1",
+            cache=self.cache,
+            **options,
         )
+        sandboxes["u"] = self.worker.sandbox
+        self.cache.relist(START)
         self.log = []
+        self.relists = 0
         self.due = START
 
     def step(self):
         actions, self.due = self.worker.step(self.now)
         self.log += [((self.now - START) / SECOND, action) for action in actions]
+        self.cache.look_at("u")
+        if self.worker.waits_for_cache:
+            self.cache.wait("u")
         return actions
 
     def until(self, seconds):
         end = START + int(seconds * SECOND)
-        while self.due is not None and self.due <= end:
-            self.now = max(self.now, self.due)
-            self.step()
+        while True:
+            relist = self.cache.due(self.now)
+            if relist is not None:
+                relist = START + max(-(-(relist - START) // SECOND), self.relists + 1) * SECOND
+            times = [time for time in (self.due, relist) if time is not None]
+            if not times or min(times) > end:
+                break
+            self.now = max(self.now, min(times))
+            if relist is not None and relist <= self.now:
+                self.relists = (relist - START) // SECOND
+                changed, waited = self.cache.relist(self.now)
+                if changed:
+                    self.worker.poke()
+                if changed or waited:
+                    self.step()
+            else:
+                self.step()
         self.now = end
         return self
 
@@ -120,7 +151,7 @@ def test_a_pod_comes_up_and_becomes_ready():
     assert run.events() == [
         (1, "Pulling"), (3, "Pulled"), (4, "Created"), (4, "Started"),
     ]  # fmt: skip
-    assert run.phases() == [(0, "Pending"), (4, "Running")]
+    assert run.phases() == [(0, "Pending"), (5, "Running")]
     assert run.status["podIP"] == "10.0.0.1"
     assert run.status["qosClass"] == "BestEffort"
     (container,) = run.status["containerStatuses"]
@@ -150,13 +181,52 @@ def test_before_the_containers_run_their_state_says_so():
 def test_containers_are_brought_up_one_after_the_other():
     run = Run(pod_tree(["a", "b"])).until(100)
     assert run.events("Started") == [(4, "a"), (7, "b")]
-    assert run.phases() == [(0, "Pending"), (7, "Running")]
+    assert run.phases() == [(0, "Pending"), (8, "Running")]
 
 
 def test_readiness_waits_for_the_probe():
-    probe = {"initialDelaySeconds": 3, "periodSeconds": 5, "successThreshold": 2}
-    run = Run(pod_tree([{"name": "c", "image": "i", "readinessProbe": probe}])).until(100)
-    assert [at for at, status in run.statuses if status["containerStatuses"][0]["ready"]] == [12]
+    probes = Results()
+    run = Run(pod_tree([{"name": "c", "image": "i", "readinessProbe": {}}]), probes=probes)
+    run.until(20)
+    (container,) = run.status["containerStatuses"]
+    assert (container["started"], container["ready"]) == (True, False)
+    probes.set("readiness", container["containerID"], True)
+    run.worker.poke()
+    run.step()
+    run.until(30)
+    assert run.status["containerStatuses"][0]["ready"] is True
+
+
+def test_a_container_whose_liveness_probe_fails_starts_anew():
+    probes = Results()
+    run = Run(pod_tree([{"name": "c", "image": "i", "livenessProbe": {}}]), probes=probes).until(20)
+    probes.set("liveness", run.status["containerStatuses"][0]["containerID"], False)
+    run.worker.poke()
+    run.step()
+    run.until(40)
+    assert run.events("Killing") == [(20, "c")]
+    assert [
+        action.message for _, action in run.log if getattr(action, "reason", "") == "Killing"
+    ] == ["Container c failed liveness probe, will be restarted"]
+    (container,) = run.status["containerStatuses"]
+    assert (container["restartCount"], "running" in container["state"]) == (1, True)
+    assert container["lastState"]["terminated"]["exitCode"] == 0
+
+
+def test_what_the_runtime_did_since_the_last_relist_is_not_known():
+    meta = {"annotations": {"emulate.controlplane/run-seconds": "0.5"}}
+    run = Run(pod_tree(meta=meta, restartPolicy="Never")).until(4.9)
+    assert run.worker.sandbox.containers["c"].ends_at <= run.now
+    assert run.status["phase"] == "Pending"
+    assert run.until(5).status["phase"] == "Succeeded"
+
+
+def test_between_terminating_and_terminated_a_relist_is_waited_for():
+    run = Run(pod_tree()).until(10).delete(30).until(11.5)
+    assert run.worker.phase == TERMINATED
+    assert not run.worker.active
+    assert not any(isinstance(action, Finished) for _, action in run.log)
+    assert run.until(12).worker.phase == FINISHED
 
 
 def test_readiness_gates_are_waited_for():
@@ -170,6 +240,7 @@ def test_readiness_gates_are_waited_for():
     conditions = [*tree["status"]["conditions"], gate]
     run.worker.update(Pod.from_tree(tree | {"status": {"conditions": conditions}}), run.now)
     run.step()
+    run.until(11)
     assert run.condition("Ready")["status"] == "True"
     assert run.condition("x/ok") == gate
 
@@ -177,7 +248,7 @@ def test_readiness_gates_are_waited_for():
 def test_init_containers_run_in_order_before_the_others():
     run = Run(pod_tree(inits=["i1", "i2"])).until(100)
     assert run.events("Started") == [(4, "i1"), (12, "i2"), (20, "c")]
-    assert run.phases() == [(0, "Pending"), (20, "Running")]
+    assert run.phases() == [(0, "Pending"), (21, "Running")]
     first = run.statuses[0][1]
     message = "containers with incomplete status: [i1 i2]"
     assert first["conditions"][1]["message"] == message
@@ -188,7 +259,7 @@ def test_init_containers_run_in_order_before_the_others():
 def test_a_sidecar_stays_and_stops_last():
     side = {"name": "s", "image": "i", "restartPolicy": "Always"}
     run = Run(pod_tree(inits=[side, "i1"])).until(50)
-    assert run.events("Started") == [(4, "s"), (7, "i1"), (15, "c")]
+    assert run.events("Started") == [(4, "s"), (8, "i1"), (16, "c")]
     run.delete(30).until(100)
     assert run.events("Killing") == [(50, "c"), (51, "s")]
     assert run.worker.phase == FINISHED
@@ -245,10 +316,10 @@ def test_a_pod_that_never_restarts_ends_with_its_program(code, phase):
     }
     tree = pod_tree(meta={"annotations": annotations}, restartPolicy="Never")
     run = Run(tree).until(100)
-    assert run.phases() == [(0, "Pending"), (4, "Running"), (14, phase)]
+    assert run.phases() == [(0, "Pending"), (5, "Running"), (14, phase)]
     reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
     assert run.condition("Ready")["reason"] == reason
-    assert run.log[-1] == (14, Finished("u"))
+    assert run.log[-1] == (16, Finished("u"))
     seen = len(run.log)
     run.delete(0).until(101)
     assert len(run.log) == seen
@@ -260,7 +331,7 @@ def test_on_failure_a_job_pod_runs_again_until_it_succeeds():
         "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j"}],
     }
     run = Run(pod_tree(meta=meta, restartPolicy="OnFailure")).until(100)
-    assert run.phases() == [(0, "Pending"), (4, "Running"), (17, "Succeeded")]
+    assert run.phases() == [(0, "Pending"), (5, "Running"), (17, "Succeeded")]
     assert run.status["containerStatuses"][0]["restartCount"] == 1
 
 
@@ -268,9 +339,8 @@ def test_deletion_stops_reports_and_then_deletes():
     run = Run(pod_tree()).until(10).delete(30).until(100)
     assert run.events("Killing") == [(10, "c")]
     assert run.phases()[-1] == (11, "Succeeded")
-    assert run.log[-1] == (11, Finished("u"))
-    during = [status["phase"] for at, status in run.statuses if at == 10]
-    assert during[-1] == "Running"
+    assert run.log[-1] == (12, Finished("u"))
+    assert [status["phase"] for at, status in run.statuses if at < 11][-1] == "Running"
 
 
 def test_who_does_not_listen_is_killed_when_the_grace_is_over():
@@ -286,13 +356,13 @@ def test_a_second_deletion_can_only_shorten_the_grace():
     run = Run(pod_tree(meta=meta)).until(10).delete(40).until(12).delete(50).until(13)
     assert run.worker.phase == TERMINATING
     run.delete(2).until(100)
-    assert run.log[-1] == (15, Finished("u"))
+    assert run.log[-1] == (16, Finished("u"))
 
 
 def test_deletion_before_the_start_fails_the_pod():
     run = Run(pod_tree()).until(2).delete(30).until(100)
     assert run.status["phase"] == "Failed"
-    assert run.log[-1] == (2, Finished("u"))
+    assert run.log[-1] == (4, Finished("u"))
 
 
 def test_a_pod_removed_by_force_stops_silently():
@@ -318,7 +388,7 @@ def test_a_victim_fails_with_the_reason_of_its_death():
 
 def test_the_active_deadline_ends_the_pod():
     run = Run(pod_tree(activeDeadlineSeconds=20)).until(100)
-    assert run.phases()[-1] == (21, "Failed")
+    assert run.phases()[-1] == (20, "Failed")
     assert run.status["reason"] == "DeadlineExceeded"
 
 
@@ -330,11 +400,12 @@ def test_a_restarted_kubelet_finds_its_containers_running():
         DURATIONS,
         sandbox=run.worker.sandbox,
         host_ip="10.1.0.1",
+        cache=run.cache,
     )
     actions, due = again.step(run.now)
     assert not [action for action in actions if isinstance(action, Event)]
     assert due is None
-    assert again.reports(run.now)[0].restart_count == 0
+    assert again.reports()[0].restart_count == 0
 
 
 def test_a_terminal_pod_without_containers_is_only_deleted():

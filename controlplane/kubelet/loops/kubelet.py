@@ -5,6 +5,8 @@
 | reflectors of pods and of the own node, config mux | `pods.reflector`, `nodes.reflector` |
 | syncLoop | `sync-loop` (`loops/sync_loop.py`) |
 | one per pod | `pod` (`loops/pod_workers.py`) |
+| PLEG | `pleg` (`loops/pleg.py`) |
+| one per probe | `prober` (`loops/prober.py`) |
 | status manager | `status-manager` (`loops/status_sender.py`) |
 | housekeeping ticker | `housekeeping` |
 | allocation manager's ticker | `allocation-manager` (`loops/resources.py`) |
@@ -80,7 +82,8 @@ async def run(
     node_changed = ctx.condition()
     nodes = own_node.watch(shared, node_changed, resources.node_changed)
     ctx.spawn(sync_loop.SyncLoop(shared, workers, resources).run, name="sync-loop")
-    ctx.spawn(status_sender.run, shared, name="status-manager")
+    ctx.spawn(workers.pleg.run, name="pleg")
+    ctx.spawn(status_sender.run, shared, workers.may_run, name="status-manager")
     ctx.spawn(sync_loop.housekeeping, shared, name="housekeeping")
     if heartbeats:
         ctx.spawn(own_node.renew_lease, shared, name="lease")

@@ -8,7 +8,7 @@ too, so that reads that would find nothing new are left out. Points: those of a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from controlplane.client.loops.clientset import Resource
 from controlplane.client.loops.informer import Informer, handler
@@ -26,16 +26,25 @@ Key = tuple[str, str, str]
 """Resource, namespace, name."""
 
 
+class Waiting(Protocol):
+    """A worker, as far as it waits for objects."""
+
+    changed: Condition
+
+    def wake(self) -> None:
+        """An object changed."""
+
+
 class _Watch:
     """One object that is watched, and the workers whose pods name it, by uid."""
 
     def __init__(self, informer: Informer[Any]) -> None:
         self.informer = informer
-        self.wanted: dict[str, Condition] = {}
+        self.wanted: dict[str, Waiting] = {}
 
     def tell(self) -> None:
-        for changed in self.wanted.values():
-            changed.notify_all()
+        for worker in self.wanted.values():
+            worker.wake()
 
 
 class Objects:
@@ -46,8 +55,8 @@ class Objects:
         self._watches: dict[Key, _Watch] = {}
         self._of: dict[str, tuple[Key, ...]] = {}
 
-    async def register(self, ctx: Context, pod: Pod, changed: Condition) -> None:
-        """Watch what a pod names, until it is forgotten; `changed` is notified of every change."""
+    async def register(self, ctx: Context, pod: Pod, worker: Waiting) -> None:
+        """Watch what a pod names, until it is forgotten; `worker` is woken by every change."""
         if pod.uid in self._of:
             return
         keys = self._of[pod.uid] = tuple(
@@ -56,10 +65,10 @@ class Objects:
         if not keys:
             return
         for key in keys:
-            self._watch(key).wanted[pod.uid] = changed
+            self._watch(key).wanted[pod.uid] = worker
         end = ctx.now + WAIT_NS
         while ctx.now < end and not self._all_heard(keys):
-            await changed.wait(end - ctx.now, point="kubelet.objects")
+            await worker.changed.wait(end - ctx.now, point="kubelet.objects")
 
     def _all_heard(self, keys: tuple[Key, ...]) -> bool:
         return all(

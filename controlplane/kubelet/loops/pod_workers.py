@@ -1,8 +1,8 @@
 """One task per pod: it takes the newest update, brings the pod to it, and waits for the next.
 
-Points: `kubelet.pod` (a worker takes its next step), `kubelet.pod.resize` (before each part of a resize).
-`update` only leaves word: an update that no worker has taken yet is replaced by the next one.
-Upstream: pkg/kubelet/pod_workers.go.
+Points: `kubelet.pod` (a worker takes its next step, or waits for a newer entry of the pod cache),
+`kubelet.pod.resize` (before each part of a resize). `update` only leaves word: an update that no worker
+has taken yet is replaced by the next one. Upstream: pkg/kubelet/pod_workers.go.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.allocation.actuation import ContainerStep
 from controlplane.kubelet.container_runtime import DEFAULTS
 from controlplane.kubelet.loops.objects import Objects
+from controlplane.kubelet.loops.pleg import Pleg
+from controlplane.kubelet.loops.prober import Probers
 from controlplane.kubelet.pod_worker import (
     FINISHED,
     SYNC,
+    TERMINATING,
     Ended,
     Event,
     Made,
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     from controlplane.kubelet.status import Condition as PodCondition
 
 COUNTS_UNTIL_STOPPED = "104824"
+TERMINAL_IS_INACTIVE = "104577"
+NEVER_ACTIVE = "terminal-never"
+FIRST_SEEN_TERMINATED = "105527"
 SLOWNESS = 3
 """How many options a duration has: as planned, twice, four times as long."""
 
@@ -42,13 +48,20 @@ SLOWNESS = 3
 class Worker:
     """A pod's worker, the update that it has not taken yet, and who waits for it."""
 
-    __slots__ = ("changed", "machine", "pending", "stopped")
+    __slots__ = ("changed", "machine", "pending", "stopped", "told")
 
     def __init__(self, machine: PodWorker, changed: Condition, stopped: Condition) -> None:
         self.machine = machine
         self.changed = changed
         self.stopped = stopped
         self.pending: Pod | None = None
+        self.told = False
+        """Whether something happened since it last looked."""
+
+    def wake(self) -> None:
+        """Something happened that concerns it."""
+        self.told = True
+        self.changed.notify_all()
 
 
 class Provider(Protocol):
@@ -78,6 +91,8 @@ class PodWorkers:
         self._shared = shared
         self._workers: dict[str, Worker] = {}
         self._objects = Objects(shared)
+        self.pleg = Pleg(shared, self.relisted)
+        self.probers = Probers(shared, self._probed)
         self.resources: Provider | None = None
         """Set before the first pod comes."""
 
@@ -99,14 +114,26 @@ class PodWorkers:
             self._start(pod)
         else:
             found.pending = pod
-            found.changed.notify_all()
+            found.wake()
+
+    def relisted(self, uid: str) -> None:
+        """There is a newer entry of the pod cache for a worker that waits for one."""
+        found = self._workers.get(uid)
+        if found is not None:
+            found.wake()
+
+    def _probed(self, uid: str) -> None:
+        """A probe found something new."""
+        if uid in self._workers:
+            self._shared.probed[uid] = None
+            self._shared.news.notify_all()
 
     def remove(self, uid: str) -> None:
         """The pod's object is gone: stop it."""
         found = self._workers.get(uid)
         if found is not None:
             found.machine.remove(self._shared.now())
-            found.changed.notify_all()
+            found.wake()
 
     async def kill(
         self, ctx: Context, pod: Pod, override: Mapping[str, str], condition: PodCondition
@@ -119,7 +146,7 @@ class PodWorkers:
         if found is None:
             return
         found.machine.kill(self._shared.now(), override, condition=condition)
-        found.changed.notify_all()
+        found.wake()
         grace = pod.spec.termination_grace_period_seconds
         wait = max(10, round(1.5 * (30 if grace is None else grace))) * 1_000_000_000
         end = ctx.now + wait
@@ -130,6 +157,8 @@ class PodWorkers:
         """Nothing of the pod is left, and nobody wants it."""
         self._workers.pop(uid, None)
         self._shared.host.sandboxes.pop(uid, None)
+        self.pleg.cache.forget(uid)
+        self.probers.forget(uid)
 
     # ------------------------------------------------------------------ one worker
 
@@ -148,6 +177,9 @@ class PodWorkers:
             resizing=resources.resizing,
             cpus=resources.cpus_of,
             find=self._objects.find(pod.namespace),
+            cache=self.pleg.cache,
+            probes=self.probers.results,
+            terminal_first=not shared.fixes.fixed(FIRST_SEEN_TERMINATED),
         )
         host.sandboxes[pod.uid] = machine.sandbox
         worker = Worker(machine, shared.ctx.condition(), shared.ctx.condition())
@@ -163,23 +195,36 @@ class PodWorkers:
         """One pod from its first step to its end."""
         shared, machine = self._shared, worker.machine
         while True:
+            worker.told = False
             pending, worker.pending = worker.pending, None
             if pending is not None:
                 machine.update(pending, shared.now())
             if machine.phase == SYNC:
-                await self._objects.register(ctx, machine.pod, worker.changed)
+                await self._objects.register(ctx, machine.pod, worker)
+                self.probers.add(machine.pod)
             deadline = await self._step(ctx, worker)
+            self._after(machine)
             if not machine.active:
                 worker.stopped.notify_all()
             if machine.phase == FINISHED and not machine.sandbox.running():
                 self._objects.forget(machine.uid)
                 shared.tidy_up()
                 return
-            if deadline is not None and deadline <= shared.now():
+            if worker.told or (deadline is not None and deadline <= shared.now()):
                 await ctx.point("kubelet.pod")
                 continue
             wait = None if deadline is None else deadline - shared.now()
             await worker.changed.wait(wait, idle=deadline is None, point="kubelet.pod")
+
+    def _after(self, machine: PodWorker) -> None:
+        """What a step means for those that watch the pod's containers."""
+        if machine.waits_for_cache:
+            self.pleg.cache.wait(machine.uid)
+        self.pleg.look_at(machine.uid)
+        if machine.phase == TERMINATING:
+            self.probers.stop(machine.uid)
+        elif machine.phase != SYNC:
+            self.probers.remove(machine.uid)
 
     async def _step(self, ctx: Context, worker: Worker) -> int | None:
         """Let the pod go on; when to look again."""
@@ -198,13 +243,15 @@ class PodWorkers:
                 if shared.statuses.set(pod, action.status):
                     shared.status_changed()
                     resources.reassign()
+                    self.probers.told(pod.uid)
             elif isinstance(action, Made):
                 await resources.made(ctx, pod, action.container, action.container_id)
             elif isinstance(action, Ended):
                 await resources.ended(ctx, action.container_id)
             elif isinstance(action, Resize):
                 if await self._carry_out(ctx, machine, action):
-                    deadline = shared.now()
+                    machine.poke()
+                    worker.told = True
             elif shared.statuses.terminate(pod):
                 shared.status_changed()
         return deadline
@@ -229,6 +276,11 @@ class PodWorkers:
 
     # ------------------------------------------------------------------ who counts
 
+    def may_run(self, uid: str) -> bool:
+        """Whether containers of a pod may still run. Upstream: CouldHaveRunningContainers."""
+        found = self.get(uid)
+        return found is not None and found.active
+
     def active_pods(self) -> list[Pod]:
         """The pods that count, in the order in which they came.
 
@@ -251,11 +303,20 @@ class PodWorkers:
 
         Not when its worker knows that its containers have stopped, nor when it is known to have ended
         and nobody asked for its end.
+
+        Fix gate 104577 (1.22). Before, every pod counted until its worker knew that nothing of it ran,
+        long after the scheduler had been told that it had ended. The fix in its first form let no pod
+        count that had ended; later ones that are being terminated count again.
         """
         found = self.get(pod.uid)
         if found is not None and not found.active:
             return False
-        terminating = found is not None and found.terminating
+        fixes = self._shared.fixes
+        form = fixes.variant(TERMINAL_IS_INACTIVE)
+        if form is None:
+            return True
         known = self._shared.statuses.get(pod.uid) or {}
         ended = pod.status.phase in TERMINAL or known.get("phase") in TERMINAL
-        return terminating or not ended
+        if form == NEVER_ACTIVE:
+            return not ended
+        return not ended or (found is not None and found.terminating)

@@ -51,6 +51,10 @@ class Shared:
         self.statuses = StatusManager()
         self.updates: deque[PodUpdate] = deque()
         """What the sources said and the sync loop has not heard yet."""
+        self.relisted: deque[str] = deque()
+        """Pods whose containers changed, by uid, as the last relists found and the sync loop has not heard yet."""
+        self.probed: dict[str, None] = {}
+        """Pods of which a probe found something new, likewise."""
         self.ready: dict[str, None] = {}
         """Sources whose first push the sync loop has taken."""
         self.housekeeping_due = False

@@ -15,15 +15,21 @@ from controlplane.kubelet import status_manager
 from controlplane.kubelet.status import status_patch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors import Context
     from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.shared import Shared
     from controlplane.kubelet.status_manager import Versioned
 
+    MayRun = Callable[[str], bool]
+    """Whether containers of the pod with this uid may still run."""
+
 BOUND_TO_UID = "86320"
+TOLD_WHEN_STOPPED = "108366"
 
 
-async def run(ctx: Context, shared: Shared) -> None:
+async def run(ctx: Context, shared: Shared, may_run: MayRun) -> None:
     """Send for ever."""
     client = Client(ctx, shared.server)
     statuses = shared.statuses
@@ -47,15 +53,18 @@ async def run(ctx: Context, shared: Shared) -> None:
             fresh = statuses.to_send(shared.pods.all())
         tried = {each.uid: each.version for each in (*unsent, *fresh)}
         for each in fresh:
-            if not await _tell(shared, client, each) and each.uid in shared.pods:
+            if not await _tell(shared, client, each, may_run) and each.uid in shared.pods:
                 failed = True
 
 
-async def _tell(shared: Shared, client: Client, told: Versioned) -> bool:
+async def _tell(shared: Shared, client: Client, told: Versioned, may_run: MayRun) -> bool:
     """Read the pod by its name, write what differs, and delete it if it may go. Whether that is done with.
 
     Upstream: syncPod. Fix gate 86320: the patch carries the uid, so that a pod recreated between the two is
     not written to. Before, it got the status of the old one, and counted as told of.
+
+    Fix gate 108366 (1.24, and 1.22 and 1.23): that a pod has ended is not said while its worker does not know
+    yet that nothing of it runs. Before, the scheduler gave its room away while the kubelet still counted it.
     """
     statuses = shared.statuses
     try:
@@ -64,7 +73,8 @@ async def _tell(shared: Shared, client: Client, told: Versioned) -> bool:
             statuses.forget(told.uid)
             return True
         before = found.tree.get("status") or {}
-        change = status_patch(before, status_manager.merged(before, told.status))
+        held = shared.fixes.fixed(TOLD_WHEN_STOPPED) and may_run(told.uid)
+        change = status_patch(before, status_manager.merged(before, told.status, held=held))
         if change:
             patch: Tree = {"status": change}
             if shared.fixes.fixed(BOUND_TO_UID):

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from controlplane.kubelet.pod_config import PodUpdate
 
 HOUSEKEEPING_PERIOD_S = 2
+CONFIG, PLEG, PROBES, HOUSEKEEPING = "config", "pleg", "probes", "housekeeping"
+"""The channels of the loop."""
 
 
 class SyncLoop:
@@ -53,22 +55,44 @@ class SyncLoop:
         """Turn for ever."""
         shared = self._shared
         while True:
-            config = bool(shared.updates)
-            housekeeping = shared.housekeeping_due and shared.sources_ready()
-            if not config and not housekeeping:
+            channels = self._with_news()
+            if not channels:
                 await shared.news.wait(idle=True, point="kubelet.sync-loop")
                 continue
-            if config and housekeeping:
-                config = not ctx.choose("select", 2, "kubelet sync loop")
-            if config:
+            at = ctx.choose("select", len(channels), "kubelet sync loop") if channels[1:] else 0
+            channel = channels[at]
+            if channel == CONFIG:
                 update = shared.updates.popleft()
                 await self._take(ctx, update)
                 # Only now, so that pods of the first list that were not reached yet do not count as gone.
                 shared.ready[update.source] = None
+            elif channel == PLEG:
+                self._sync_again(shared.relisted.popleft())
+            elif channel == PROBES:
+                uid = next(iter(shared.probed))
+                del shared.probed[uid]
+                self._sync_again(uid)
             else:
                 shared.housekeeping_due = False
                 self._clean_up()
             await ctx.region("kubelet.sync-loop")
+
+    def _with_news(self) -> list[str]:
+        """The channels that something can be taken from."""
+        shared = self._shared
+        filled = {
+            CONFIG: bool(shared.updates),
+            PLEG: bool(shared.relisted),
+            PROBES: bool(shared.probed),
+            HOUSEKEEPING: shared.housekeeping_due and shared.sources_ready(),
+        }
+        return [name for name, full in filled.items() if full]
+
+    def _sync_again(self, uid: str) -> None:
+        """Something about a pod's containers changed. Upstream: HandlePodSyncs."""
+        pod = self._shared.pods.get(uid)
+        if pod is not None:
+            self._sync(pod)
 
     async def _take(self, ctx: Context, update: PodUpdate) -> None:
         if update.operation == ADD:

@@ -1,0 +1,111 @@
+"""The probe manager: one task per probe of a container, from the pod's first sync to its end.
+
+Point: `kubelet.prober` (before a look). Looks that would find what is known already are left out. Upstream:
+pkg/kubelet/prober/prober_manager.go; results reach the pod's worker through the sync loop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.client.loops.event_recorder import reference
+from controlplane.kubelet.container_runtime import READINESS
+from controlplane.kubelet.prober import ProbeWorker, Results, probes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors import Condition, Context, Task
+    from controlplane.api.pod import Pod
+    from controlplane.api.tree import Tree
+    from controlplane.kubelet.loops.shared import Shared
+
+JITTER_OPTIONS = 4
+"""A probe that begins soon after the kubelet's start waits for a part of its period first."""
+
+
+class Probers:
+    """The probes of one kubelet's pods."""
+
+    def __init__(self, shared: Shared, probed: Callable[[str], None]) -> None:
+        self._shared = shared
+        self._probed = probed
+        self._tasks: dict[str, list[tuple[str, Task]]] = {}
+        self._told: dict[str, Condition] = {}
+        self.results = Results()
+
+    def add(self, pod: Pod) -> None:
+        """Start a pod's probes, once."""
+        if pod.uid in self._tasks:
+            return
+        shared = self._shared
+        tasks = self._tasks[pod.uid] = []
+        sandbox = shared.host.sandboxes[pod.uid]
+        for kind, container, probe in probes_of(pod):
+            told = self._told.setdefault(pod.uid, shared.ctx.condition())
+            program = sandbox.containers[container.name].program
+            worker = ProbeWorker(kind, container.name, probe, program, shared.now())
+            if worker.period > shared.ctx.now - shared.started:
+                share = shared.ctx.choose("jitter", JITTER_OPTIONS, "first probe")
+                worker.first += worker.period * share // JITTER_OPTIONS
+            task = shared.ctx.spawn(self._probe, pod, worker, told, name="prober")
+            tasks.append((kind, task))
+
+    def told(self, uid: str) -> None:
+        """The status manager tells something new of a pod."""
+        if uid in self._told:
+            self._told[uid].notify_all()
+
+    def stop(self, uid: str) -> None:
+        """The pod is being terminated: only its readiness is of interest still."""
+        left = self._tasks.get(uid)
+        if left:
+            for kind, task in left:
+                if kind != READINESS:
+                    self._shared.ctx.cancel(task)
+            self._tasks[uid] = [each for each in left if each[0] == READINESS]
+
+    def remove(self, uid: str) -> None:
+        """The pod's containers have stopped."""
+        for _, task in self._tasks.get(uid, ()):
+            self._shared.ctx.cancel(task)
+        if self._tasks.get(uid):
+            self._tasks[uid] = []
+        self._told.pop(uid, None)
+
+    def forget(self, uid: str) -> None:
+        """Nothing is left of the pod."""
+        self.remove(uid)
+        self._tasks.pop(uid, None)
+
+    async def _probe(self, ctx: Context, pod: Pod, worker: ProbeWorker, told: Condition) -> None:
+        """Look whenever there may be something to find."""
+        shared = self._shared
+        due: int | None = worker.at_or_after(shared.now())
+        while True:
+            if due is None:
+                await told.wait(idle=True, point="kubelet.prober")
+                due = worker.next_look(self._status(pod.uid, worker.container), shared.now())
+                continue
+            if due > shared.now():
+                await ctx.sleep(due - shared.now(), point="kubelet.prober")
+            news, said = worker.look(
+                self._status(pod.uid, worker.container), self.results, shared.now()
+            )
+            if said:
+                about = reference(pod)
+                about["fieldPath"] = f"spec.containers{{{worker.container}}}"
+                shared.event(about, "Warning", "Unhealthy", said)
+            if news:
+                self._probed(pod.uid)
+            due = worker.next_look(self._status(pod.uid, worker.container), shared.now())
+
+    def _status(self, uid: str, container: str) -> Tree | None:
+        """A container as the status manager tells of it."""
+        status = self._shared.statuses.get(uid) or {}
+        for part in ("containerStatuses", "initContainerStatuses"):
+            for each in status.get(part) or ():
+                if each["name"] == container:
+                    found: Tree = each
+                    return found
+        return None

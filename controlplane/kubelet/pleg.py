@@ -1,0 +1,100 @@
+"""What the kubelet knows of its containers: a relist once a second finds what changed since the one before.
+
+Upstream: GenericPLEG (pkg/kubelet/pleg/generic.go) and the pod cache (pkg/kubelet/container/cache.go). Between
+two relists the runtime is ahead of the cache; a worker that has just synced waits for an entry that is
+newer. Relists that nobody waits for and that would find nothing are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from controlplane.kubelet.container_runtime import Sandbox, Seen
+
+RELIST_PERIOD_S: Final = 1
+
+Entry = Mapping[str, Seen]
+"""The containers of a pod, by name."""
+_NOTHING: Final[Entry] = {}
+
+
+class PodCache:
+    """The containers of a node's pods as of the last relist."""
+
+    def __init__(self, sandboxes: Mapping[str, Sandbox]) -> None:
+        self._sandboxes = sandboxes
+        self._entries: dict[str, Entry] = {}
+        self._moving: dict[str, None] = {}
+        """Pods of which a relist may find something, now or when a program ends."""
+        self._waiting: dict[str, None] = {}
+        self._relisted_at: int | None = None
+
+    def get(self, uid: str) -> Entry:
+        """A pod's containers; none if there were none."""
+        return self._entries.get(uid, _NOTHING)
+
+    def newer_than(self, time: int) -> bool:
+        """Whether there was a relist after this time. Upstream: GetNewerThan."""
+        return self._relisted_at is not None and self._relisted_at > time
+
+    def wait(self, uid: str) -> None:
+        """Somebody wants an entry of this pod that is newer: let there be a relist."""
+        self._waiting[uid] = None
+
+    def look_at(self, uid: str) -> None:
+        """Something may have happened to a pod's containers."""
+        self._moving[uid] = None
+
+    def forget(self, uid: str) -> None:
+        """Nothing is left of the pod."""
+        for known in (self._entries, self._moving, self._waiting):
+            known.pop(uid, None)
+
+    def due(self, now: int) -> int | None:
+        """From when on a relist would find something, or is waited for; None if nothing is in sight."""
+        if self._waiting:
+            return now
+        times = [self.due_for(uid, now) for uid in self._moving]
+        return min((time for time in times if time is not None), default=None)
+
+    def due_for(self, uid: str, now: int) -> int | None:
+        """The same for one pod."""
+        if uid in self._waiting:
+            return now
+        sandbox = self._sandboxes.get(uid)
+        if sandbox is None:
+            return None
+        if _seen(sandbox) != self.get(uid):
+            return now
+        ends = [item.ends_at for item in sandbox.containers.values() if item.ends_at is not None]
+        return min(ends, default=None)
+
+    def relist(self, now: int) -> tuple[list[str], list[str]]:
+        """Ask the runtime: the pods whose containers changed, and those that somebody waited for."""
+        changed: list[str] = []
+        for uid in list(self._moving):
+            sandbox = self._sandboxes.get(uid)
+            if sandbox is None:
+                self.forget(uid)
+                continue
+            for container in sandbox.containers.values():
+                container.settle(now)
+            seen = _seen(sandbox)
+            if seen != self.get(uid):
+                self._entries[uid] = seen
+                changed.append(uid)
+            if all(item.ends_at is None for item in sandbox.containers.values()):
+                del self._moving[uid]
+        waited = list(self._waiting)
+        self._waiting.clear()
+        self._relisted_at = now
+        return changed, waited
+
+
+def _seen(sandbox: Sandbox) -> Entry:
+    return {
+        name: container.seen()
+        for name, container in sandbox.containers.items()
+        if container.attempt >= 0
+    }
