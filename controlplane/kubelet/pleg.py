@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from controlplane.api.times import SECOND
 from controlplane.kubelet.container_runtime import Sandbox, Seen
 
 RELIST_PERIOD_S: Final = 1
@@ -22,7 +23,8 @@ _NOTHING: Final[Entry] = {}
 class PodCache:
     """The containers of a node's pods as of the last relist."""
 
-    def __init__(self, sandboxes: Mapping[str, Sandbox]) -> None:
+    def __init__(self, sandboxes: Mapping[str, Sandbox], started: int) -> None:
+        self._started = started
         self._sandboxes = sandboxes
         self._entries: dict[str, Entry] = {}
         self._moving: dict[str, None] = {}
@@ -34,9 +36,20 @@ class PodCache:
         """A pod's containers; none if there were none."""
         return self._entries.get(uid, _NOTHING)
 
-    def newer_than(self, time: int) -> bool:
-        """Whether there was a relist after this time. Upstream: GetNewerThan."""
-        return self._relisted_at is not None and self._relisted_at > time
+    def newer_than(self, uid: str, time: int, now: int) -> bool:
+        """Whether there was a relist after this time, be it one that was left out. Upstream: GetNewerThan."""
+        if self._relisted_at is not None and self._relisted_at > time:
+            return True
+        period = RELIST_PERIOD_S * SECOND
+        tick = now - (now - self._started) % period
+        if tick <= time:
+            return False
+        due = self.due_for(uid, now)
+        return due is None or (due > tick and self._entries_hold(uid))
+
+    def _entries_hold(self, uid: str) -> bool:
+        sandbox = self._sandboxes.get(uid)
+        return sandbox is None or _seen(sandbox) == self.get(uid)
 
     def wait(self, uid: str) -> None:
         """Somebody wants an entry of this pod that is newer: let there be a relist."""

@@ -16,7 +16,6 @@ from typing import Final, Literal
 import attrs
 
 from controlplane.api.containers import Container as ContainerSpec
-from controlplane.api.containers import Probe
 from controlplane.api.pod import Pod
 from controlplane.api.times import MILLISECOND, SECOND
 from controlplane.api.tree import Tree
@@ -314,7 +313,8 @@ class PodWorker:
             return self._go_on(now, actions)
         if self.phase == SYNC and not self._asked and not self._timer(now):
             return False
-        if self._synced_at is not None and not self._cache.newer_than(self._synced_at):
+        last = self._synced_at
+        if last is not None and not self._cache.newer_than(self.uid, last, now):
             self.waits_for_cache = True
             return False
         self._begin_sync(now, actions)

@@ -338,7 +338,8 @@ def status_patch(before: Tree, after: Tree) -> Tree:
     """The strategic merge patch that turns one status into another: only what changed.
 
     Upstream: the status manager's PatchPodStatus (pkg/util/pod). Conditions are merged by type and
-    addresses by ip, so only changed ones are sent, with the order of all; other fields go whole, and what vanished as null.
+    addresses by ip, so only changed ones are sent, with the order of all; other fields go whole, and what
+    vanished as null.
     """
     patch: Tree = {key: None for key in before if key not in after}
     for key, value in after.items():

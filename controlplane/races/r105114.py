@@ -27,7 +27,7 @@ NODE = "node-1"
 
 async def some_prepare(user: User) -> None:
     """Pods with CPUs of their own come and go; some have a container that prepares things."""
-    for number in range(8):
+    for number in range(12):
         name = f"pin-{number % 3}"
         if await user.exists("Pod", name):
             grace = user.choose(2, "grace")
@@ -45,7 +45,7 @@ SCENARIO = Scenario(
     "race 105114",
     workload=some_prepare,
     build=nodes_with_managers(),
-    faults=[restarts_amid(NODE, 3)],
+    faults=[restarts_amid(NODE, 8)],
     invariants=(kubelets_start(NODE), nothing_is_handed_out_twice(NODE)),
     defaults={"nodes": 1, "node_cpu": "7"},
 )

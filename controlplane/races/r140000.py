@@ -23,27 +23,21 @@ from controlplane.scenarios.workloads import pod
 if TYPE_CHECKING:
     from controlplane.scenarios import User
 
-HIGH = {
-    "apiVersion": "scheduling.k8s.io/v1",
-    "kind": "PriorityClass",
-    "metadata": {"name": "high"},
-    "value": 1000,
-}
-SIZES = ("1", "1500m", "2", "2500m", "3")
+SIZES = ("500m", "1", "1500m", "2")
 GATE = "InPlacePodVerticalScalingSchedulerPreemption=true"
 
 
 async def grows_and_shrinks(user: User) -> None:
-    """An important pod on a node full of others is resized again and again."""
-    await user.create(HIGH)
-    await user.create(pod("web", "1", nodeName="node-1", priorityClassName="high"))
-    for name in ("low-1", "low-2", "low-3"):
+    """Pods on one node are resized again and again, all at about the same time."""
+    names = ("web-1", "web-2", "web-3", "web-4")
+    for name in names:
         await user.create(pod(name, "1", nodeName="node-1"))
     await user.sleep(20)
-    for _ in range(4):
-        size = SIZES[user.choose(len(SIZES), "what size")]
-        await user.attempt(user.resize("web", "main", cpu=size))
-        await user.sleep(user.choose(4, "pause"))
+    for _ in range(5):
+        for name in names:
+            size = SIZES[user.choose(len(SIZES), "what size")]
+            await user.attempt(user.resize(name, "main", cpu=size))
+        await user.sleep(1 + user.choose(4, "pause"))
     await user.sleep(60)
 
 
@@ -62,6 +56,7 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once nothing moves, a pod on a node is in the scheduler's queue only while its resize waits",
     scenario=SCENARIO,
+    schedules=300,
     broken={"feature_gates": (GATE,)},
     fixed={"feature_gates": (GATE,), "fix": ("141645=deletions-too",)},
 )

@@ -25,16 +25,14 @@ NODE = "node-1"
 
 
 async def recreated(user: User) -> None:
-    """Two pods are deleted, in good order or by force, and come again under their names."""
-    for _ in range(10):
-        name = f"web-{user.choose(2, 'which')}"
+    """A pod is deleted, by force or in good order, and comes again under its name."""
+    for _ in range(12):
+        name = "web"
         if await user.exists("Pod", name):
-            force = user.choose(2, "by force")
-            grace = 1 - force
+            grace = user.choose(4, "in good order") // 3
             await user.attempt(user.delete("Pod", name, grace_period_seconds=grace))
-        if not user.choose(2, "not at once"):
-            await user.attempt(user.create(pod(name, nodeName=NODE)))
-        await user.sleep(user.choose(4, "pause"))
+        await user.attempt(user.create(pod(name, nodeName=NODE)))
+        await user.sleep(user.choose(8, "pause"))
     await user.sleep(30)
 
 

@@ -3,6 +3,7 @@ import pytest
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND, format_time
 from controlplane.kubelet import container_runtime as runtime
+from controlplane.kubelet.pleg import PodCache
 from controlplane.kubelet.pod_worker import (
     FINISHED,
     TERMINATED,
@@ -13,7 +14,6 @@ from controlplane.kubelet.pod_worker import (
     SetStatus,
     duration,
 )
-from controlplane.kubelet.pleg import PodCache
 from controlplane.kubelet.preemption import PREEMPTED_STATUS
 from controlplane.kubelet.prober import Results
 from controlplane.kubelet.restarts import BackOff
@@ -65,7 +65,7 @@ class Run:
         self.now = START
         self.tree = tree
         sandboxes = {}
-        self.cache = PodCache(sandboxes)
+        self.cache = PodCache(sandboxes, START)
         self.worker = PodWorker(
             Pod.from_tree(tree),
             START,

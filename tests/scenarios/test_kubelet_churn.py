@@ -38,7 +38,7 @@ def test_with_every_fix_on_nothing_breaks_for_long(faults) -> None:
         ("90377", False, 20),
         ("103979", False, 20),
         ("104824", False, 20),
-        ("81344", True, 60),
+        ("81344", True, 120),
         ("136605", True, 80),
         pytest.param("132851", False, 400, marks=pytest.mark.slow),
     ],

@@ -27,7 +27,7 @@ class Pleg:
         self._last = shared.started
         """When the last relist was, in virtual time."""
         self._sooner = shared.ctx.condition()
-        self.cache = PodCache(shared.host.sandboxes)
+        self.cache = PodCache(shared.host.sandboxes, shared.now())
         for uid in shared.host.sandboxes:
             self.cache.look_at(uid)
         self.cache.relist(shared.now())

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.pod_config import PodUpdate
 
 HOUSEKEEPING_PERIOD_S = 2
+REJECTED_HAVE_NO_WORKER = "136508"
 CONFIG, PLEG, PROBES, HOUSEKEEPING = "config", "pleg", "probes", "housekeeping"
 """The channels of the loop."""
 
@@ -50,6 +51,7 @@ class SyncLoop:
         self._workers = workers
         self._resources = resources
         self._allocation = resources.allocation
+        self._rejected: dict[str, None] = {}
 
     async def run(self, ctx: Context) -> None:
         """Turn for ever."""
@@ -105,7 +107,15 @@ class SyncLoop:
             await self._updates(ctx, update.pods)
 
     def _sync(self, pod: Pod) -> None:
-        """Tell a pod's worker, with what the pod is promised at this moment."""
+        """Tell a pod's worker, with what the pod is promised at this moment.
+
+        Fix gate 136508 (open upstream). A pod that was rejected has no worker; an update that the API server
+        made before it knew of the rejection gave it one, which terminated it, and while it did, the pod
+        counted. The proposal tells no worker of such a pod until its object has failed.
+        """
+        if pod.uid in self._rejected and pod.status.phase not in TERMINAL:
+            if self._shared.fixes.fixed(REJECTED_HAVE_NO_WORKER):
+                return
         self._workers.update(self._allocation.allocated_pod(pod))
 
     # ------------------------------------------------------------------ pods that come
@@ -147,6 +157,7 @@ class SyncLoop:
         ctx.log("kubelet.rejected", level=INFO, obj=f"Pod/{pod.key}", uid=pod.uid, data=told)
         self._resources.metrics.add(ADMISSION_REJECTIONS, reason=rejection(reason))
         shared.event(reference(pod), "Warning", reason, message)
+        self._rejected[pod.uid] = None
         rejected = admission.rejection_status(pod, reason, message)
         if shared.statuses.set(pod, {**(pod.tree.get("status") or {}), **rejected}):
             shared.status_changed()
@@ -170,6 +181,7 @@ class SyncLoop:
         shared, resources = self._shared, self._resources
         for pod in pods:
             shared.pods.remove(pod)
+            self._rejected.pop(pod.uid, None)
             self._allocation.remove_pod(pod.uid)
             resources.resizing.forget(pod.uid)
             if shared.sources_ready():
@@ -191,7 +203,8 @@ class SyncLoop:
                 shared.repair_statuses()
             worker = self._workers.get(pod.uid)
             ended = pod.status.phase in TERMINAL and worker is not None and worker.active
-            if ended or pod.spec.readiness_gates:
+            leaves = pod.uid in self._rejected and pod.metadata.deletion_timestamp is not None
+            if ended or leaves or pod.spec.readiness_gates:
                 self._sync(pod)
             if self._allocation.pending and before is not None and not trigger:
                 trigger = self._room_made(before, pod)

@@ -199,6 +199,7 @@ def pinned_containers_have_their_cpus(*nodes: str) -> Invariant:
 
 
 _STARTED = "containers that have started"
+_PROMISED = "promised on"
 REFUSALS = ("UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError")
 
 
@@ -223,16 +224,17 @@ def who_ran_is_admitted_again(*nodes: str) -> Invariant:
 
 
 def nothing_starts_with_more_than_promised(*nodes: str) -> Invariant:
-    """Of these nodes: at the moment of its start no container has more CPU than it was promised."""
+    """Of these nodes: no container starts with more CPU than it was ever promised.
+
+    Ever, since a sync goes by the promise with which it began, and another may have been made since.
+    """
 
     def check(run: Run) -> str | None:
-        import json
-
         from controlplane.api.quantity import parse
-        from controlplane.kubelet.allocation.state import ALLOCATED
 
         seen: dict[str, None] = run.notes.setdefault(_STARTED, {})
         for node in nodes:
+            most = _most_promised(run, node)
             started = [
                 (uid, container)
                 for uid, sandbox in run.cluster.machines[node].sandboxes.items()
@@ -242,14 +244,9 @@ def nothing_starts_with_more_than_promised(*nodes: str) -> Invariant:
             seen.update((container.container_id, None) for _, container in started)
             if run.cluster.machines[node].writing:  # what is promised is not on the disk yet
                 continue
-            text = run.world.disk(node).read(ALLOCATED) if started else None
-            if text is None:
-                continue
-            entries = json.loads(json.loads(text)["data"])["entries"]
             for uid, container in started:
-                promised = entries.get(uid, {}).get("ContainerResources", {})
                 has = (container.resources or {}).get("requests", {}).get("cpu")
-                may = promised.get(container.name, {}).get("requests", {}).get("cpu")
+                may = most.get((uid, container.name))
                 if has and may and parse(has) > parse(may):
                     return (
                         f"{node}: {uid}/{container.name} starts with {has} and was promised {may}"
@@ -257,6 +254,27 @@ def nothing_starts_with_more_than_promised(*nodes: str) -> Invariant:
         return None
 
     return Invariant("nothing starts with more than it was promised", check, nodes)
+
+
+def _most_promised(run: Run, node: str) -> dict[tuple[str, str], str]:
+    """The most CPU that each container was promised so far, by pod uid and name."""
+    import json
+
+    from controlplane.api.quantity import parse
+    from controlplane.kubelet.allocation.state import ALLOCATED
+
+    last, most = run.notes.setdefault(f"{_PROMISED} {node}", ["", {}])
+    text = run.world.disk(node).read(ALLOCATED)
+    if text is not None and text != last:
+        run.notes[f"{_PROMISED} {node}"][0] = text
+        for uid, entry in json.loads(json.loads(text)["data"])["entries"].items():
+            for name, each in entry.get("ContainerResources", {}).items():
+                cpu = each.get("requests", {}).get("cpu")
+                known = most.get((uid, name))
+                if cpu and (known is None or parse(cpu) > parse(known)):
+                    most[uid, name] = cpu
+    found: dict[tuple[str, str], str] = most
+    return found
 
 
 def conditions_name_their_resize(*nodes: str) -> Invariant:
@@ -276,3 +294,24 @@ def conditions_name_their_resize(*nodes: str) -> Invariant:
         return None
 
     return Invariant("conditions tell resizes apart", check, ("apiserver",))
+
+
+MISFIT = "misfit"
+
+
+def nobody_is_turned_away(*nodes: str) -> Invariant:
+    """Of these nodes, on which only the scheduler places pods: none is refused for lack of room.
+
+    But for pods whose names begin with "misfit", which are meant to be refused.
+    """
+
+    def check(run: Run) -> str | None:
+        for obj in run.objects(PODS):
+            told = obj.tree.get("status") or {}
+            if obj.tree["spec"].get("nodeName") not in nodes or obj.name.startswith(MISFIT):
+                continue
+            if told.get("phase") == "Failed" and told.get("reason", "").startswith("OutOf"):
+                return f"{obj.key} is refused: {told['reason']}: {told.get('message')}"
+        return None
+
+    return Invariant("there is room for what the scheduler places", check, ("apiserver",))
