@@ -98,7 +98,7 @@ def test_a_deleted_pod_terminates_gracefully_and_is_gone():
     cluster = cluster_with(user)
     run(cluster)
     assert pods(cluster) == []
-    assert [(after // SECOND, reason) for after, reason in seen] == [(4, "NotFound")]
+    assert [(after // SECOND, reason) for after, reason in seen] == [(5, "NotFound")]
 
 
 def test_a_crashing_container_is_restarted_with_growing_backoff():
