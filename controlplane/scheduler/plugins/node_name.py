@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.columns.columns import Columns
     from controlplane.scheduler.framework.column_forms import StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.framework.handle import Handle
     from controlplane.scheduler.state.node_info import NodeInfo
 
 _MISMATCH = unresolvable("node(s) didn't match the requested node name").by(names.NODE_NAME)
@@ -33,6 +34,9 @@ class NodeName(NodeLocalFilter, EnqueueExtensions):
 
     name = names.NODE_NAME
     keyed_by_spec = True
+
+    def __init__(self, handle: Handle) -> None:
+        self._added = _node_added if handle.preempts_for_resizes else None
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse other nodes than the requested one."""
@@ -53,7 +57,7 @@ class NodeName(NodeLocalFilter, EnqueueExtensions):
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A new node may be the one."""
-        return [ev.ClusterEventWithHint(ev.NODE_ADD, _node_added)]
+        return [ev.ClusterEventWithHint(ev.NODE_ADD, self._added)]
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
         """The requested node."""

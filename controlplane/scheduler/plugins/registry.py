@@ -36,7 +36,7 @@ _IN_TREE: Mapping[str, tuple[str, str]] = {
     n.SCHEDULING_GATES: ("scheduling_gates", ""),
     n.PRIORITY_SORT: ("priority_sort", ""),
     n.NODE_UNSCHEDULABLE: ("node_unschedulable", "h"),
-    n.NODE_NAME: ("node_name", ""),
+    n.NODE_NAME: ("node_name", "h"),
     n.TAINT_TOLERATION: ("taint_toleration", "h"),
     n.NODE_AFFINITY: ("node_affinity", "a"),
     n.NODE_PORTS: ("node_ports", ""),
