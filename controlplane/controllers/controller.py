@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from controlplane.api.generic import V
     from controlplane.api.object import Object
     from controlplane.api.view import View
-    from controlplane.controllers.rest_mapper import RESTMapper
+    from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
 
 NORMAL = "Normal"
 WARNING = "Warning"
@@ -128,6 +128,9 @@ class Controller:
     name: ClassVar[str]
     """As `--controllers` of upstream's controller manager calls it."""
 
+    any_kind: ClassVar[bool] = False
+    """Whether it looks at objects of all kinds, also of those that are defined later."""
+
     component: ClassVar[str] = ""
     """The source of its events; its name unless said otherwise."""
 
@@ -137,6 +140,10 @@ class Controller:
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """What is done about changes, by resource."""
         return {}
+
+    def handlers_of_kind(self, kind: ServedKind) -> Handlers | None:
+        """What is done about changes of a custom kind that is served from now on, if anything."""
+        return None
 
     def work(self) -> Sequence[Work]:
         """The queues, and what is done with their keys."""

@@ -89,6 +89,16 @@ CONTROLLER_MANAGERS = Option(
     sets="controller_managers",
     help="Controller managers; one of several leads.",
 )
+CONTROLLERS = Option(
+    "controllers",
+    metavar="LIST",
+    help="Controllers that run: '*' for all, 'job' for one, '-job' for not this one, separated by commas.",
+)
+WITHOUT = Option(
+    "without",
+    metavar="LIST",
+    help="Leave parts to others, separated by commas: scheduler, controllers, kubelets.",
+)
 HEARTBEATS = Option("heartbeats", type=bool, sets="heartbeats", help="Renew node leases.")
 KUBELET_EVENTS = Option(
     "kubelet-events",
@@ -149,6 +159,8 @@ COMMON = (
     CACHE_LAG,
     SCHEDULERS,
     CONTROLLER_MANAGERS,
+    CONTROLLERS,
+    WITHOUT,
     HEARTBEATS,
     KUBELET_EVENTS,
     KUBELET_CONFIG,

@@ -63,6 +63,7 @@ class Given:
     heartbeats: bool
     kubelet_events: bool
     notes: tuple[str, ...]
+    is_trace: bool = False
 
 
 def prepare(setting: Setting) -> Given:
@@ -92,16 +93,18 @@ def prepare(setting: Setting) -> Given:
             "a trace: node heartbeats and the kubelets' Events are off unless asked for"
             " (--heartbeats, --kubelet-events)",
         )
-    return Given(nodes, given.submissions, resources, heartbeats, events, notes)
+    return Given(nodes, given.submissions, resources, heartbeats, events, notes, given.is_trace)
 
 
 def build(setting: Setting) -> ClusterConfig:
     """Every component, and the nodes of files and options."""
     from controlplane.cluster import EPOCH_NS, ClusterConfig
+    from controlplane.controllers.selection import STANDARD
 
     given: Given = setting.given
     return ClusterConfig(
         nodes=given.nodes,
+        enabled_controllers=STANDARD if given.is_trace else ("*",),
         heartbeats=given.heartbeats,
         kubelet_events=given.kubelet_events,
         epoch_ns=setting.options.get("epoch") or EPOCH_NS,

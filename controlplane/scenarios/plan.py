@@ -10,6 +10,7 @@ from attrs import evolve, field, frozen
 
 from controlplane.errors import UsageError
 from controlplane.gates import FixGates, fix_gates, from_header
+from controlplane.scenarios import parts
 from controlplane.scenarios.common import VERSIONS
 from controlplane.scenarios.setting import Setting
 
@@ -83,6 +84,10 @@ class Plan(Setting):
             changes.update(_scheduler(options["scheduler_config"], options["scheduler_plugin"]))
         if options["explain_scheduling"]:
             changes["explain_scheduling"] = True
+        if options["controllers"] is not None:
+            changes["enabled_controllers"] = parts.controllers(options["controllers"])
+        if options["without"]:
+            changes.update(parts.without(options["without"]))
         if options["cache_lag"]:
             from controlplane.apiserver.loops.replica import ReplicaOptions
 
@@ -151,6 +156,10 @@ def _prepared(scenario: Scenario, options: Mapping[str, Any], gates: FixGates) -
         from controlplane.scenarios import kubelets
 
         kubelets.check(options["kubelet_config"], options["machine"], options["release"])
+    if options["controllers"] is not None:
+        parts.controllers(options["controllers"])
+    if options["without"]:
+        parts.without(options["without"])
     plan = Plan(scenario=scenario, options=options, gates=gates)
     if scenario.prepare is not None:
         plan = evolve(plan, given=scenario.prepare(plan))

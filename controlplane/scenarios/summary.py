@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import asdict, frozen
 
@@ -10,9 +10,8 @@ from actors.jsonl import seconds
 from controlplane.api.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from controlplane.api.apps import Deployment
     from controlplane.api.node import Node
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
@@ -115,7 +114,7 @@ def summary_of(run: Execution) -> Summary:
         result.trace_hash,
         node_lines(cluster.objects("/registry/minions/"), pods),
         workload_lines(
-            cluster.objects("/registry/deployments/"), cluster.objects("/registry/replicasets/")
+            {kind: cluster.objects(f"/registry/{prefix}/") for kind, prefix in WORKLOADS}
         ),
         pod_lines(pods),
         activity_line(cluster.activity),
@@ -180,25 +179,41 @@ def _ready(view: Node | Pod) -> bool:
     return any(found.type == "Ready" and found.status == "True" for found in view.status.conditions)
 
 
-def workload_lines(
-    deployments: Iterable[Object], replica_sets: Iterable[Object]
-) -> tuple[WorkloadLine, ...]:
-    """Deployments, and the ReplicaSets that have no owner."""
-    lines = [_workload("Deployment", obj) for obj in deployments]
-    lines += [
-        _workload("ReplicaSet", obj)
-        for obj in replica_sets
+WORKLOADS: Final = (
+    ("DaemonSet", "daemonsets"),
+    ("Deployment", "deployments"),
+    ("Job", "jobs"),
+    ("ReplicaSet", "replicasets"),
+    ("ReplicationController", "controllers"),
+    ("StatefulSet", "statefulsets"),
+)
+"""Kinds that keep pods, with the prefixes under which they are stored."""
+
+
+def workload_lines(of_kind: Mapping[str, Iterable[Object]]) -> tuple[WorkloadLine, ...]:
+    """What keeps pods and has no owner, by kind and key."""
+    lines = [
+        _workload(kind, obj)
+        for kind, found in of_kind.items()
+        for obj in found
         if not obj.metadata.get("ownerReferences")
     ]
     return tuple(sorted(lines, key=lambda line: (line.kind, line.key)))
 
 
 def _workload(kind: str, obj: Object) -> WorkloadLine:
-    view: Deployment | Any = obj.view
-    wanted = 1 if view.spec.replicas is None else view.spec.replicas
-    return WorkloadLine(
-        kind, obj.key, wanted, view.status.ready_replicas, view.status.available_replicas
-    )
+    """Pods wanted, ready and available; of a Job completions wanted, and reached."""
+    spec, status = obj.tree.get("spec") or {}, obj.tree.get("status") or {}
+    if kind == "Job":
+        wanted = spec.get("completions", spec.get("parallelism", 1))
+        done = status.get("succeeded", 0)
+        return WorkloadLine(kind, obj.key, wanted, done, done)
+    if kind == "DaemonSet":
+        wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberReady", 0)
+        return WorkloadLine(kind, obj.key, wanted, ready, status.get("numberAvailable", 0))
+    wanted = spec.get("replicas", 1)
+    ready, available = status.get("readyReplicas", 0), status.get("availableReplicas", 0)
+    return WorkloadLine(kind, obj.key, wanted, ready, available)
 
 
 def pod_lines(pods: Iterable[Object]) -> tuple[PodLine, ...]:

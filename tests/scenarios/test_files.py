@@ -26,6 +26,8 @@ OTHER = {
     "apiservers": 2,
     "schedulers": 2,
     "controller_managers": 2,
+    "controllers": "*,-job",
+    "without": "scheduler",
     "cache_lag": 0.5,
     "feature_gates": ("SchedulerAsyncPreemption=false",),
     "nodes": 7,

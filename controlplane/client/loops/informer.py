@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from actors.log import DEBUG
 from controlplane.api.generic import V
@@ -117,7 +117,7 @@ class Informer(Generic[V]):
         self._listeners: list[Listener[V]] = []
         self._synced = ctx.event()
         self._on_synced: Callable[[], None] | None = None
-        self._task: Task | None = None
+        self._tasks: list[Task] = []
 
     def when_synced(self, told: Callable[[], None]) -> None:
         """Have somebody told, in the same step, that the first list is in the store."""
@@ -140,24 +140,28 @@ class Informer(Generic[V]):
 
     def start(self) -> None:
         """Start the tasks."""
-        self._task = self._ctx.spawn(self._reflector.run, name=f"{self.resource.name}.reflector")
+        self._spawn(self._reflector.run, name=f"{self.resource.name}.reflector")
         if self._features.resync_ns:
-            self._ctx.spawn(self._resync, name=f"{self.resource.name}.resync")
+            self._spawn(self._resync, name=f"{self.resource.name}.resync")
         if self._immediate:
             return
-        self._ctx.spawn(self._process, name=f"{self.resource.name}.processor")
+        self._spawn(self._process, name=f"{self.resource.name}.processor")
         for listener in self._listeners:
             self._start(listener)
 
-    def stop(self) -> None:
-        """Hear no more. Only of an informer without tasks besides the reflector's (`immediate`)."""
-        if self._task is not None:
-            self._ctx.cancel(self._task)
-            self._reflector.close(self._ctx)
-
     def _start(self, listener: Listener[V]) -> None:
         listener.started = True
-        self._ctx.spawn(self._listen, listener, name=f"{self.resource.name}.{listener.name}")
+        self._spawn(self._listen, listener, name=f"{self.resource.name}.{listener.name}")
+
+    def _spawn(self, main: Callable[..., Any], *args: Any, name: str) -> None:
+        self._tasks.append(self._ctx.spawn(main, *args, name=name))
+
+    def stop(self) -> None:
+        """End the tasks: the store stays as it is, and nobody is told any more."""
+        for task in self._tasks:
+            self._ctx.cancel(task)
+        self._tasks.clear()
+        self._reflector.close(self._ctx)
 
     @property
     def has_synced(self) -> bool:

@@ -51,6 +51,7 @@ class DisruptionController(Controller):
     """Keeps the status of budgets, from which evictions are allowed, and takes back stale DisruptionTargets."""
 
     name = "disruption-controller"
+    any_kind = True
     component = "controllermanager"
 
     def __init__(self, host: Host, caches: Caches) -> None:

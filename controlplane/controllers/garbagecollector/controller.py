@@ -62,6 +62,7 @@ class GarbageCollectorController(Controller):
     """Keeps the graph of owners, and deletes what has none left."""
 
     name = "garbage-collector-controller"
+    any_kind = True
 
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
@@ -112,6 +113,10 @@ class GarbageCollectorController(Controller):
             updated,
             lambda obj, _unknown: self._hear(partial(self.graph.deleted, obj.view)),
         )
+
+    def handlers_of_kind(self, kind: ServedKind) -> Handlers | None:
+        """Custom objects own and are owned like all others."""
+        return self.handlers_of(kind)
 
     # ------------------------------------------------------------------ the graph's task
 

@@ -14,12 +14,14 @@ from controlplane.client.loops.informer import Handler, Informer, handler, toget
 from controlplane.client.resources import LEASES, NODES, PODS
 from controlplane.controllers.controller import Caches, Controller
 from controlplane.controllers.cronjob.controller import CronJobController
+from controlplane.controllers.custom_kinds import DEFINITIONS
 from controlplane.controllers.daemon.controller import DaemonSetController
 from controlplane.controllers.deployment.controller import DeploymentController
 from controlplane.controllers.disruption.controller import DisruptionController
 from controlplane.controllers.features import of_release
 from controlplane.controllers.garbagecollector.controller import GarbageCollectorController
 from controlplane.controllers.job.controller import JobController
+from controlplane.controllers.loops.custom_kinds import CustomKinds
 from controlplane.controllers.loops.node_lifecycle import NodeController
 from controlplane.controllers.loops.running import Running
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
@@ -101,14 +103,19 @@ async def run(
     told: dict[Resource[Any], list[Handler[Any]]] = {PODS: of_pods}
     chosen = selected(enabled, names())
     gates = of_release() if features is None else features
+    mapper = RESTMapper(kinds)
     running = [
-        Running(ctx, epoch_ns, server, kind, caches, gates, RESTMapper(kinds))
+        Running(ctx, epoch_ns, server, kind, caches, gates, mapper)
         for kind in CONTROLLERS
         if kind.name in chosen
     ]
     for each in running:
         for resource, handlers in each.controller.handlers().items():
             told.setdefault(resource, []).append(handler(*handlers))
+    custom = CustomKinds(ctx, server, mapper, [each.controller for each in running])
+    if custom.needed:
+        caches.of(DEFINITIONS)
+        told.setdefault(DEFINITIONS, []).append(handler(*custom.handlers()))
     others = _others(ctx, epoch_ns, server, caches, told, chosen, monitor_nodes=monitor_nodes)
 
     # The controllers only note keys when they hear of something, so they share a listener per resource;

@@ -62,6 +62,7 @@ class NamespaceController(Controller):
     """Deletes the content of namespaces that are being deleted, pods first, then lets them go."""
 
     name = "namespace-controller"
+    any_kind = True
 
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)

@@ -5,6 +5,8 @@ Upstream: pkg/apis/{apps,autoscaling,core}/validation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from controlplane.api import labels
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
@@ -277,8 +279,22 @@ def validate_stateful_set(tree: Tree) -> list[FieldError]:
     else:
         if not selector.empty():
             errors += template_mismatch(selector, template, "spec.template")
-        errors += _set_template(template, "spec.template")
+        claims = spec.get("volumeClaimTemplates") or ()
+        errors += _set_template(_with_claims(template, claims), "spec.template")
     return errors + _always_running(template.get("spec") or {}, "spec.template.spec", "StatefulSet")
+
+
+def _with_claims(template: Tree, claims: Iterable[Tree]) -> Tree:
+    """The template as its pods have it: a claim template is a volume, whatever else has its name."""
+    names_of = dict.fromkeys((claim.get("metadata") or {}).get("name", "") for claim in claims)
+    if not names_of:
+        return template
+    spec = template.get("spec") or {}
+    volumes = [each for each in spec.get("volumes") or () if each.get("name") not in names_of]
+    made = [
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names_of if name
+    ]
+    return {**template, "spec": {**spec, "volumes": [*volumes, *made]}}
 
 
 def _set_template(template: Tree, path: str) -> list[FieldError]:

@@ -1,0 +1,40 @@
+"""Which parts of a cluster run: the options --controllers and --without."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from controlplane.errors import UsageError
+
+PARTS: Final[dict[str, dict[str, Any]]] = {
+    "scheduler": {"schedulers": 0},
+    "controllers": {"controllers": False},
+    "kubelets": {"kubelets": False},
+}
+
+
+def _listed(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def controllers(text: str) -> tuple[str, ...]:
+    """What --controllers names. Raises UsageError for a name that no controller has."""
+    from controlplane.controllers.loops.manager import names
+    from controlplane.controllers.selection import UnknownController, selected
+
+    asked = tuple(_listed(text))
+    try:
+        selected(asked, names())
+    except UnknownController as error:
+        raise UsageError(f"--controllers: {error}") from None
+    return asked
+
+
+def without(text: str) -> dict[str, Any]:
+    """The fields of a cluster that lacks these parts. Raises UsageError for what is no part."""
+    changes: dict[str, Any] = {}
+    for part in _listed(text):
+        if part not in PARTS:
+            raise UsageError(f"--without: {part!r} is no part; parts are {', '.join(PARTS)}")
+        changes.update(PARTS[part])
+    return changes
