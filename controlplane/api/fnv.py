@@ -29,3 +29,11 @@ def fnv1_32(data: bytes) -> int:
     for byte in data:
         value = value * 16777619 & 0xFFFFFFFF ^ byte
     return value
+
+
+def fnv1a_128(data: bytes) -> int:
+    """FNV-1a, 128 bit: the order of the ports of an EndpointSlice follows from it."""
+    value = 0x6C62272E07BB014262B821756295C58D
+    for byte in data:
+        value = (value ^ byte) * 0x0000000001000000000000000000013B & (1 << 128) - 1
+    return value

@@ -18,6 +18,7 @@ from controlplane.controllers.custom_kinds import DEFINITIONS
 from controlplane.controllers.daemon.controller import DaemonSetController
 from controlplane.controllers.deployment.controller import DeploymentController
 from controlplane.controllers.disruption.controller import DisruptionController
+from controlplane.controllers.endpointslice.controller import EndpointSliceController
 from controlplane.controllers.features import of_release
 from controlplane.controllers.garbagecollector.controller import GarbageCollectorController
 from controlplane.controllers.job.controller import JobController
@@ -61,6 +62,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     DisruptionController,
     ResourceQuotaController,
     HorizontalPodAutoscalerController,
+    EndpointSliceController,
 )
 """Every controller, in the order in which they are told of changes."""
 

@@ -1,0 +1,81 @@
+"""Which services a pod belongs to, and when its changes matter. Upstream: endpointslice/util/controller_utils.go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from controlplane.api.labels import from_set
+from controlplane.controllers.pods import is_ready
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
+    from controlplane.api.service import Service
+    from controlplane.client.indexer import Indexer
+
+TERMINAL = ("Succeeded", "Failed")
+
+
+class PodChange(NamedTuple):
+    """What of a pod's change decides which services are concerned; `before` only if its labels changed."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    before: Mapping[str, str] | None = None
+    pod_changed: bool = False
+
+
+def change_of(old: Object[Pod] | None, new: Object[Pod]) -> PodChange | None:
+    """What to look services up by; None when no service need care."""
+    pod = new.view
+    if old is None:
+        return PodChange(new.namespace, pod.labels)
+    if old.resource_version == new.resource_version:
+        return None
+    before = old.view
+    moved = (before.labels, before.spec.hostname, before.spec.subdomain) != (
+        pod.labels,
+        pod.spec.hostname,
+        pod.spec.subdomain,
+    )
+    changed = (
+        before.metadata.deletion_timestamp != pod.metadata.deletion_timestamp
+        or is_ready(before) != is_ready(pod)
+        or [each.ip for each in before.status.pod_ips] != [each.ip for each in pod.status.pod_ips]
+    )
+    if moved:
+        return PodChange(new.namespace, pod.labels, before.labels, changed)
+    return PodChange(new.namespace, pod.labels) if changed else None
+
+
+def selects(service: Service, labels: Mapping[str, str]) -> bool:
+    """Whether a service has a selector, and it matches; an empty one matches everything."""
+    selector = (service.tree.get("spec") or {}).get("selector")
+    return selector is not None and from_set(selector).matches(labels)
+
+
+def services_of(services: Indexer[Service], change: PodChange) -> list[str]:
+    """The keys of the services that a pod's change concerns. `services` needs index "namespace"."""
+    known = services.by_index("namespace", change.namespace)
+    now = [obj.key for obj in known if selects(obj.view, change.labels)]
+    if change.before is None:
+        return now
+    before = [obj.key for obj in known if selects(obj.view, change.before)]
+    if change.pod_changed:
+        return list(dict.fromkeys((*now, *before)))
+    return [key for key in now if key not in before] + [key for key in before if key not in now]
+
+
+def has_address(pod: Pod, *, terminating: bool) -> bool:
+    """Whether a pod can be behind a service: it goes on and has an address; `terminating` ones too if asked."""
+    if pod.status.phase in TERMINAL or not (pod.status.pod_ip or pod.status.pod_ips):
+        return False
+    return terminating or pod.metadata.deletion_timestamp is None
+
+
+def hostname_for(pod: Pod, service: Service) -> str:
+    """The name under which a pod is found below a service's own; "" if it has none there."""
+    same = pod.spec.subdomain == service.name and pod.namespace == service.namespace
+    return pod.spec.hostname if same else ""
