@@ -9,6 +9,7 @@ from attrs import evolve, field, frozen
 
 from actors import EventLog, LinkBroken, World
 from controlplane.api import identity
+from controlplane.api.labels import Requirement, Selector
 from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity
 from controlplane.api.times import SECOND
@@ -158,7 +159,8 @@ def node_tree(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 11
 DISABLED_ADMISSION = ("ServiceAccount",)
 """Nothing makes service accounts yet, so pods are not asked for theirs."""
 VALUES = (
-    Object, View, Quantity, WatchEvent, Strategy, ResourceInfo, SchedulerConfig, FixGates, CPUSet,
+    Object, View, Quantity, WatchEvent, Strategy, ResourceInfo, SchedulerConfig, FixGates, CPUSet, Requirement,
+    Selector,
 )  # fmt: skip
 """Classes that do not change once they are made, though some keep what they computed: actors may share them."""
 SERIAL_BITS = 40
