@@ -60,6 +60,10 @@ class Host(Protocol):
     def rest_mapper(self) -> RESTMapper:
         """The kinds that are served."""
 
+    @property
+    def root_ca(self) -> str:
+        """What pods check the API server's certificate against (PEM)."""
+
     def queue(self, name: str) -> Queue:
         """The queue of this name; the controller's `queues` says what is done with its keys."""
 

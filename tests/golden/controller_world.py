@@ -180,6 +180,7 @@ class World:
         self.now = now
         self.features = {**of_release(), **(gates or {})}
         self.rest_mapper = RESTMapper(served_kinds())
+        self.root_ca = ""
         self.caches = Caches()
         self.queues: dict[str, Queue] = {}
         self.events: list[Tree] = []

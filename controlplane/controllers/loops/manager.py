@@ -31,9 +31,12 @@ from controlplane.controllers.podautoscaler.controller import HorizontalPodAutos
 from controlplane.controllers.podgc.controller import PodGCController
 from controlplane.controllers.ref_manager import controller_index
 from controlplane.controllers.replicaset.controller import ReplicaSetController
+from controlplane.controllers.replication.controller import ReplicationControllerController
 from controlplane.controllers.resourcequota.controller import ResourceQuotaController
 from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
+from controlplane.controllers.rootca.controller import ROOT_CA, RootCAPublisher
 from controlplane.controllers.selection import STANDARD, selected
+from controlplane.controllers.serviceaccount.controller import ServiceAccountController
 from controlplane.controllers.statefulset.controller import StatefulSetController
 from controlplane.controllers.ttlafterfinished.controller import TTLAfterFinishedController
 
@@ -63,6 +66,9 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     ResourceQuotaController,
     HorizontalPodAutoscalerController,
     EndpointSliceController,
+    ServiceAccountController,
+    RootCAPublisher,
+    ReplicationControllerController,
 )
 """Every controller, in the order in which they are told of changes."""
 
@@ -92,13 +98,15 @@ async def run(
     enabled: Sequence[str] = STANDARD,
     features: Mapping[str, bool] | None = None,
     kinds: Sequence[ServedKind] = (),
+    root_ca: str = ROOT_CA,
 ) -> None:
     """Main task of the controller manager. `enabled` is as upstream's `--controllers`.
 
     Without `monitor_nodes` nobody minds that nodes fall silent (a trace has no heartbeats), but
     their taints still follow their conditions. `joined_informers` makes each informer one task.
     `features` are the gates of `controllers.features`; those of our release unless given.
-    `kinds` are what the server serves, as discovery would say.
+    `kinds` are what the server serves, as discovery would say. `root_ca` is
+    the certificate (PEM) by which pods know the server.
     """
     caches = Caches()
     of_pods: list[Handler[Any]] = []
@@ -107,7 +115,7 @@ async def run(
     gates = of_release() if features is None else features
     mapper = RESTMapper(kinds)
     running = [
-        Running(ctx, epoch_ns, server, kind, caches, gates, mapper)
+        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca)
         for kind in CONTROLLERS
         if kind.name in chosen
     ]

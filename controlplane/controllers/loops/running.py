@@ -106,9 +106,11 @@ class Running:
         caches: Caches,
         features: Mapping[str, bool],
         rest_mapper: RESTMapper,
+        root_ca: str,
     ) -> None:
         self.features = features
         self.rest_mapper = rest_mapper
+        self.root_ca = root_ca
         self._ctx = ctx
         self._epoch = epoch_ns
         self._server = server

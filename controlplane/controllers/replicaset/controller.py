@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from controlplane.api.labels import from_label_selector
 from controlplane.client import calls
@@ -40,25 +40,35 @@ class ReplicaSetController(Controller):
     """Keeps as many pods as each ReplicaSet wants."""
 
     name = "replicaset-controller"
+    kind: ClassVar[str] = "ReplicaSet"
+    resource: ClassVar[Resource[Any]] = REPLICA_SETS
+    queue_name: ClassVar[str] = "replicaset"
+    counts_terminating: ClassVar[bool] = True
+    """Whether the status tells of pods that are being deleted."""
 
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
-        self.queue = host.queue("replicaset")
+        self.queue = host.queue(self.queue_name)
         self.expectations = Expectations()
         self._pods = caches.of(PODS, controller=controller_index, namespace=namespace_index)
         self._sets = caches.of(
-            REPLICA_SETS, controller_uid=controller_uid_index, namespace=namespace_index
+            self.resource, controller_uid=controller_uid_index, namespace=namespace_index
         )
 
     def work(self) -> tuple[Work, ...]:
         """One queue of ReplicaSets."""
-        return (Work("replicaset", self.sync),)
+        return (Work(self.queue_name, self.sync),)
+
+    def set_of(self, obj: Object[Any]) -> ReplicaSet:
+        """What the cache holds, as a ReplicaSet."""
+        found: ReplicaSet = obj.view
+        return found
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Pods tell of their owners."""
         return {
             PODS: Handlers(self._pod_added, self._pod_updated, self._pod_deleted),
-            REPLICA_SETS: Handlers(self._added, self._updated, self._deleted),
+            self.resource: Handlers(self._added, self._updated, self._deleted),
         }
 
     # ------------------------------------------------------------------ handlers
@@ -78,7 +88,7 @@ class ReplicaSetController(Controller):
     def _owner(self, pod: Pod) -> Object[ReplicaSet] | None:
         """The replica set that controls a pod, by name and uid."""
         reference = controller_of(pod)
-        if reference is None or reference.kind != "ReplicaSet":
+        if reference is None or reference.kind != self.kind:
             return None
         owner = self._sets.get(f"{pod.namespace}/{reference.name}")
         return owner if owner is not None and owner.uid == reference.uid else None
@@ -97,7 +107,7 @@ class ReplicaSetController(Controller):
     def _orphan(self, pod: Pod) -> None:
         """Whoever selects a pod without a controller may adopt it."""
         for obj in self._sets.by_index("namespace", pod.namespace):
-            candidate = obj.view
+            candidate = self.set_of(obj)
             if from_label_selector(candidate.spec.selector).matches(pod.labels):
                 self.queue.add(obj.key)
 
@@ -123,7 +133,7 @@ class ReplicaSetController(Controller):
         if owner is None:
             return
         self.queue.add(owner.key)
-        found = owner.view
+        found = self.set_of(owner)
         if found.spec.min_ready_seconds and is_ready(pod) and not is_ready(before):
             self.queue.add_after(owner.key, (found.spec.min_ready_seconds + 1) * SECOND)
 
@@ -142,7 +152,7 @@ class ReplicaSetController(Controller):
         if obj is None:
             self.expectations.forget(key)
             return
-        found = obj.view
+        found = self.set_of(obj)
         may_act = self.expectations.satisfied(key, self.host.now)
         related = [
             pod.view
@@ -151,7 +161,7 @@ class ReplicaSetController(Controller):
         ]
         selector = found.spec.selector
         candidates = [pod for pod in related if is_active(pod)]
-        active = yield from claim_objects(PODS, REPLICA_SETS, found, selector, candidates)
+        active = yield from claim_objects(PODS, self.resource, found, selector, candidates)
         matcher = from_label_selector(selector)
         terminating = [
             pod
@@ -164,8 +174,10 @@ class ReplicaSetController(Controller):
         problem = None if failed is None else str(failed)
         now = self.host.now
         status = replicas.new_status(found, active, len(terminating), problem, now)
+        if not self.counts_terminating:
+            del status["terminatingReplicas"]
         if replicas.status_differs(found, status):
-            yield from self._write_status(found, status)
+            yield from self._write_status(obj, status)
         if failed is not None:
             raise failed
         due = replicas.next_available(found, active, status, self.host.now)
@@ -182,16 +194,16 @@ class ReplicaSetController(Controller):
             return (yield from self._delete(found, plan.delete))
         return None
 
-    def _write_status(self, found: ReplicaSet, status: Tree) -> Reconcile[None]:
+    def _write_status(self, found: Object[Any], status: Tree) -> Reconcile[None]:
         """Write the status; once more over a live read when that fails."""
         tree = found.tree
         for attempt in range(STATUS_RETRIES + 1):
             try:
-                yield from calls.update(REPLICA_SETS, {**tree, "status": status}, "status")
+                yield from calls.update(self.resource, {**tree, "status": status}, "status")
             except ApiError:
                 if attempt == STATUS_RETRIES:
                     raise
-                live = yield from calls.get(REPLICA_SETS, found.namespace, found.name)
+                live = yield from calls.get(self.resource, found.namespace, found.name)
                 tree = live.tree
             else:
                 return
@@ -203,7 +215,7 @@ class ReplicaSetController(Controller):
         if owner is None:
             return {}
         for obj in self._sets.by_index("controller_uid", owner.uid):
-            related = obj.view
+            related = self.set_of(obj)
             matcher = from_label_selector(related.spec.selector)
             for candidate in self._pods.by_index("namespace", related.namespace):
                 if matcher.matches(candidate.view.labels):

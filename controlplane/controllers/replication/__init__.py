@@ -1,0 +1,1 @@
+"""ReplicationControllers: as ReplicaSets, of which they are the older form."""

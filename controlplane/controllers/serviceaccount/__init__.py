@@ -1,0 +1,1 @@
+"""The account that every namespace has."""
