@@ -132,7 +132,9 @@ class Context:
         """
         kernel = self._kernel
         task = self.task
-        kernel.running()
+        running = kernel.running()
+        if running is not task:  # its answer would go to the other one, wherever that stands
+            raise UsageError(f"{task.label}: its context is used from a step of {running.label}")
         target = self._mailbox_of(to)
         task.point = point
         task.idle = False

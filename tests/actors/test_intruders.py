@@ -88,3 +88,18 @@ def test_a_send_after_the_run_is_refused() -> None:
     world.run("bare")
     with pytest.raises(Exception, match="outside of any step"):
         kept[0].choose("late", 2)
+
+
+@pytest.mark.parametrize("driver", ["bare", "trio"])
+def test_a_request_in_the_name_of_another_task_of_the_actor_is_named(driver: str) -> None:
+    """Its answer would go to that task, even if that has ended: it would begin again."""
+
+    async def main(ctx: Context) -> None:
+        async def other(_own: Context) -> None:
+            await ctx.ask("actor-0", "anything")
+
+        ctx.spawn(other)
+
+    result = play(driver, main)
+    assert result.verdict == "failed"
+    assert "actor-0/main: its context is used from a step of actor-0/other" in result.reason

@@ -28,12 +28,12 @@ def save(ctx: Context, file: str, content: Content) -> None:
 
 
 class Helper(Protocol):
-    """Does what only the kubelet as a whole can do."""
+    """Does what only the kubelet as a whole can do, in the name of the task that carries out."""
 
-    async def kill(self, pod: Pod) -> None:
+    async def kill(self, ctx: Context, pod: Pod) -> None:
         """Stop a pod that has to make room, and wait for it."""
 
-    async def fetch_node(self) -> None:
+    async def fetch_node(self, ctx: Context) -> None:
         """Read the node afresh."""
 
 
@@ -61,9 +61,9 @@ async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | 
                 await ctx.region(step.name)
             elif isinstance(step, Kill):
                 assert helper is not None
-                await helper.kill(step.pod)
+                await helper.kill(ctx, step.pod)
             else:
                 assert helper is not None
-                await helper.fetch_node()
+                await helper.fetch_node(ctx)
     finally:
         host.writing -= writing

@@ -191,17 +191,17 @@ class NodeResources:
 
     # ------------------------------------------------------------------ Helper of carry_out
 
-    async def kill(self, pod: Pod) -> None:
+    async def kill(self, ctx: Context, pod: Pod) -> None:
         """Kill a pod so that a more important one fits, and wait for it."""
         status = preemption.PREEMPTED_STATUS
         self._shared.event(reference(pod), "Warning", status["reason"], status["message"])
         condition = PodCondition(**preemption.PREEMPTED_CONDITION)
-        await self._workers.kill(self._shared.ctx, pod, status, condition)
+        await self._workers.kill(ctx, pod, status, condition)
 
-    async def fetch_node(self) -> None:
+    async def fetch_node(self, ctx: Context) -> None:
         """Read the node afresh, if the server answers."""
         shared = self._shared
-        client = Client(shared.ctx, shared.server)
+        client = Client(ctx, shared.server)
         found = await attempted(client.get(NODES, "", shared.node.name))
         if found is not None:
             shared.node = found.view

@@ -108,6 +108,33 @@ def test_a_pod_may_need_a_label_that_its_node_got_later() -> None:
         assert found(run(workload, strategy="random-walk", seed=seed)).status.phase == "Running"
 
 
+def test_a_pod_that_selects_another_node_is_rejected_and_a_later_label_lets_later_ones_run() -> (
+    None
+):
+    async def workload(user) -> None:
+        await user.create(_picky("early"))
+        await user.sleep(20)
+        await user.patch("Node", "node-1", {"metadata": {"labels": {"disk": "ssd"}}})
+        await user.create(_picky("late"))
+        await user.sleep(20)
+
+    for seed, strategy in enumerate(["fifo", "random-walk", "random-walk"]):
+        done = run(workload, strategy=strategy, seed=seed)
+        early = found(done, "early").status
+        assert (early.phase, early.reason) == ("Failed", "NodeAffinity")
+        assert early.message == (
+            "Pod was rejected: Predicate NodeAffinity failed: "
+            "node(s) didn't match Pod's node affinity/selector"
+        )
+        assert found(done, "late").status.phase == "Running"
+
+
+def _picky(name: str) -> dict:
+    tree = pod(name, nodeName="node-1")
+    tree["spec"]["nodeSelector"] = {"disk": "ssd"}
+    return tree
+
+
 def test_a_kubelet_survives_a_server_that_refuses_everything() -> None:
     async def workload(user) -> None:
         await user.create(pod("web"))
