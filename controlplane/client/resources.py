@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.policy import PodDisruptionBudget
     from controlplane.api.service import Service
-    from controlplane.api.storage import PersistentVolume
+    from controlplane.api.storage import PersistentVolume, StorageClass
 
 
 class Resource(NamedTuple, Generic[V_co]):
@@ -61,6 +61,7 @@ REPLICATION_CONTROLLERS: Resource[ReplicationController] = Resource(
 RESOURCE_QUOTAS: Resource[ResourceQuota] = Resource("", "v1", "resourcequotas")
 CLAIMS: Resource[PersistentVolumeClaim] = Resource("", "v1", "persistentvolumeclaims")
 VOLUMES: Resource[PersistentVolume] = Resource("", "v1", "persistentvolumes")
+STORAGE_CLASSES: Resource[StorageClass] = Resource("storage.k8s.io", "v1", "storageclasses")
 LEASES: Resource[Lease] = Resource("coordination.k8s.io", "v1", "leases")
 DEPLOYMENTS: Resource[Deployment] = Resource("apps", "v1", "deployments")
 REPLICA_SETS: Resource[ReplicaSet] = Resource("apps", "v1", "replicasets")

@@ -15,6 +15,7 @@ from tests.golden.controllers_world import RANDOM, Conversation
 from tests.golden.runner import UNANSWERED, difference
 
 DROPPED = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "selfLink")
+ANYWHERE = ("resourceVersion",)
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 NODE = re.compile(r"\bbase-[012]\b")
@@ -101,15 +102,16 @@ def _messages(value: Any) -> Any:
     return UNAVAILABLE.sub("<why no node fits>", value) if isinstance(value, str) else value
 
 
-def _normal(value: Any) -> Any:
+def _normal(value: Any, inside: str = "") -> Any:
     if isinstance(value, dict):
+        dropped = ANYWHERE if inside not in ("metadata", "ownerReferences") else DROPPED
         return {
-            _text(key): _normal(each)
+            _text(key): _normal(each, key)
             for key, each in value.items()
-            if key not in DROPPED or not isinstance(each, (str, list))
+            if key not in dropped or not isinstance(each, (str, list))
         }
     if isinstance(value, list):
-        return [_normal(each) for each in value]
+        return [_normal(each, inside) for each in value]
     return _text(value) if isinstance(value, str) else value
 
 

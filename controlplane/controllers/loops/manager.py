@@ -39,6 +39,11 @@ from controlplane.controllers.selection import STANDARD, selected
 from controlplane.controllers.serviceaccount.controller import ServiceAccountController
 from controlplane.controllers.statefulset.controller import StatefulSetController
 from controlplane.controllers.ttlafterfinished.controller import TTLAfterFinishedController
+from controlplane.controllers.volume.binder import VolumeBinderController
+from controlplane.controllers.volume.protection import (
+    ClaimProtectionController,
+    VolumeProtectionController,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,6 +69,9 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     PodGCController,
     DisruptionController,
     ResourceQuotaController,
+    VolumeBinderController,
+    ClaimProtectionController,
+    VolumeProtectionController,
     HorizontalPodAutoscalerController,
     EndpointSliceController,
     ServiceAccountController,
