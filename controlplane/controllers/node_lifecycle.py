@@ -185,9 +185,11 @@ class HealthBook:
     def probe(self, node: Node, lease: Lease | None, now: int) -> Probe:
         """Note what is new of a node, and judge whether it has been silent for too long."""
         ready = ready_condition(node)
+        known = self._known.get(node.name)
+        last = known.renewed if known is not None else None
         health = self._note(node, ready, now)
         renewed = lease.spec.renew_time if lease is not None else None
-        if renewed is not None and (health.renewed is None or health.renewed < renewed):
+        if renewed is not None and (last is None or last < renewed):
             health.renewed = renewed
             health.probed_at = now
         grace = self._startup_grace if ready is None else self._grace
@@ -201,7 +203,10 @@ class HealthBook:
         return Probe(before, "Unknown", _silent_conditions(node, now))
 
     def _note(self, node: Node, ready: NodeCondition | None, now: int) -> Health:
-        """Any change of the Ready condition's heartbeat counts as hearing of the node."""
+        """Any change of the Ready condition's heartbeat counts as hearing of the node.
+
+        It makes upstream forget the lease, so that the next look takes it for a fresh one.
+        """
         heartbeat = (ready.last_heartbeat_time or 0) if ready is not None else None
         known = self._known.get(node.name)
         if known is None:
@@ -210,6 +215,7 @@ class HealthBook:
         elif heartbeat != known.heartbeat:
             known.heartbeat = heartbeat
             known.probed_at = now
+            known.renewed = None
         return known
 
 

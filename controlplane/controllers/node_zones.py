@@ -17,7 +17,8 @@ INTERVAL_NS = 10 * SECOND
 """A tenth of a node per second."""
 SLOW_INTERVAL_NS = 100 * SECOND
 LARGE_ZONE = 50
-UNHEALTHY_PERCENT = 55
+UNHEALTHY = 0.55
+"""The part of a zone's nodes that have to be missing before it counts as disrupted."""
 RETRY_NS = 50 * MILLISECOND
 INITIAL = "Initial"
 NORMAL = "Normal"
@@ -115,14 +116,19 @@ class Verdict(NamedTuple):
     restart_clocks: bool = False
 
 
-def zone_state(ready: Sequence[bool]) -> str:
+def zone_state(ready: Sequence[bool], unhealthy: float = UNHEALTHY) -> str:
     """The state of a zone, from whether each of its nodes is ready."""
     missing = ready.count(False)
     if missing and missing == len(ready):
         return FULL
-    if missing > 2 and missing * 100 >= UNHEALTHY_PERCENT * len(ready):
+    if missing > 2 and missing / len(ready) >= unhealthy:
         return PARTIAL
     return NORMAL
+
+
+def reduced_interval(nodes: int, large: int = LARGE_ZONE) -> int | None:
+    """The time between two nodes of a disrupted zone; None: never, as a small zone may be wrong about all."""
+    return SLOW_INTERVAL_NS if nodes > large else None
 
 
 class Zones:
@@ -133,6 +139,11 @@ class Zones:
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
         self.queues: dict[str, TaintQueue] = {}
+
+    @property
+    def states(self) -> Mapping[str, str]:
+        """The state of each zone."""
+        return self._states
 
     def queue(self, zone: str) -> TaintQueue:
         """The zone's queue, made when a zone is first met."""
@@ -173,7 +184,5 @@ class Zones:
         return Verdict(restart_clocks=all_before)
 
     def _set_rate(self, zone: str, nodes: int, state: str, now: int) -> None:
-        interval: int | None = INTERVAL_NS
-        if state == PARTIAL:
-            interval = SLOW_INTERVAL_NS if nodes > LARGE_ZONE else None
+        interval = reduced_interval(nodes) if state == PARTIAL else INTERVAL_NS
         self.queues[zone].swap(interval, now)

@@ -52,7 +52,7 @@ class Timer(NamedTuple):
 
 
 class Evictions:
-    """The deletions that are scheduled, by pod key. A key whose deletion was begun is kept without a timer."""
+    """The deletions that are scheduled, by pod key. A key is kept without a timer while its deletion is under way."""
 
     __slots__ = ("_timers",)
 
@@ -77,8 +77,8 @@ class Evictions:
         """The timer of a pod, None if there is none or its deletion was begun."""
         return self._timers.get(key)
 
-    def failed(self, key: str) -> None:
-        """The deletion did not succeed: the pod may be scheduled anew."""
+    def finished(self, key: str) -> None:
+        """The deletion is over, whether or not it succeeded: the pod may be scheduled anew."""
         self._timers.pop(key, None)
 
     def next_due(self) -> int | None:

@@ -76,9 +76,9 @@ def test_tolerating_for_ever_gives_the_deletion_up():
     assert evictions.next_due() is None
 
 
-def test_a_deletion_that_failed_may_be_scheduled_anew():
+def test_after_a_deletion_is_over_the_pod_may_be_scheduled_anew():
     evictions = Evictions()
     look(evictions, tolerate(seconds=0))
     assert look(evictions, tolerate(seconds=0), now=SECOND) == Outcome()
-    evictions.failed("default/p")
+    evictions.finished("default/p")
     assert look(evictions, tolerate(seconds=0), now=SECOND) == Outcome(delete_now=True)

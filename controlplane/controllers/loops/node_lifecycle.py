@@ -293,7 +293,9 @@ class NodeController:
         """Taints and pods of a node whose Ready condition is known."""
         if probe.after is None:
             return
-        await self._judge_eviction(ctx, client, node, probe.after)
+        # One that falls silent while it is not ready anyway keeps its taint until the next look.
+        judged = probe.after if probe.before == "True" else probe.before
+        await self._judge_eviction(ctx, client, node, judged)
         fell = probe.after != "True" and probe.before == "True"
         if fell:
             self._node_event(node.name, node.uid, "NodeNotReady", "status is now: NodeNotReady")

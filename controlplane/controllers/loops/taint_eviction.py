@@ -103,18 +103,22 @@ class TaintEvictionController:
     async def _look(self, ctx: Context) -> None:
         """Take in one change per step, those of nodes first."""
         while True:
-            if self._changed_nodes:
-                name = next(iter(self._changed_nodes))
-                del self._changed_nodes[name]
-                self._look_at_node(name)
-            elif self._changed_pods:
-                key, node = next(iter(self._changed_pods))
-                del self._changed_pods[(key, node)]
-                self._look_at_pod(key, node)
-            if self._changed_nodes or self._changed_pods:
+            if self.look_once():
                 await ctx.point(f"{NAME}.look")
             else:
                 await self._work.wait(idle=True, point=f"{NAME}.look")
+
+    def look_once(self) -> bool:
+        """Take in one change; whether more of them wait."""
+        if self._changed_nodes:
+            name = next(iter(self._changed_nodes))
+            del self._changed_nodes[name]
+            self._look_at_node(name)
+        elif self._changed_pods:
+            key, node = next(iter(self._changed_pods))
+            del self._changed_pods[(key, node)]
+            self._look_at_pod(key, node)
+        return bool(self._changed_nodes or self._changed_pods)
 
     def _look_at_node(self, name: str) -> None:
         obj = self._nodes.get(name)
@@ -169,11 +173,15 @@ class TaintEvictionController:
     async def _fire(self, ctx: Context) -> None:
         """Begin deletions when they are due."""
         while True:
-            for key in self._evictions.fire(self._now()):
-                ctx.spawn(self._delete, key, name=f"{NAME}.delete")
-            due = self._evictions.next_due()
+            due = self.fire_once()
             wait = None if due is None else due - self._now()
             await self._timers.wait(wait, idle=due is None, point=f"{NAME}.timer")
+
+    def fire_once(self) -> int | None:
+        """Begin the deletions that are due; when the next one is."""
+        for key in self._evictions.fire(self._now()):
+            self._ctx.spawn(self._delete, key, name=f"{NAME}.delete")
+        return self._evictions.next_due()
 
     async def _delete(self, ctx: Context, key: str) -> None:
         """Mark a pod as a target of disruption and delete it; five tries, then it is given up."""
@@ -188,8 +196,8 @@ class TaintEvictionController:
                 ctx.log("taint-eviction.error", level=WARNING, obj=f"Pod/{key}", data=data)
                 await ctx.sleep(decisions.RETRY_NS, point=f"{NAME}.delete")
             else:
-                return
-        self._evictions.failed(key)
+                break
+        self._evictions.finished(key)
 
     async def _mark_and_delete(self, client: Client, key: str) -> None:
         namespace, name = key.split("/")
