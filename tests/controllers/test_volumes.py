@@ -33,12 +33,12 @@ def volume(name: str, size: str, storage_class: str = "slow", **spec: Any):
     }
 
 
-def storage_class(mode: str = "Immediate"):
+def storage_class(mode: str = "Immediate", provisioner: str = "kubernetes.io/no-provisioner"):
     return STORAGE_CLASSES, {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": {"name": "slow"},
-        "provisioner": "kubernetes.io/no-provisioner",
+        "provisioner": provisioner,
         "volumeBindingMode": mode,
     }
 
@@ -119,4 +119,15 @@ def test_a_bound_volume_that_is_deleted_waits_for_its_claim():
     steps = (storage_class(), volume("disk", "3Gi"), 2, claim("data", "1Gi"), 5)
     gone = (delete(VOLUMES, "disk"), 5, delete(CLAIMS, "data"))
     small = Small(ALL, *steps, *gone).run()
+    assert small.objects("persistentvolumes") == []
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+def test_a_class_with_a_provisioner_has_volumes_made_and_deleted(mode):
+    made = (storage_class(mode, "driver.example.com"), 2, claim("data", "1Gi"), user("web", "data"))
+    small = Small((*ALL, "external-provisioner"), *made).run()
+    assert small.one("persistentvolumes").status.phase == "Bound"
+    assert small.one("pods").status.phase == "Running"
+    gone = (10, delete(PODS, "web"), 5, delete(CLAIMS, "data"))
+    small = Small((*ALL, "external-provisioner"), *made, *gone).run()
     assert small.objects("persistentvolumes") == []

@@ -44,6 +44,7 @@ from controlplane.controllers.volume.protection import (
     ClaimProtectionController,
     VolumeProtectionController,
 )
+from controlplane.controllers.volume.provisioner import ExternalProvisioner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,6 +73,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     VolumeBinderController,
     ClaimProtectionController,
     VolumeProtectionController,
+    ExternalProvisioner,
     HorizontalPodAutoscalerController,
     EndpointSliceController,
     ServiceAccountController,
