@@ -57,6 +57,12 @@ EnvVarSource: FieldRef *v1.ObjectFieldSelector, ResourceFieldRef *v1.ResourceFie
 ConfigMapKeyRef *v1.ConfigMapKeySelector, SecretKeyRef *v1.SecretKeySelector, \
 FileKeyRef *v1.FileKeySelector
 ObjectFieldSelector: APIVersion string, FieldPath string
+EndpointSubset: Addresses []v1.EndpointAddress, NotReadyAddresses []v1.EndpointAddress, \
+Ports []v1.EndpointPort
+EndpointAddress: IP string, Hostname string, NodeName *string, TargetRef *v1.ObjectReference
+EndpointPort: Name string, Port int32, Protocol v1.Protocol, AppProtocol *string
+ObjectReference: Kind string, Namespace string, Name string, UID types.UID, APIVersion string, \
+ResourceVersion string, FieldPath string
 ResourceFieldSelector: ContainerName string, Resource string, Divisor resource.Quantity
 ConfigMapKeySelector: LocalObjectReference v1.LocalObjectReference=, Key string, Optional *bool
 SecretKeySelector: LocalObjectReference v1.LocalObjectReference=, Key string, Optional *bool

@@ -85,6 +85,9 @@ def _differs(wanted: Any, seen: Any, path: str) -> str | None:
     return _events_differ(wanted, seen["events"], f"{path}.events")
 
 
+TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
+
+
 def _text(value: str) -> str:
     value = UNAVAILABLE.sub("<why no node fits>", value)  # the recordings shared a server's nodes
     if TIME.match(value):
@@ -147,12 +150,21 @@ def _shown(tree: Any) -> Any:
         found["revision"] = tree["revision"]
     elif kind == "Service":
         found["spec"] = {key: spec[key] for key in ("type", "selector") if key in spec}
+        found["status"] = status or {}
     elif kind == "Node":
         found["spec"] = {key: spec[key] for key in ("taints",) if key in spec}
     elif kind == "ServiceAccount":
         pass
     else:
         found = dict(tree)
+    if kind == "EndpointSlice":  # the recordings leave out how often and when it was written
+        metadata = {key: each for key, each in tree["metadata"].items() if key != "generation"}
+        if "annotations" in metadata:
+            known = metadata["annotations"]
+            metadata["annotations"] = {
+                key: each for key, each in known.items() if key != TRIGGER_TIME
+            }
+        found["metadata"] = metadata
     return _sorted_conditions(_normal(found))
 
 

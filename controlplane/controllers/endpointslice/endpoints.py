@@ -32,11 +32,12 @@ def address_types(service: Service) -> tuple[str, ...]:
     if asked:
         return asked
     if spec.cluster_ip and spec.cluster_ip != NO_CLUSTER_IP:
-        return (IPV6,) if _is_v6(spec.cluster_ip) else (IPV4,)
+        return (IPV6,) if is_v6(spec.cluster_ip) else (IPV4,)
     return IPV4, IPV6
 
 
-def _is_v6(text: str) -> bool:
+def is_v6(text: str) -> bool:
+    """Whether an address is one of IPv6."""
     return _normal(text)[1]
 
 

@@ -18,6 +18,7 @@ from controlplane.controllers.custom_kinds import DEFINITIONS
 from controlplane.controllers.daemon.controller import DaemonSetController
 from controlplane.controllers.deployment.controller import DeploymentController
 from controlplane.controllers.disruption.controller import DisruptionController
+from controlplane.controllers.endpoints.controller import EndpointsController
 from controlplane.controllers.endpointslice.controller import EndpointSliceController
 from controlplane.controllers.features import of_release
 from controlplane.controllers.garbagecollector.controller import GarbageCollectorController
@@ -76,6 +77,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     ExternalProvisioner,
     HorizontalPodAutoscalerController,
     EndpointSliceController,
+    EndpointsController,
     ServiceAccountController,
     RootCAPublisher,
     ReplicationControllerController,

@@ -131,8 +131,9 @@ def default_endpoints(tree: Tree) -> Tree:
 
 
 def default_endpoint_slice(tree: Tree) -> Tree:
-    """Ports are TCP and have a name, be it empty."""
-    return each(tree, "ports", lambda port: filled(port, {"name": "", "protocol": "TCP"}))
+    """Ports are TCP and have a name, be it empty. Endpoints are a list and ports null when there are none."""
+    named = each(tree, "ports", lambda port: filled(port, {"name": "", "protocol": "TCP"}))
+    return {**named, "endpoints": named.get("endpoints") or [], "ports": named.get("ports") or None}
 
 
 def default_limit_range(tree: Tree) -> Tree:
