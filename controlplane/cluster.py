@@ -209,6 +209,7 @@ class Cluster:
                 joined_informers=config.joined_informers,
                 features=controller_features.of_release(config.release),
                 kinds=served_kinds(),
+                fixes=config.gates,
             )
         self.schedulers = _numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)

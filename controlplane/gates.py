@@ -530,6 +530,38 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="",
             unfixed_from="1.32",
         ),
+        FixGate(
+            number="26120",
+            title="an owner is let go before all who are to outlive it are known",
+            issue="26120",
+            component="controllers",
+            variants=("pause",),
+            fixed_in="",
+        ),
+        FixGate(
+            number="92743",
+            title="a reference into another namespace has the children of a living owner deleted",
+            issue="65200",
+            component="controllers",
+            variants=("coordinates",),
+            fixed_in="1.20",
+        ),
+        FixGate(
+            number="105200",
+            title="a finished pod of a Job is counted twice while the cache is older than the Job",
+            issue="105200",
+            component="controllers",
+            variants=("removals-expected",),
+            fixed_in="1.23",
+        ),
+        FixGate(
+            number="109429",
+            title="a pod whose Job is deleted with it keeps its finalizer for ever",
+            issue="109429",
+            component="controllers",
+            variants=("released",),
+            fixed_in="1.24",
+        ),
     )
 }
 

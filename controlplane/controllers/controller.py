@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.api.view import View
     from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
+    from controlplane.gates import FixGates
 
 NORMAL = "Normal"
 WARNING = "Warning"
@@ -55,6 +56,10 @@ class Host(Protocol):
     @property
     def features(self) -> Mapping[str, bool]:
         """The feature gates that controllers know (`controllers.features`)."""
+
+    @property
+    def fixes(self) -> FixGates:
+        """Which fixes of published races are in force."""
 
     @property
     def rest_mapper(self) -> RESTMapper:

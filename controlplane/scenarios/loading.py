@@ -25,6 +25,7 @@ ATTRIBUTE = "SCENARIO"
 NAMED = {
     "churn": "controlplane.scenarios.churn",
     "kubelet-churn": "controlplane.scenarios.kubelet_churn",
+    "controller-churn": "controlplane.scenarios.controller_churn",
 }
 """Scenarios that come with the package and may be named in place of a file."""
 _MODULES = "controlplane_user_scenarios"

@@ -24,6 +24,7 @@ from controlplane.controllers.controller import Caches
 from controlplane.controllers.effects import Effect, Reconcile, Retry, Sleep, Together
 from controlplane.controllers.features import of_release
 from controlplane.controllers.rest_mapper import RESTMapper
+from controlplane.gates import FixGates
 
 T = TypeVar("T")
 START: Final = 1_772_366_400_000_000_000  # 2026-03-01T12:00:00Z
@@ -181,6 +182,7 @@ class World:
         self.features = {**of_release(), **(gates or {})}
         self.rest_mapper = RESTMapper(served_kinds())
         self.root_ca = ""
+        self.fixes = FixGates()
         self.caches = Caches()
         self.queues: dict[str, Queue] = {}
         self.events: list[Tree] = []

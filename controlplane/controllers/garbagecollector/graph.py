@@ -101,22 +101,28 @@ class Node:
 
 
 class AbsentOwners:
-    """Owners that were found not to exist: the 500 last used."""
+    """Owners that were found not to exist: the 500 last used; by uid alone unless `by_coordinates`."""
 
-    def __init__(self) -> None:
-        self._found: OrderedDict[Identity, None] = OrderedDict()
+    def __init__(self, *, by_coordinates: bool = True) -> None:
+        self._found: OrderedDict[Identity | str, None] = OrderedDict()
+        self._by_coordinates = by_coordinates
+
+    def _key(self, owner: Identity) -> Identity | str:
+        return owner if self._by_coordinates else owner.uid
 
     def add(self, owner: Identity) -> None:
         """Remember one."""
-        self._found[owner] = None
-        self._found.move_to_end(owner)
+        key = self._key(owner)
+        self._found[key] = None
+        self._found.move_to_end(key)
         if len(self._found) > ABSENT_OWNERS:
             self._found.popitem(last=False)
 
     def __contains__(self, owner: Identity) -> bool:
-        if owner not in self._found:
+        key = self._key(owner)
+        if key not in self._found:
             return False
-        self._found.move_to_end(owner)
+        self._found.move_to_end(key)
         return True
 
 
@@ -125,6 +131,7 @@ class Graph:
 
     `try_delete(node, backoff)` and `try_orphan(node)` ask for a node to be worked on;
     `report_namespace(node, owner_uid)` tells of an owner that is looked for in the wrong namespace.
+    Without `by_coordinates` a uid alone says which owner is meant (before 1.20, issue 65200).
     """
 
     def __init__(
@@ -132,9 +139,12 @@ class Graph:
         try_delete: Callable[[Node, bool], None],
         try_orphan: Callable[[Node], None],
         report_namespace: Callable[[Node, str], None],
+        *,
+        by_coordinates: bool = True,
     ) -> None:
         self.nodes: dict[str, Node] = {}
-        self.absent = AbsentOwners()
+        self.absent = AbsentOwners(by_coordinates=by_coordinates)
+        self._by_coordinates = by_coordinates
         self._try_delete = try_delete
         self._try_orphan = try_orphan
         self._report = report_namespace
@@ -190,6 +200,9 @@ class Graph:
         node = self.nodes.get(identity.uid)
         if node is None:
             return
+        if not self._by_coordinates:
+            self._remove(node, identity)
+            return
         if node.virtual:
             matching, others = partition(node.dependents.values(), identity)
             if others:
@@ -219,7 +232,7 @@ class Graph:
         if node is None or not node.virtual:
             return node
         identity = identity_of(view)
-        if node.identity != identity:
+        if self._by_coordinates and node.identity != identity:
             _, doubtful = partition(node.dependents.values(), identity)
             for dependent in doubtful:
                 if identity.namespace and dependent.identity.namespace != identity.namespace:
@@ -241,7 +254,7 @@ class Graph:
                 self._try_delete(owner, False)
                 continue
             owner.dependents[node.serial] = node
-            if doubtful:
+            if doubtful or not self._by_coordinates:
                 continue
             known = owner.identity
             if known.namespace and known.namespace != namespace:

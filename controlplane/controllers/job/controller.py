@@ -60,6 +60,10 @@ BATCH_PERIOD_NS: Final = SECOND
 BACKOFF_NS: Final = (SECOND, 60 * SECOND)
 MAX_UNCOUNTED: Final = 500
 MAX_PER_SYNC: Final = 500
+REMOVALS_EXPECTED: Final = "105200"
+"""Gate: a pod whose finalizer is being removed does not count until that was seen."""
+PODS_RELEASED: Final = "109429"
+"""Gate: once a Job ended or is gone, the finalizers of all its pods go, not only of those heard of afterwards."""
 
 
 class JobController(Controller):
@@ -117,6 +121,8 @@ class JobController(Controller):
 
     def _release_pods(self, job: Job) -> None:
         """Have the finalizers of a Job's pods removed that no turn of the Job will remove."""
+        if not self.host.fixes.fixed(PODS_RELEASED):
+            return
         matcher = from_label_selector(job.spec.selector)
         for obj in self._pods.by_index("controller", controller_keys(job)[0]):
             pod = obj.view
@@ -245,7 +251,10 @@ class JobController(Controller):
         pods = yield from self._claim(job)
         yield Point("job.finalizers")
         before = self.backoffs.get(key, BackoffRecord())
-        turn = Turn(job, pods, self.removals.expected(key), before, self.host.now)
+        removing: frozenset[str] = frozenset()
+        if self.host.fixes.fixed(REMOVALS_EXPECTED):
+            removing = self.removals.expected(key)
+        turn = Turn(job, pods, removing, before, self.host.now)
         if turn.started_at is None and not turn.suspended:
             self._start(turn)
         deadline = turn.judge()

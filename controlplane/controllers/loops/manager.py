@@ -46,6 +46,7 @@ from controlplane.controllers.volume.protection import (
     VolumeProtectionController,
 )
 from controlplane.controllers.volume.provisioner import ExternalProvisioner
+from controlplane.gates import FixGates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from controlplane.client.resources import Resource
 
 WORKERS = 5
+ALL_FIXED: Final = FixGates()
+"""The gates as by default."""
 
 CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     ReplicaSetController,
@@ -111,6 +114,7 @@ async def run(
     features: Mapping[str, bool] | None = None,
     kinds: Sequence[ServedKind] = (),
     root_ca: str = ROOT_CA,
+    fixes: FixGates = ALL_FIXED,
 ) -> None:
     """Main task of the controller manager. `enabled` is as upstream's `--controllers`.
 
@@ -118,7 +122,7 @@ async def run(
     their taints still follow their conditions. `joined_informers` makes each informer one task.
     `features` are the gates of `controllers.features`; those of our release unless given.
     `kinds` are what the server serves, as discovery would say. `root_ca` is
-    the certificate (PEM) by which pods know the server.
+    the certificate (PEM) by which pods know the server. `fixes` say which published races are closed.
     """
     caches = Caches()
     of_pods: list[Handler[Any]] = []
@@ -127,7 +131,7 @@ async def run(
     gates = of_release() if features is None else features
     mapper = RESTMapper(kinds)
     running = [
-        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca)
+        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca, fixes)
         for kind in CONTROLLERS
         if kind.name in chosen
     ]

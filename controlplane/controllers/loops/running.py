@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from controlplane.controllers.controller import Caches, Controller, Periodic, Work
     from controlplane.controllers.effects import Effect, Failure, Reconcile
     from controlplane.controllers.rest_mapper import RESTMapper
+    from controlplane.gates import FixGates
 
 
 async def carry_out(ctx: Context, server: RestConfig, reconcile: Reconcile[T]) -> T:
@@ -107,8 +108,10 @@ class Running:
         features: Mapping[str, bool],
         rest_mapper: RESTMapper,
         root_ca: str,
+        fixes: FixGates,
     ) -> None:
         self.features = features
+        self.fixes = fixes
         self.rest_mapper = rest_mapper
         self.root_ca = root_ca
         self._ctx = ctx

@@ -1,0 +1,113 @@
+"""What must hold of the objects that controllers make: nothing is left over, and nothing is there twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.scenarios.scenario import Invariant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from controlplane.api.object import Object
+    from controlplane.scenarios.run import Run
+
+PODS = "/registry/pods/"
+INDEX = "batch.kubernetes.io/job-completion-index"
+ENDED = ("Succeeded", "Failed")
+
+
+def _controller(obj: Object[Any]) -> tuple[str, str] | None:
+    """Kind and uid of the controller in an object's references."""
+    for each in obj.metadata.get("ownerReferences") or ():
+        if each.get("controller"):
+            return each["kind"], each["uid"]
+    return None
+
+
+def _active_of(run: Run, kind: str) -> Iterator[tuple[Object[Any], str]]:
+    """The pods of owners of a kind that have neither ended nor begun to go, with the owner's uid."""
+    for obj in run.objects(PODS):
+        owner = _controller(obj)
+        if owner is None or owner[0] != kind or obj.metadata.get("deletionTimestamp"):
+            continue
+        if obj.tree.get("status", {}).get("phase") not in ENDED:
+            yield obj, owner[1]
+
+
+def no_orphans() -> Invariant:
+    """Once nothing moves, every controller that an object names in its references exists, by uid."""
+
+    def check(run: Run) -> str | None:
+        store = run.cluster.store
+        stored = [obj for prefix in store.prefixes() for obj in run.objects(prefix)]
+        living = {obj.uid for obj in stored}
+        for obj in stored:
+            owner = _controller(obj)
+            if owner is not None and owner[1] not in living:
+                return f"{obj.tree['kind']} {obj.key} is left over of a {owner[0]} that is gone"
+        return None
+
+    return Invariant("nothing outlives its controller", check)
+
+
+def one_active_pod_an_index(after: str) -> Invariant:
+    """No two active pods of one Job have the same completion index."""
+
+    def check(run: Run) -> str | None:
+        seen: dict[tuple[str, str], str] = {}
+        for obj, owner in _active_of(run, "Job"):
+            index = (obj.metadata.get("annotations") or {}).get(INDEX)
+            if index is None:
+                continue
+            other = seen.setdefault((owner, index), obj.key)
+            if other != obj.key:
+                return f"{other} and {obj.key} are both active for index {index}"
+        return None
+
+    return Invariant("one active pod for an index", check, (after,))
+
+
+def one_daemon_a_node(after: str) -> Invariant:
+    """No two active pods of one DaemonSet, which does not surge, are for the same node."""
+
+    def check(run: Run) -> str | None:
+        from controlplane.controllers.daemon.placement import NoTargetNode, target_node
+
+        seen: dict[tuple[str, str], str] = {}
+        for obj, owner in _active_of(run, "DaemonSet"):
+            try:
+                node = target_node(obj.view)
+            except NoTargetNode:
+                continue
+            other = seen.setdefault((owner, node), obj.key)
+            if other != obj.key:
+                return f"{other} and {obj.key} are both there for {node}"
+        return None
+
+    return Invariant("one daemon on a node", check, (after,))
+
+
+def one_life_of_an_ordinal(*nodes: str) -> Invariant:
+    """No two pods that had one name one after the other have containers running at once, on these nodes."""
+
+    def check(run: Run) -> str | None:
+        running = {
+            uid: sandbox
+            for node in nodes
+            if node in run.cluster.machines
+            for uid, sandbox in run.cluster.machines[node].sandboxes.items()
+            if any(True for _ in sandbox.running())
+        }
+        lives: dict[str, str] = run.notes.setdefault("names of pods", {})
+        for obj in run.objects(PODS):
+            owner = _controller(obj)
+            if owner is not None and owner[0] == "StatefulSet":
+                lives[obj.uid] = obj.key
+        seen: dict[str, str] = {}
+        for uid in running:
+            if uid in lives and seen.setdefault(lives[uid], uid) != uid:
+                return f"two pods run as {lives[uid]}: {seen[lives[uid]]} and {uid}"
+        return None
+
+    return Invariant("one running pod for an ordinal", check, nodes)
