@@ -33,6 +33,7 @@ from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
 from controlplane.client.resources import Resource
 from controlplane.controllers import features as controller_features
+from controlplane.controllers.controller import Controller
 from controlplane.controllers.loops import manager as controllers
 from controlplane.controllers.rest_mapper import ServedKind
 from controlplane.controllers.selection import STANDARD
@@ -77,7 +78,8 @@ class ClusterConfig:
     unless `connected` names the server for the process. `client` is the client library of all
     of them; without it the plain one, with the queue that `release` had. Of several `schedulers`
     or `controller_managers` one leads, elected over a Lease.
-        `enabled_controllers` are named as `--controllers` does ("*", "job", "-cronjob-controller").
+        `own_controllers` are a user's, each a process of its own (`examples/operator.py`).
+    `enabled_controllers` are named as `--controllers` does ("*", "job", "-cronjob-controller").
         `apiserver_memory` limits what answers under way may hold of an API server's memory.
     """
 
@@ -88,6 +90,7 @@ class ClusterConfig:
     kubelets: bool = True
     controllers: bool = True
     enabled_controllers: Sequence[str] = STANDARD
+    own_controllers: Sequence[type[Controller]] = ()
     heartbeats: bool = True
     kubelet_events: bool = True
     kubelet_settings: Mapping[str, KubeletSettings] = field(factory=dict)
@@ -210,6 +213,15 @@ class Cluster:
                 features=controller_features.of_release(config.release),
                 kinds=served_kinds(),
                 fixes=config.gates,
+            )
+        for kind in config.own_controllers:
+            self.world.actor(
+                kind.name,
+                controllers.run,
+                config.epoch_ns,
+                server=self.address(kind.name),
+                kinds=served_kinds(),
+                own=(kind,),
             )
         self.schedulers = _numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)

@@ -115,6 +115,7 @@ async def run(
     kinds: Sequence[ServedKind] = (),
     root_ca: str = ROOT_CA,
     fixes: FixGates = ALL_FIXED,
+    own: Sequence[type[Controller]] = (),
 ) -> None:
     """Main task of the controller manager. `enabled` is as upstream's `--controllers`.
 
@@ -123,17 +124,21 @@ async def run(
     `features` are the gates of `controllers.features`; those of our release unless given.
     `kinds` are what the server serves, as discovery would say. `root_ca` is
     the certificate (PEM) by which pods know the server. `fixes` say which published races are closed.
+    the certificate (PEM) by which pods know the server. With `own` the process has these
+    controllers, a user's, and none of the table.
     """
     caches = Caches()
     of_pods: list[Handler[Any]] = []
     told: dict[Resource[Any], list[Handler[Any]]] = {PODS: of_pods}
-    chosen = selected(enabled, names())
+    chosen = () if own else selected(enabled, names())
+    table = own or [kind for kind in CONTROLLERS if kind.name in chosen]
     gates = of_release() if features is None else features
     mapper = RESTMapper(kinds)
     running = [
         Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca, fixes)
         for kind in CONTROLLERS
         if kind.name in chosen
+        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca) for kind in table
     ]
     for each in running:
         for resource, handlers in each.controller.handlers().items():
@@ -142,7 +147,9 @@ async def run(
     if custom.needed:
         caches.of(DEFINITIONS)
         told.setdefault(DEFINITIONS, []).append(handler(*custom.handlers()))
-    others = _others(ctx, epoch_ns, server, caches, told, chosen, monitor_nodes=monitor_nodes)
+    others: list[Callable[[int], None]] = []
+    if not own:
+        others = _others(ctx, epoch_ns, server, caches, told, chosen, monitor_nodes=monitor_nodes)
 
     # The controllers only note keys when they hear of something, so they share a listener per resource;
     # their workers interleave freely.
