@@ -123,9 +123,8 @@ async def run(
     their taints still follow their conditions. `joined_informers` makes each informer one task.
     `features` are the gates of `controllers.features`; those of our release unless given.
     `kinds` are what the server serves, as discovery would say. `root_ca` is
-    the certificate (PEM) by which pods know the server. `fixes` say which published races are closed.
-    the certificate (PEM) by which pods know the server. With `own` the process has these
-    controllers, a user's, and none of the table.
+    the certificate (PEM) by which pods know the server. `fixes` say which published races are
+    closed. With `own` the process has these controllers, a user's, and none of the table.
     """
     caches = Caches()
     of_pods: list[Handler[Any]] = []
@@ -136,9 +135,7 @@ async def run(
     mapper = RESTMapper(kinds)
     running = [
         Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca, fixes)
-        for kind in CONTROLLERS
-        if kind.name in chosen
-        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca) for kind in table
+        for kind in table
     ]
     for each in running:
         for resource, handlers in each.controller.handlers().items():
