@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
 from controlplane.client.resources import LEASES, NODES, PODS
+from controlplane.controllers.clusterroleaggregation.controller import (
+    ClusterRoleAggregationController,
+)
 from controlplane.controllers.controller import Caches, Controller
 from controlplane.controllers.cronjob.controller import CronJobController
 from controlplane.controllers.custom_kinds import DEFINITIONS
@@ -84,6 +87,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     ServiceAccountController,
     RootCAPublisher,
     ReplicationControllerController,
+    ClusterRoleAggregationController,
 )
 """Every controller, in the order in which they are told of changes."""
 

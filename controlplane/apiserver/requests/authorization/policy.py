@@ -9,11 +9,9 @@ clusterroleaggregation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
-from controlplane.api import labels
-from controlplane.api.meta import LabelSelector, LabelSelectorRequirement
+from controlplane.api.aggregation import aggregated_rules
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Lookup
@@ -191,28 +189,6 @@ def default_bindings() -> list[Tree]:
         }
         for name, subject in _BINDINGS.items()
     ]
-
-
-def aggregated_rules(role: Tree, roles: Iterable[Tree]) -> list[Tree]:
-    """The rules of a role with an aggregationRule: those of the roles it selects, each once."""
-    rules: list[Tree] = []
-    by_name = sorted(roles, key=lambda each: str(each["metadata"]["name"]))
-    for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
-        chosen = labels.from_label_selector(_selector(selector))
-        for each in by_name:
-            if each["metadata"]["name"] == role["metadata"]["name"]:
-                continue
-            if chosen.matches(each["metadata"].get("labels") or {}):
-                rules += [rule for rule in each.get("rules") or () if rule not in rules]
-    return rules
-
-
-def _selector(tree: Tree) -> LabelSelector:
-    expressions = tuple(
-        LabelSelectorRequirement(each["key"], each["operator"], tuple(each.get("values") or ()))
-        for each in tree.get("matchExpressions") or ()
-    )
-    return LabelSelector(expressions, tree.get("matchLabels") or {})
 
 
 def missing(lookup: Lookup) -> list[Request]:

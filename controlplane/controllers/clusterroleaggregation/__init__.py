@@ -1,0 +1,1 @@
+"""ClusterRoles that are put together of others."""
