@@ -22,10 +22,15 @@ from controlplane.kubelet.allocation.feasibility import Feasibility
 from controlplane.kubelet.allocation.manager import RESIZE, Verdict
 from controlplane.kubelet.allocation.state import PodResources
 from controlplane.kubelet.cm.container_manager import ContainerManager
+from controlplane.kubelet.eviction.manager import EVICTED
 from controlplane.kubelet.steps import FetchNode, Kill, Steps
 
 REMEMBERED: Final = 512
 """Pods whose requests a kubelet remembers: more than one node has."""
+
+
+def _no_pressure(_pod: Pod) -> str:
+    return ""
 
 
 @attrs.frozen
@@ -38,6 +43,8 @@ class AdmissionChain:
     containers: ContainerManager | None = None
     scheduler_makes_room: bool = False
     """Whether making room for resizes is the scheduler's business alone (KEP-5836)."""
+    pressure: Callable[[Pod], str] = _no_pressure
+    """Why the node's pressure forbids to take a pod; "" if it does not."""
     _known: IdentityCache[Amounts] = attrs.field(factory=lambda: IdentityCache(REMEMBERED))
 
     def _requested(self, pod: Pod) -> Amounts:
@@ -52,6 +59,9 @@ class AdmissionChain:
             objection = "" if promised is None else self.feasibility.objection(pod, promised)
             if objection:
                 return Admission(False, INFEASIBLE, objection)
+        pressure = self.pressure(pod)
+        if pressure:
+            return Admission(False, EVICTED, pressure)
         if self.containers is not None:
             decided = yield from self.containers.admit(pod)
             if not decided.admitted:

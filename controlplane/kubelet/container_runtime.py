@@ -6,11 +6,12 @@ the pod describe a program: `emulate.controlplane/run-seconds` (it ends by itsel
 `emulate.controlplane/exit-codes` ("1,1,0": one per run, the last one repeats),
 `emulate.controlplane/never-ready` ("true"), `emulate.controlplane/ready-seconds` (so long after its
 start startup and readiness probes succeed), `emulate.controlplane/live-seconds` (so long liveness
-probes do), `emulate.controlplane/memory-usage` ("100Mi"), `emulate.controlplane/stop-seconds` (how
-long it ignores the request to stop) and `emulate.controlplane/resize-fails` (so many updates of its
-resources are refused; "maybe": each time that is a choice). Each may end in `.NAME` to mean one
-container only. What the last one is for containers, `emulate.controlplane/pod-resize-fails` is for the
-pod's own cgroup.
+probes do), `emulate.controlplane/memory-usage` ("100Mi"), `emulate.controlplane/ephemeral-storage-usage`
+("2Gi"), `emulate.controlplane/inodes-usage` and `emulate.controlplane/pids-usage` (so much, or so many, it
+uses while it runs), `emulate.controlplane/stop-seconds` (how long it ignores the request to stop) and
+`emulate.controlplane/resize-fails` (so many updates of its resources are refused; "maybe": each time
+that is a choice). Each may end in `.NAME` to mean one container only. What the last one is for
+containers, `emulate.controlplane/pod-resize-fails` is for the pod's own cgroup.
 """
 
 from __future__ import annotations
@@ -121,8 +122,13 @@ def refuses_update(pod: Pod, container: str, refused: int, happens: Callable[[],
 
 def memory_usage(pod: Pod, container: str) -> int:
     """What a container uses, in bytes, by the annotation `emulate.controlplane/memory-usage`; else nothing."""
+    return usage(pod, container, "memory-usage")
+
+
+def usage(pod: Pod, container: str, name: str) -> int:
+    """How much a container uses by an annotation of that name, in bytes or as a number; else nothing."""
     try:
-        return parse(_annotation(pod, "memory-usage", container) or "0").value()
+        return parse(_annotation(pod, name, container) or "0").value()
     except QuantityError:
         return 0
 

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from controlplane.metrics.histogram import Histogram
     from controlplane.metrics.numbers import Metrics
 
-__all__ = ["ADMISSION_REJECTIONS", "SERIES", "families", "rejection"]
+__all__ = ["ADMISSION_REJECTIONS", "EVICTIONS", "SERIES", "families", "rejection"]
 
 PREFIX: Final = "kubelet_"
 ADMISSION_REJECTIONS: Final = "admission_rejections_total"
+EVICTIONS: Final = "evictions"
 _C: Final[Kind] = "counter"
 _G: Final[Kind] = "gauge"
 _ALIGNED: Final = ("scope", "boundary")
@@ -38,6 +39,7 @@ _TOLD: Final[tuple[tuple[str, Kind, tuple[str, ...], str], ...]] = (
     ("cpu_manager_pinning_requests_total", _C, (), "Requests for exclusive CPUs."),
     ("cpu_manager_shared_pool_size_millicores", _G, (),
      "CPUs that containers without CPUs of their own share, in thousandths."),
+    ("evictions", _C, ("eviction_signal",), "Pods that went since the node was under pressure."),
     ("memory_manager_pinning_errors_total", _C, (), "Requests for memory of NUMA nodes that failed."),
     ("memory_manager_pinning_requests_total", _C, (), "Requests for memory of NUMA nodes."),
     ("pod_deferred_accepted_resizes_total", _C, ("retry_trigger",),

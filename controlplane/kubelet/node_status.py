@@ -6,7 +6,7 @@ controller. Times are nanoseconds; trees come back ready to be sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from controlplane.api.quantity import parse
@@ -30,6 +30,17 @@ _HEALTHY: Final = (
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 )  # fmt: skip
+_PRESSURE: Final = {
+    "MemoryPressure": ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    "DiskPressure": ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+    "PIDPressure": ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+}
+PRESSURES: Final = tuple(_PRESSURE)
+_PRESSURE_EVENTS: Final = {
+    "MemoryPressure": ("NodeHasSufficientMemory", "NodeHasInsufficientMemory"),
+    "DiskPressure": ("NodeHasNoDiskPressure", "NodeHasDiskPressure"),
+    "PIDPressure": ("NodeHasSufficientPID", "NodeHasInsufficientPID"),
+}
 
 
 def capacity(
@@ -119,10 +130,17 @@ def adopted(tree: Tree, now: int, *, ip: str = "", version: str = "v1.36.2") -> 
     }  # fmt: skip
 
 
-def conditions(now: int, before: list[Tree] | None = None, *, not_ready: str = "") -> list[Tree]:
+def conditions(
+    now: int,
+    before: list[Tree] | None = None,
+    *,
+    not_ready: str = "",
+    pressure: Collection[str] = (),
+) -> list[Tree]:
     """The node's conditions with a fresh heartbeat; transition times move with the status.
 
-    `not_ready` is a message that makes the node not ready (KubeletNotReady).
+    `not_ready` is a message that makes the node not ready (KubeletNotReady); `pressure` names the
+    conditions that the eviction manager has seen.
     """
     known = {item["type"]: item for item in before or ()}
     beat = format_time(now)
@@ -130,6 +148,8 @@ def conditions(now: int, before: list[Tree] | None = None, *, not_ready: str = "
     for kind, status, reason, message in _HEALTHY:
         if kind == "Ready" and not_ready:
             status, reason, message = "False", "KubeletNotReady", not_ready
+        elif kind in pressure:
+            status, (reason, message) = "True", _PRESSURE[kind]
         old = known.pop(kind, None)
         same = old is not None and old.get("status") == status
         found.append(
@@ -143,6 +163,16 @@ def conditions(now: int, before: list[Tree] | None = None, *, not_ready: str = "
             }
         )
     return [*known.values(), *found]
+
+
+def reference(name: str) -> Tree:
+    """The involvedObject of a kubelet's events about its own node: the name stands for the uid, too."""
+    return {"kind": "Node", "name": name, "uid": name}
+
+
+def pressure_event(kind: str, under: bool) -> str:
+    """The reason of the event that tells that a pressure came, or went."""
+    return _PRESSURE_EVENTS[kind][under]
 
 
 def status_due(status: Tree, before: Tree, now: int, reported_at: int) -> bool:

@@ -8,6 +8,7 @@ from controlplane.kubelet.cm.container_manager import Policies
 from controlplane.kubelet.cm.cpumanager.manager import NONE as NO_CPU_POLICY
 from controlplane.kubelet.cm.memorymanager.manager import NONE as NO_MEMORY_POLICY
 from controlplane.kubelet.cm.topologymanager.policy import NONE as NO_TOPOLOGY_POLICY
+from controlplane.kubelet.eviction.settings import EvictionSettings, default_settings
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import Machine
 
@@ -19,6 +20,7 @@ class KubeletSettings:
     machine: Machine | None = None
     policies: Policies = attrs.field(factory=Policies)
     features: Features = DEFAULTS
+    eviction: EvictionSettings = attrs.field(factory=default_settings)
 
     @property
     def hands_out(self) -> bool:

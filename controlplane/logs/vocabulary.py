@@ -156,6 +156,13 @@ EVENTS: Final[dict[str, Kind]] = {
     # kubelets
     "kubelet.admitted": Kind("A pod was admitted; its worker begins."),
     "kubelet.rejected": Kind("A pod was refused for good.", {"reason": TEXT, "message": TEXT}),
+    "kubelet.pressure": Kind(
+        "The node came under pressure, or is no longer.",
+        {"conditions": TEXTS},
+    ),
+    "kubelet.evicted": Kind(
+        "The kubelet ends a pod to get something back.", {"signal": TEXT, "message": TEXT}
+    ),
     "kubelet.synced": Kind("The first list of pods was taken in.", {"pods": COUNT}),
     "kubelet.fatal": Kind("The kubelet ended: what it had written does not fit.", MESSAGE),
     "kubelet.error": Kind("A request failed.", MESSAGE),

@@ -118,10 +118,11 @@ def _reporting(tree: Tree, machine: Machine, config: KubeletConfiguration) -> Tr
 
 def _settings(machine: Machine, config: KubeletConfiguration) -> KubeletSettings:
     from controlplane.kubelet.config.allocatable import capacity_of, policies_of
+    from controlplane.kubelet.eviction.settings import settings_of
     from controlplane.kubelet.settings import KubeletSettings
 
     policies = policies_of(config, capacity_of(machine, config))
-    return KubeletSettings(machine, policies, config.features)
+    return KubeletSettings(machine, policies, config.features, settings_of(config))
 
 
 def pictures(run: Run) -> list[str]:

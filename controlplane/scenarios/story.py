@@ -32,7 +32,7 @@ _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 _TELLING = (
     "apiserver.write", "informer.told", "client.read", "scheduler.failed",
     "scheduler.assumed", "scheduler.skip", "scheduler.popped", "scheduler.read", "kubelet.admitted",
-    "kubelet.rejected", "pod.evicted",
+    "kubelet.rejected", "kubelet.pressure", "kubelet.evicted", "pod.evicted",
 )  # fmt: skip
 _LOUD = ("fault",)
 BEGINNING = 2

@@ -7,6 +7,7 @@ exist or has another type is refused by its name, and so is what contradicts its
 from __future__ import annotations
 
 from collections.abc import Mapping
+from struct import Struct
 from typing import Any, Final
 
 import attrs
@@ -31,6 +32,7 @@ from controlplane.kubelet.config.fields import (
 from controlplane.kubelet.config.validate import validate
 from controlplane.kubelet.features import OTHERS, Features, features
 
+_SINGLE: Final = Struct("f")
 _RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
 
 
@@ -43,9 +45,13 @@ class Threshold:
 
     def of(self, capacity: Quantity) -> int:
         """What must stay free, in whole units of the resource."""
+        return self.of_whole(capacity.value())
+
+    def of_whole(self, capacity: int) -> int:
+        """The same of a capacity in whole units. Parts are single-precision numbers, as upstream's."""
         if self.amount is not None:
             return self.amount.value()
-        return int(float(capacity.value()) * self.part)
+        return int(float(capacity) * float(_SINGLE.unpack(_SINGLE.pack(self.part))[0]))
 
 
 @attrs.frozen
@@ -74,8 +80,10 @@ class KubeletConfiguration:
     eviction_hard: Mapping[str, Threshold]
     eviction_soft: Mapping[str, Threshold]
     eviction_soft_grace_period_ns: Mapping[str, int]
+    eviction_minimum_reclaim: Mapping[str, Threshold]
     eviction_pressure_transition_period_ns: int
     eviction_max_pod_grace_period_s: int
+    enforce_node_allocatable: tuple[str, ...]
     swap_behavior: str
     register_node: bool
     register_with_taints: tuple[Tree, ...]
@@ -201,9 +209,11 @@ def _built(given: Mapping[str, Any], release: str) -> KubeletConfiguration:
         pods_per_core=values["podsPerCore"],
         eviction_hard=_thresholds(hard),
         eviction_soft=_thresholds(soft),
-        eviction_soft_grace_period_ns={name: parse_duration(text) for name, text in grace.items()},
+        eviction_soft_grace_period_ns=_grace_periods(grace),
+        eviction_minimum_reclaim=_minimum_reclaims(values.get("evictionMinimumReclaim") or {}),
         eviction_pressure_transition_period_ns=durations["evictionPressureTransitionPeriod"],
         eviction_max_pod_grace_period_s=values["evictionMaxPodGracePeriod"],
+        enforce_node_allocatable=tuple(values["enforceNodeAllocatable"]),
         swap_behavior=(values.get("memorySwap") or {}).get("swapBehavior") or "NoSwap",
         register_node=values["registerNode"],
         register_with_taints=tuple(values.get("registerWithTaints", ())),
@@ -243,8 +253,7 @@ def _thresholds(given: Mapping[str, str]) -> dict[str, Threshold]:
     """Thresholds by signal; 0% and 100% turn one off."""
     found = {}
     for signal, text in given.items():
-        if signal not in SIGNALS:
-            raise UsageError(f"unsupported eviction signal {signal}")
+        _known(signal)
         if text.endswith("%"):
             if text in ("0%", "100%"):
                 continue
@@ -263,5 +272,48 @@ def _thresholds(given: Mapping[str, str]) -> dict[str, Threshold]:
         amount = parse(text)
         if amount.sign() < 0 or amount.is_zero():
             raise UsageError(f"eviction threshold {signal} must be positive: {text}")
+        found[signal] = Threshold(amount)
+    return found
+
+
+def _known(signal: str) -> str:
+    if signal not in SIGNALS:
+        raise UsageError(f"unsupported eviction signal {signal}")
+    return signal
+
+
+def _grace_periods(given: Mapping[str, str]) -> dict[str, int]:
+    """How long a soft threshold must have been met, by signal."""
+    found = {}
+    for signal, text in given.items():
+        found[_known(signal)] = parse_duration(text)
+        if found[signal] < 0:
+            raise UsageError(
+                f"invalid eviction grace period specified: {text}, must be a positive value"
+            )
+    return found
+
+
+def _minimum_reclaims(given: Mapping[str, str]) -> dict[str, Threshold]:
+    """How much more than a threshold is to be freed once it was met, by signal."""
+    found = {}
+    for signal, text in given.items():
+        _known(signal)
+        if text.endswith("%"):
+            try:
+                part = float(text[:-1]) / 100
+            except ValueError:
+                raise UsageError(
+                    f"eviction minimum reclaim {signal}: {quote(text)} is no number"
+                ) from None
+            if part <= 0:
+                raise UsageError(
+                    f"eviction percentage minimum reclaim {signal} must be positive: {text}"
+                )
+            found[signal] = Threshold(part=part)
+            continue
+        amount = parse(text)
+        if amount.sign() < 0:
+            raise UsageError(f"negative eviction minimum reclaim specified for {signal}")
         found[signal] = Threshold(amount)
     return found

@@ -188,8 +188,8 @@ SIGNALS: Final = (
 EMULATED: Final = frozenset(
     {
         "apiVersion", "kind", "metadata", "cpuCFSQuota", "cpuManagerPolicy", "cpuManagerPolicyOptions",
-        "cpuManagerReconcilePeriod", "evictionHard", "evictionMaxPodGracePeriod",
-        "evictionPressureTransitionPeriod", "evictionSoft", "evictionSoftGracePeriod",
+        "cpuManagerReconcilePeriod", "enforceNodeAllocatable", "evictionHard", "evictionMaxPodGracePeriod",
+        "evictionMinimumReclaim", "evictionPressureTransitionPeriod", "evictionSoft", "evictionSoftGracePeriod",
         "featureGates", "kubeReserved", "maxPods", "memoryManagerPolicy", "memorySwap",
         "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusReportFrequency",
         "nodeStatusUpdateFrequency", "podsPerCore", "providerID", "registerNode",

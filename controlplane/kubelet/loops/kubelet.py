@@ -11,6 +11,7 @@
 | housekeeping ticker | `housekeeping` |
 | allocation manager's ticker | `allocation-manager` (`loops/resources.py`) |
 | CPU manager's reconcile loop | `cpu-manager` |
+| eviction manager | `eviction-manager` (`loops/eviction.py`) |
 | node lease, node status | `lease`, `status` (`loops/node.py`) |
 
 The container runtime is part of the machine, not of the process: sandboxes survive a crash of the
@@ -30,6 +31,7 @@ from controlplane.gates import FixGates
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.loops import node as own_node
 from controlplane.kubelet.loops import status_sender, sync_loop
+from controlplane.kubelet.loops.eviction import Evictions
 from controlplane.kubelet.loops.host import Host
 from controlplane.kubelet.loops.pod_workers import PodWorkers
 from controlplane.kubelet.loops.resources import NodeResources
@@ -38,7 +40,9 @@ from controlplane.kubelet.pod_config import API
 from controlplane.kubelet.settings import KubeletSettings
 
 if TYPE_CHECKING:
-    from actors import Context
+    from collections.abc import Callable
+
+    from actors import Condition, Context
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.client.loops.connection import RestConfig
@@ -81,6 +85,10 @@ async def run(
     if not await resources.start(ctx):
         return
     node_changed = ctx.condition()
+    evictions = workers.evictions = Evictions(
+        shared, workers, resources, _teller(ctx, shared, node_changed, reports=heartbeats)
+    )
+    evictions.look_again()
     nodes = own_node.watch(shared, node_changed, resources.node_changed)
     ctx.spawn(sync_loop.SyncLoop(shared, workers, resources).run, name="sync-loop")
     ctx.spawn(workers.pleg.run, name="pleg")
@@ -91,6 +99,21 @@ async def run(
         ctx.spawn(own_node.report_status, shared, node_changed, name="status")
     await nodes.wait_synced()
     await _follow(ctx, shared, name)
+
+
+def _teller(
+    ctx: Context, shared: Shared, node_changed: Condition, *, reports: bool
+) -> Callable[[], None]:
+    """What the eviction manager calls when the pressure changes: it must be told even without heartbeats."""
+    state = {"reports": reports}
+
+    def tell() -> None:
+        if not state["reports"]:
+            state["reports"] = True
+            ctx.spawn(own_node.report_status, shared, node_changed, name="status")
+        node_changed.notify_all()
+
+    return tell
 
 
 async def _follow(ctx: Context, shared: Shared, name: str) -> None:

@@ -15,7 +15,7 @@ from controlplane.kubelet import node_status
 from controlplane.kubelet.loops.shared import RETRY_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from actors import Condition, Context
     from controlplane.api.node import Node
@@ -129,7 +129,8 @@ async def report_status(ctx: Context, shared: Shared, changed: Condition) -> Non
         if _shows_otherwise(shared):
             due = min(due, shared.next_tick(node_status.STATUS_INTERVAL // 1_000_000_000))
         if due > ctx.now:
-            await changed.wait(due - ctx.now, idle=True, point="kubelet.status")
+            idle = not _pressure_changed(shared)  # others act on it: a run does not settle before
+            await changed.wait(due - ctx.now, idle=idle, point="kubelet.status")
             if ctx.now < due:
                 continue
         if await _reported(shared, client):
@@ -138,10 +139,18 @@ async def report_status(ctx: Context, shared: Shared, changed: Condition) -> Non
             await ctx.sleep(node_status.STATUS_INTERVAL, idle=True, point="kubelet.status")
 
 
+def _pressure_changed(shared: Shared) -> bool:
+    """Whether the API server shows a pressure that the node is not under any more, or lacks one."""
+    shown = {each.type for each in shared.node.status.conditions if each.status == "True"}
+    return any((kind in shared.under_pressure) != (kind in shown) for kind in node_status.PRESSURES)
+
+
 def _shows_otherwise(shared: Shared) -> bool:
     """Whether the API server shows a condition that is not the kubelet's, Ready being Unknown say."""
     shown = shared.node.tree.get("status") or {}
-    conditions = node_status.conditions(shared.now(), shown.get("conditions"))
+    conditions = node_status.conditions(
+        shared.now(), shown.get("conditions"), pressure=shared.under_pressure
+    )
     return node_status.status_due(
         {"conditions": conditions}, {"conditions": shown.get("conditions")}, 0, 0
     )
@@ -155,7 +164,8 @@ async def _reported(shared: Shared, client: Client) -> bool:
             if attempt:
                 found = (await client.get(NODES, "", shared.node.name)).tree
             before = (found.get("status") or {}).get("conditions")
-            conditions = node_status.conditions(shared.now(), before)
+            pressure = shared.under_pressure
+            conditions = node_status.conditions(shared.now(), before, pressure=pressure)
             patch = {"status": {"conditions": conditions}}
             await client.patch(NODES, "", shared.node.name, patch, subresource="status")
         except (ApiError, LinkBroken) as error:
@@ -163,5 +173,18 @@ async def _reported(shared: Shared, client: Client) -> bool:
             if isinstance(error, LinkBroken):
                 return False
         else:
+            _tell_of_pressure(shared, before or ())
             return True
     return False
+
+
+def _tell_of_pressure(shared: Shared, before: Sequence[Tree]) -> None:
+    """An event for each pressure that came or went with this report."""
+    name = shared.node.name
+    was = {each["type"] for each in before if each["status"] == "True"}
+    for kind in node_status.PRESSURES:
+        under = kind in shared.under_pressure
+        if under != (kind in was):
+            reason = node_status.pressure_event(kind, under)
+            message = f"Node {name} status is now: {reason}"
+            shared.event(node_status.reference(name), "Normal", reason, message)

@@ -84,6 +84,16 @@ class Provider(Protocol):
         """A status changed: a container may run that has the wrong CPUs."""
 
 
+class Watcher(Protocol):
+    """Who wants to know what pods use."""
+
+    def look_at(self, pod: Pod) -> None:
+        """A pod is wanted so."""
+
+    def look_again(self) -> None:
+        """A container may have been started, or have stopped."""
+
+
 class PodWorkers:
     """The workers of one kubelet, by uid."""
 
@@ -95,6 +105,8 @@ class PodWorkers:
         self.probers = Probers(shared, self._probed)
         self.resources: Provider | None = None
         """Set before the first pod comes."""
+        self.evictions: Watcher | None = None
+        """Likewise."""
 
     def get(self, uid: str) -> PodWorker | None:
         """The state of a pod's worker."""
@@ -109,6 +121,8 @@ class PodWorkers:
 
     def update(self, pod: Pod) -> None:
         """A pod is wanted so. Upstream: UpdatePod."""
+        if self.evictions is not None:
+            self.evictions.look_at(pod)
         found = self._workers.get(pod.uid)
         if found is None:
             self._start(pod)
@@ -136,7 +150,12 @@ class PodWorkers:
             found.wake()
 
     async def kill(
-        self, ctx: Context, pod: Pod, override: Mapping[str, str], condition: PodCondition
+        self,
+        ctx: Context,
+        pod: Pod,
+        override: Mapping[str, str],
+        condition: PodCondition | None,
+        grace_s: int | None = None,
     ) -> None:
         """Stop a pod for the node's own reasons, and wait until its containers are gone or it takes too long.
 
@@ -145,9 +164,10 @@ class PodWorkers:
         found = self._workers.get(pod.uid)
         if found is None:
             return
-        found.machine.kill(self._shared.now(), override, condition=condition)
+        limit = None if grace_s is None else grace_s * 1_000_000_000
+        found.machine.kill(self._shared.now(), override, grace_ns=limit, condition=condition)
         found.wake()
-        grace = pod.spec.termination_grace_period_seconds
+        grace = pod.spec.termination_grace_period_seconds if grace_s is None else grace_s
         wait = max(10, round(1.5 * (30 if grace is None else grace))) * 1_000_000_000
         end = ctx.now + wait
         while found.machine.active and ctx.now < end:
@@ -221,6 +241,8 @@ class PodWorkers:
         if machine.waits_for_cache:
             self.pleg.cache.wait(machine.uid)
         self.pleg.look_at(machine.uid)
+        if self.evictions is not None:
+            self.evictions.look_again()
         if machine.phase == TERMINATING:
             self.probers.stop(machine.uid)
         elif machine.phase != SYNC:

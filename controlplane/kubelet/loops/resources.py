@@ -27,6 +27,7 @@ from controlplane.kubelet.cm.checkpoint import CheckpointError
 from controlplane.kubelet.cm.container_manager import FILES, ContainerManager
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import ManagerFixes
+from controlplane.kubelet.eviction.manager import EvictionManager
 from controlplane.kubelet.features import SCHEDULER_PREEMPTION
 from controlplane.kubelet.loops.carrying_out import carry_out, save
 from controlplane.kubelet.loops.lock import Lock
@@ -90,6 +91,7 @@ class NodeResources:
                 metrics=self.metrics,
                 fixes=_manager_fixes(shared.fixes),
             )
+        self.eviction = EvictionManager(settings.eviction)
         conditions = ResizeConditions(shared.fixes.fixed(GENERATION_KEPT))
         feasibility = Feasibility(
             settings.features, self.metrics, settings.policies.cpu, settings.policies.memory
@@ -101,6 +103,7 @@ class NodeResources:
             self._promised,
             self.containers,
             scheduler_makes_room=self._told_of_policy,
+            pressure=self.eviction.objection,
         )
         self.allocation = AllocationManager(
             chain.admit,

@@ -46,6 +46,8 @@ class Shared:
         self.fixes = fixes
         self.started = ctx.now
         self._recorder = recorder
+        self.under_pressure: tuple[str, ...] = ()
+        """The conditions of the node that the eviction manager has seen."""
         self.config = PodConfig()
         self.pods = PodManager()
         self.statuses = StatusManager()

@@ -1,6 +1,7 @@
 """The kubelet's main loop: one task that takes what sources say, and what is left over, one after the other.
 
 Points: `kubelet.sync-loop` (before each turn), `kubelet.allocation.add` (before a pod is admitted),
+`kubelet.sync-loop.refused` (after one was refused under pressure),
 `kubelet.housekeeping`. When several channels have something, which one is taken is a choice "select",
 as it is Go's. Upstream: syncLoopIteration and the handlers of pkg/kubelet/kubelet.go.
 """
@@ -21,6 +22,7 @@ from controlplane.kubelet.allocation.manager import (
     PODS_ADDED,
     PODS_REMOVED,
 )
+from controlplane.kubelet.eviction.manager import EVICTED
 from controlplane.kubelet.loops.carrying_out import carry_out
 from controlplane.kubelet.metrics import ADMISSION_REJECTIONS, rejection
 from controlplane.kubelet.pod_config import ADD, RECONCILE, REMOVE
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from controlplane.kubelet.pod_config import PodUpdate
 
 HOUSEKEEPING_PERIOD_S = 2
+REFUSAL_NS = 100_000_000
+"""How long it takes to refuse a pod under pressure. Until the node's next status the scheduler does not know, and
+controllers make another pod at once: if that took no time, there would be no next status.
+"""
 REJECTED_HAVE_NO_WORKER = "136508"
 CONFIG, PLEG, PROBES, HOUSEKEEPING = "config", "pleg", "probes", "housekeeping"
 """The channels of the loop."""
@@ -137,6 +143,8 @@ class SyncLoop:
                 resources.reassign()
                 if not decided.admitted:
                     self._reject(ctx, pod, decided.reason, decided.message)
+                    if decided.reason == EVICTED:
+                        await ctx.sleep(REFUSAL_NS, point="kubelet.sync-loop.refused")
                     continue
                 if self._allocation.differs(pod):
                     waiting.append(pod.uid)
