@@ -24,7 +24,7 @@ def _definitions() -> list[Json]:
     return found
 
 
-def _prepare(server: ApiServer, now: int) -> None:
+def prepare(server: ApiServer, now: int) -> None:
     for crd in _definitions():
         request = Request(
             "create", "apiextensions.k8s.io", "v1", "customresourcedefinitions", body=crd
@@ -36,5 +36,5 @@ def _prepare(server: ApiServer, now: int) -> None:
 
 def answer(case_in: Json) -> Json:
     """The answers to the case's requests."""
-    setup = _prepare if case_in.get("fixture") == "snapshotter-crds" else None
+    setup = prepare if case_in.get("fixture") == "snapshotter-crds" else None
     return Replay(case_in, setup).run()

@@ -410,10 +410,14 @@ class _Parser:
                 try:
                     if bool(left(scope)) is decisive:
                         return decisive
-                except CelError:
-                    if bool(right(scope)) is decisive:
+                except CelError as first:
+                    try:
+                        decided = bool(right(scope)) is decisive
+                    except CelError:
+                        decided = False
+                    if decided:
                         return decisive
-                    raise
+                    raise first from None
                 return bool(right(scope))
 
             return logical
@@ -490,7 +494,7 @@ class _Parser:
                 return Optional(where[key], True) if optional else where[key]
             if optional:
                 return Optional()
-            raise _failed(f"no such key: {key}")
+            raise _failed(f"no such key: {name}")
 
         return _Node(run, chain, (container, key))
 

@@ -196,7 +196,7 @@ class CustomStrategy(Strategy):
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """The same: the whole object is looked at."""
-        return _custom(ctx).problems(ctx, new, old)
+        return _custom(ctx).problems(ctx, new, old, "status.")
 
     def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
         """The same: a scale changes the spec."""
@@ -234,6 +234,8 @@ class CustomResource:
     strategy: CustomStrategy
     struct: StructType
     ruled: bool
+    stored_schema: Tree | None
+    """The schema of the stored version, if this is another one."""
 
     def read(self, ctx: Context, body: Any, old: Tree | None) -> Tree:
         """A request's body as a pruned, defaulted object of the stored version."""
@@ -280,11 +282,16 @@ class CustomResource:
         return dict(tree)
 
     def external(self, tree: Tree) -> Tree:
-        """A stored object in this version."""
+        """A stored object in this version, without what either version does not know."""
+        if self.stored_schema is not None:
+            tree = pruned(tree, self.stored_schema, "", [], root=True)
+            tree = pruned(tree, self.schema, "", [], root=True)
         return {**defaulted(tree, self.schema), "apiVersion": f"{self.group}/{self.version}"}
 
-    def problems(self, ctx: Context, tree: Tree, old: Tree | None) -> list[FieldError]:
-        """What is wrong with an object."""
+    def problems(
+        self, ctx: Context, tree: Tree, old: Tree | None, inside: str = ""
+    ) -> list[FieldError]:
+        """What is wrong with an object; messages leave out the prefix `inside` of paths."""
         if tree.get("kind") != self.kind:
             name = tree["metadata"].get("name", "")
             kind = str(tree.get("kind", ""))
@@ -293,11 +300,13 @@ class CustomResource:
             ])  # fmt: skip
         body = without(tree, "metadata")
         before = UNSET if old is None else without(old, "metadata")
-        errors = validate(body, self.schema, "", before, update=old is not None)
+        errors = validate(body, self.schema, "", before, update=old is not None, inside=inside)
         errors += self._scale_problems(tree)
         errors += check_lists(body, self.schema, "")
         if self.ruled:
-            if any(error.reason in _BLOCKING for error in errors):
+            if not tree["metadata"].get("name") or any(
+                error.reason in _BLOCKING for error in errors
+            ):
                 errors.append(invalid("<nil>", None, _UNCHECKED))
             else:
                 whole = tree if old is None else {**tree}
@@ -402,6 +411,12 @@ def _printed(value: Any) -> str:
 # -- from a definition ---------------------------------------------------------------------------
 
 
+def _schema(version: Tree) -> Tree:
+    anything: Tree = {PRESERVE: True, "type": "object"}
+    found: Tree = version.get("schema", {}).get("openAPIV3Schema", anything)
+    return found
+
+
 def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
     """The resource that one version of an accepted definition serves."""
     spec = crd["spec"]
@@ -410,8 +425,9 @@ def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
     namespaced = spec["scope"] == "Namespaced"
     kind, name = names["kind"], version["name"]
     subresources = version.get("subresources", {})
-    schema = version.get("schema", {}).get("openAPIV3Schema", {PRESERVE: True, "type": "object"})
-    storage = next(v["name"] for v in spec["versions"] if v["storage"])
+    schema = _schema(version)
+    stored = next(v for v in spec["versions"] if v["storage"])
+    storage = stored["name"]
     digest = hashlib.sha256(f"{group}/{storage}/{kind}".encode()).digest()[:8]
     entry: Tree = {
         "name": plural, "singularName": names.get("singular", ""), "namespaced": namespaced,
@@ -451,6 +467,7 @@ def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         strategy=CustomStrategy(subresources.get("status") is not None),
         struct=StructType(kind, {**struct.fields, **meta}),
         ruled=has_rules(schema),
+        stored_schema=None if storage == name else _schema(stored),
     )  # fmt: skip
     return ResourceInfo(
         group=group, version=name, resource=plural, kind=kind, namespaced=namespaced, verbs=VERBS,

@@ -120,8 +120,10 @@ def _violation(value: Any, schema: Tree, rule: Tree, path: str, old: Any) -> Fie
         if program.run(scope):
             return None
     except CelError as error:
-        text = f"rule evaluation error: {error}: {source}"
-        return FieldError("FieldValueInvalid", path or "<nil>", _shown(value, schema), text)
+        said = str(rule.get("message", "")).strip() or source
+        text = f"{error} evaluating rule: {said}"
+        shown = schema.get("type", "")
+        return FieldError("FieldValueInvalid", path or "<nil>", shown, text)
     text = _message(rule, scope)
     where = path + rule.get("fieldPath", "") if path else rule.get("fieldPath", "")[1:]
     reason = rule.get("reason") or "FieldValueInvalid"

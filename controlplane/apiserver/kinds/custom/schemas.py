@@ -130,6 +130,10 @@ def _type_of(value: Any) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
+_CODED = {"integer": "int64", "number": "float64"}
+"""The formats of numbers, as they are decoded."""
+
+
 def _is_time(text: str) -> bool:
     try:
         parse_time(text)
@@ -185,13 +189,22 @@ UNSET = _Unset()
 
 
 def validate(
-    value: Any, schema: Tree, path: str, old: Any = UNSET, *, update: bool = False
+    value: Any,
+    schema: Tree,
+    path: str,
+    old: Any = UNSET,
+    *,
+    update: bool = False,
+    inside: str = "",
 ) -> list[FieldError]:
-    """What is wrong with a value. On an update, parts equal to the old value are not looked at."""
+    """What is wrong with a value. On an update, parts equal to the old value are not looked at.
+
+    Messages leave out the prefix `inside` of paths, as a status that is written has a schema of its own.
+    """
     errors: list[FieldError] = []
     if update and old is not UNSET and value == old and type(value) is type(old):
         return errors
-    shown = path.rsplit(".", 1)[-1] if update else path
+    shown = path.removeprefix(inside)
     _check_type(value, schema, path, shown, errors)
     if value is None:
         return errors
@@ -206,13 +219,15 @@ def validate(
         if isinstance(items, dict):
             for index, item in enumerate(value):
                 was = _old_item(item, index, schema, old)
-                errors += validate(item, items, f"{path}[{index}]", was, update=update)
+                errors += validate(
+                    item, items, f"{path}[{index}]", was, update=update, inside=inside
+                )
     enum = schema.get("enum")
     if enum is not None and value not in enum:
         texts = [item if isinstance(item, str) else str(item) for item in enum]
         errors.append(not_supported(path, value, texts, sort=False))
     if isinstance(value, dict):
-        errors += _check_object(value, schema, path, old, update=update)
+        errors += _check_object(value, schema, path, old, update=update, inside=inside)
     return errors
 
 
@@ -241,11 +256,17 @@ def _check_type(value: Any, schema: Tree, path: str, shown: str, errors: list[Fi
         wide.add("number")
     if isinstance(value, float) and value.is_integer():
         wide.add("integer")
+    form = schema.get("format")
+    coded = _CODED.get(kind, "")
+    if form and not isinstance(value, (str, list)) and not wide.intersection(allowed):
+        if coded != form:
+            text = f'{shown} in body must be of type {form}: "{coded}"'
+            errors.append(type_invalid(path or NOWHERE, coded, text))
+            return
     if allowed and not wide.intersection(allowed):
         text = f'{shown} in body must be of type {",".join(allowed)}: "{kind}"'
         errors.append(type_invalid(path or NOWHERE, kind, text))
         return
-    form = schema.get("format")
     if isinstance(value, str) and form in _FORMATS and not _FORMATS[form](value):
         text = f'{shown} in body must be of type {form}: "{value}"'
         errors.append(type_invalid(path, value, text))
@@ -343,7 +364,7 @@ def _check_list(
 
 
 def _check_object(
-    value: Tree, schema: Tree, path: str, old: Any, *, update: bool
+    value: Tree, schema: Tree, path: str, old: Any, *, update: bool, inside: str
 ) -> list[FieldError]:
     count = len(value)
     most, least = schema.get("maxProperties"), schema.get("minProperties")
@@ -357,7 +378,9 @@ def _check_object(
         inner = _property(schema, name)
         if inner is not None:
             was = before.get(name, UNSET)
-            errors += validate(value[name], inner, child(path, name), was, update=update)
+            errors += validate(
+                value[name], inner, child(path, name), was, update=update, inside=inside
+            )
     errors += [required(child(path, name)) for name in schema.get("required", ())
                if name not in value]  # fmt: skip
     return errors

@@ -1,0 +1,1 @@
+"""The CSI snapshotter sidecar: one per driver, between contents and the driver's calls."""
