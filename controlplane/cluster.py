@@ -12,6 +12,7 @@ from controlplane.api import identity
 from controlplane.api.labels import Requirement, Selector
 from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity
+from controlplane.api.request import Request
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.api.view import View
@@ -36,7 +37,12 @@ from controlplane.controllers import features as controller_features
 from controlplane.controllers.controller import Controller
 from controlplane.controllers.loops import manager as controllers
 from controlplane.controllers.rest_mapper import ServedKind
-from controlplane.controllers.selection import STANDARD
+from controlplane.controllers.rootca.controller import RootCAPublisher, published
+from controlplane.controllers.selection import STANDARD, selected
+from controlplane.controllers.serviceaccount.controller import (
+    ServiceAccountController,
+    default_account,
+)
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.scheduler.config.features import of_release
@@ -80,6 +86,7 @@ class ClusterConfig:
     or `controller_managers` one leads, elected over a Lease.
         `own_controllers` are a user's, each a process of its own (`examples/operator.py`).
     `enabled_controllers` are named as `--controllers` does ("*", "job", "-cronjob-controller").
+    With `service_accounts` pods run as accounts that exist, where the controllers run that make them.
         `apiserver_memory` limits what answers under way may hold of an API server's memory.
     """
 
@@ -106,6 +113,7 @@ class ClusterConfig:
     replica: ReplicaOptions | None = None
     connected: Mapping[str, str] = field(factory=dict)
     client: ClientFeatures | None = None
+    service_accounts: bool = False
     schedulers: int = 1
     controller_managers: int = 1
     apiserver_memory: Memory | None = None
@@ -160,7 +168,9 @@ def node_tree(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 11
 
 
 DISABLED_ADMISSION = ("ServiceAccount",)
-"""Nothing makes service accounts yet, so pods are not asked for theirs."""
+"""What is left out where nothing makes service accounts: pods are not asked for theirs."""
+ACCOUNT_CONTROLLERS = (ServiceAccountController.name, RootCAPublisher.name)
+"""Without these a pod would not get the account and the certificate that it waits for."""
 VALUES = (
     Object, View, Quantity, WatchEvent, Strategy, ResourceInfo, SchedulerConfig, FixGates, CPUSet, Requirement,
     Selector,
@@ -187,7 +197,7 @@ class Cluster:
         self._first_serial = 0
         self.world = World(strategy=strategy, log=log, values=VALUES, **world_options)
         if config.store is None:
-            self.store = _bootstrapped(config.epoch_ns).fork()
+            self.store = _bootstrapped(config.epoch_ns, accounts=_has_accounts(config)).fork()
         else:
             self.store = config.store
             # Serials start again with every world; each life of a store has a range of its own.
@@ -357,7 +367,7 @@ class Cluster:
         """How the cluster's API servers are set."""
         return ServerOptions(
             disabled=(
-                *DISABLED_ADMISSION,
+                *(() if _has_accounts(self.config) else DISABLED_ADMISSION),
                 *(() if self.config.controllers else (TAINT_NODES,)),
                 *self.config.disabled_admission,
             ),
@@ -442,11 +452,33 @@ class ServerMaker:
         )
 
 
+def _has_accounts(config: ClusterConfig) -> bool:
+    """Whether pods are asked for service accounts."""
+    if not (config.service_accounts and config.controllers):
+        return False
+    chosen = selected(config.enabled_controllers, controllers.names())
+    return all(name in chosen for name in ACCOUNT_CONTROLLERS)
+
+
 @lru_cache(maxsize=4)
-def _bootstrapped(epoch_ns: int) -> Store:
-    """A store as the API server's own bootstrap leaves it. Every cluster begins with a fork of it."""
+def _bootstrapped(epoch_ns: int, *, accounts: bool = False) -> Store:
+    """A store as the API server's own bootstrap leaves it. Every cluster begins with a fork of it.
+
+    With `accounts` its namespaces have theirs, as when their controllers have run before.
+    """
     store = Store()
-    ApiServer(store, uid=_bootstrap_uid(), suffix=str).bootstrap(epoch_ns)
+    server = ApiServer(store, uid=_bootstrap_uid(), suffix=str)
+    server.bootstrap(epoch_ns)
+    if accounts:
+        for namespace in store.keyspace("/registry/namespaces/").entries:
+            for resource, tree in (
+                ("serviceaccounts", default_account(namespace)),
+                ("configmaps", published(namespace)),
+            ):
+                made = Request("create", "", "v1", resource, namespace, body=tree)
+                response = server.handle(made, epoch_ns)
+                assert response.ok, response.message
+        server.settle(epoch_ns)
     return store
 
 

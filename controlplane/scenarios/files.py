@@ -105,6 +105,7 @@ def build(setting: Setting) -> ClusterConfig:
     return ClusterConfig(
         nodes=given.nodes,
         enabled_controllers=STANDARD if given.is_trace else ("*",),
+        service_accounts=not given.is_trace,
         heartbeats=given.heartbeats,
         kubelet_events=given.kubelet_events,
         epoch_ns=setting.options.get("epoch") or EPOCH_NS,

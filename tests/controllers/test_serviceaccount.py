@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from actors import RandomWalk
-from controlplane.client.resources import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
+from controlplane.client.errors import ApiError
+from controlplane.client.resources import (
+    CONFIG_MAPS,
+    NAMESPACES,
+    PODS,
+    REPLICA_SETS,
+    SERVICE_ACCOUNTS,
+)
+from controlplane.cluster import APISERVER, CONTROLLER_MANAGER
 from controlplane.controllers.rootca.controller import DESCRIPTION, NAME, ROOT_CA
-from tests.controllers.worlds import Small
+from tests.controllers.worlds import SECOND, Small, template, workload
 
 BOTH = ("serviceaccount", "root-ca-cert-publisher")
 NAMESPACE = (NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
@@ -50,3 +58,51 @@ def test_a_namespace_that_goes_takes_both_along(seed):
     assert namespaces_with(small, "serviceaccounts", "default") == list(SYSTEM)
     assert namespaces_with(small, "configmaps", NAME) == list(SYSTEM)
     assert "shop" not in [obj.name for obj in small.objects("namespaces")]
+
+
+def web(namespace: str):
+    made = template({"app": "web"})
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": made}
+    resource, tree = workload(REPLICA_SETS, "ReplicaSet", "web", spec)
+    return resource, {**tree, "metadata": {"name": "web", "namespace": namespace}}, namespace
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pods_wait_for_the_account_of_their_namespace(seed):
+    async def asks_too_early(client, _ctx):
+        await client.create(*NAMESPACE)
+        bare = {**template({"app": "bare"}), "apiVersion": "v1", "kind": "Pod"}
+        bare["metadata"] |= {"name": "bare", "namespace": "shop"}
+        with pytest.raises(ApiError) as refused:
+            await client.create(PODS, bare, "shop")
+        assert refused.value.code == 403
+        assert str(refused.value) == (
+            'pods "bare" is forbidden: error looking up service account shop/default: '
+            'serviceaccount "default" not found'
+        )
+
+    async def slow(_client, ctx):
+        ctx.delay(CONTROLLER_MANAGER, APISERVER, SECOND)
+
+    steps = (slow, asks_too_early, web("shop"))
+    small = Small(BOTH, *steps, service_accounts=True, strategy=RandomWalk(seed)).run()
+    pods = [obj.view for obj in small.objects("pods")]
+    assert [pod.namespace for pod in pods] == ["shop", "shop"]
+    assert all(pod.status.phase == "Running" for pod in pods)
+    assert all(pod.spec.service_account_name == "default" for pod in pods)
+
+
+def test_the_first_namespaces_have_theirs_from_the_start():
+    small = Small(BOTH, web("default"), service_accounts=True).run()
+    assert "FailedCreate" not in small.reasons("ReplicaSet")
+    (volume,) = small.objects("pods")[0].tree["spec"]["volumes"]
+    assert volume["name"].startswith("kube-api-access-")
+    assert namespaces_with(small, "serviceaccounts", "default") == list(SYSTEM)
+
+
+@pytest.mark.parametrize("left_out", BOTH)
+def test_without_one_of_the_controllers_no_pod_is_asked_for_its_account(left_out):
+    others = tuple(name for name in BOTH if name != left_out)
+    small = Small(others, web("default"), service_accounts=True).run()
+    assert all("volumes" not in obj.tree["spec"] for obj in small.objects("pods"))
+    assert len(small.objects("pods")) == 2

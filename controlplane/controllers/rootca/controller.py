@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.resources import CONFIG_MAPS, NAMESPACES
@@ -38,6 +39,16 @@ URBIH7AbrG0lCZYYbofvxc4=
 """
 """The certificate of an authority whose key nobody has. That of a served session is made anew each time, outside of
 the world, so a run that published it could not be repeated."""
+
+
+def published(namespace: str, root_ca: str = ROOT_CA) -> Tree:
+    """The ConfigMap of a namespace."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": NAME, "namespace": namespace, "annotations": {DESCRIPTION: TEXT}},
+        "data": {"ca.crt": root_ca},
+    }
 
 
 class RootCAPublisher(Controller):
@@ -93,18 +104,8 @@ class RootCAPublisher(Controller):
 
     def _create(self, namespace: str) -> Reconcile[None]:
         """Create it, unless the namespace is gone or going."""
-        tree = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "name": NAME,
-                "namespace": namespace,
-                "annotations": {DESCRIPTION: TEXT},
-            },
-            "data": self._data,
-        }
         try:
-            yield from calls.create(CONFIG_MAPS, namespace, tree)
+            yield from calls.create(CONFIG_MAPS, namespace, published(namespace, self.host.root_ca))
         except RequestFailed as error:
             gone = isinstance(error, ApiError) and is_not_found(error)
             if not gone and not namespace_is_terminating(error):

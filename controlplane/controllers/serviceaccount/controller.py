@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.client.resources import NAMESPACES, SERVICE_ACCOUNTS
 from controlplane.controllers.controller import Controller, Handlers, Work, ignore
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = "default"
 ACTIVE: Final = "Active"
+
+
+def default_account(namespace: str) -> Tree:
+    """The account of pods that name none."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": DEFAULT, "namespace": namespace},
+    }
 
 
 class ServiceAccountController(Controller):
@@ -53,13 +63,8 @@ class ServiceAccountController(Controller):
             return
         if f"{namespace}/{DEFAULT}" in self._accounts:
             return
-        account = {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": DEFAULT, "namespace": namespace},
-        }
         try:
-            yield from calls.create(SERVICE_ACCOUNTS, namespace, account)
+            yield from calls.create(SERVICE_ACCOUNTS, namespace, default_account(namespace))
         except RequestFailed as error:
             if not namespace_is_terminating(error):
                 raise

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from actors.log import WARNING
 from controlplane.api import identity
 from controlplane.api.request import Request
+from controlplane.api.times import SECOND
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.errors import ApiError, is_not_found
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from controlplane.scenarios.inputs.reading import Submission
 
 Tree = dict[str, Any]
+TRIES = 5
+"""How often pods are submitted again, a second apart."""
+_NO_ACCOUNT = "error looking up service account"
 
 
 class Resources:
@@ -108,18 +112,45 @@ def _refusal(submission: Submission, status: Tree) -> Exception:
 
 
 async def submit(ctx: Context, submissions: Sequence[Submission], resources: Resources) -> None:
-    """Main task of the user: every submission at its time, one after the other. A refusal goes into the log."""
+    """Main task of the user: every submission at its time, one after the other. A refusal goes into the log.
+
+    Pods whose namespace has no account yet are submitted again, as whoever applies a new namespace together
+    with its pods has to.
+    """
     client = Client(ctx)
+    early: list[Submission] = []
     for submission in submissions:
         if submission.at_ns > ctx.now:
             await ctx.sleep_until(submission.at_ns, point="user.submit")
-        resource, namespaced = resources.of(submission)
-        namespace = namespace_of(submission.tree, namespaced=namespaced)
         try:
-            if submission.verb == CREATE:
-                await client.create(resource, submission.tree, namespace)
-            else:
-                await client.delete(resource, namespace, submission.tree["metadata"]["name"])
+            await _submit(client, submission, resources)
         except ApiError as error:
-            if not is_not_found(error):
-                ctx.log("user.refused", level=WARNING, data={"message": str(error)})
+            if _NO_ACCOUNT in str(error):
+                early.append(submission)
+            elif not is_not_found(error):
+                _refused(ctx, error)
+    for again in range(TRIES):
+        if early:
+            await ctx.sleep(SECOND, point="user.submit")
+        waiting, early = early, []
+        for submission in waiting:
+            try:
+                await _submit(client, submission, resources)
+            except ApiError as error:
+                if _NO_ACCOUNT in str(error) and again < TRIES - 1:
+                    early.append(submission)
+                else:
+                    _refused(ctx, error)
+
+
+async def _submit(client: Client, submission: Submission, resources: Resources) -> None:
+    resource, namespaced = resources.of(submission)
+    namespace = namespace_of(submission.tree, namespaced=namespaced)
+    if submission.verb == CREATE:
+        await client.create(resource, submission.tree, namespace)
+    else:
+        await client.delete(resource, namespace, submission.tree["metadata"]["name"])
+
+
+def _refused(ctx: Context, error: ApiError) -> None:
+    ctx.log("user.refused", level=WARNING, data={"message": str(error)})

@@ -13,6 +13,7 @@ from actors import EventLog, strategies
 from actors.pace import MAX, Pacer
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.loops.http_host import Limits
+from controlplane.controllers.selection import STANDARD
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.plan import plan_of
 from controlplane.serving.scenario import SCENARIO
@@ -162,9 +163,18 @@ async def served(
     strategy: str = "fifo",
     limits: Limits | None = None,
     without: tuple[str, ...] = (),
+    **options: Any,
 ) -> AsyncIterator[Session]:
+    """A session; unless asked for more, its few controllers write nothing of their own accord."""
+    options.setdefault("controllers", ",".join(STANDARD))
     serving = prepared(
-        keep=keep, strategy=strategy, seed=3, files=files, nodes=nodes, without_fix=without
+        keep=keep,
+        strategy=strategy,
+        seed=3,
+        files=files,
+        nodes=nodes,
+        without_fix=without,
+        **options,
     )
     pace = pace or Pacer(MAX)
     stop = trio.Event()

@@ -33,6 +33,8 @@ class Session:
             "",
             "--kubeconfig",
             str(config),
+            "--controllers",
+            "*,-root-ca-cert-publisher",
         ]
         store = ["--store", f"sqlite:{folder / 'store.db'}"]
         self.process = subprocess.Popen(

@@ -1,3 +1,5 @@
+import pytest
+
 from tests.apiserver.world import MERGE, World, pod
 
 
@@ -13,6 +15,16 @@ def test_pods_get_priority_tolerations_and_a_service_account():
     assert {t["key"] for t in spec["tolerations"]} == {
         "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", [None, {}, {"containers": None}, {"containers": []}])
+def test_a_pod_without_containers_is_invalid_whatever_it_runs_as(spec):
+    world = World(disabled=())
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+    world.create("serviceaccounts", account)
+    refused = world.create("pods", {**pod("a"), "spec": spec})
+    assert refused.code == 422
+    assert refused.tree["message"] == 'Pod "a" is invalid: spec.containers: Required value'
 
 
 def test_a_priority_class_gives_its_value():

@@ -161,8 +161,8 @@ def _with_token(ctx: Context, spec: Tree) -> Tree:
     needed = False
     out = dict(spec)
     for key in ("initContainers", "containers"):
-        if key not in spec:
-            continue
+        if not spec.get(key):
+            continue  # validation refuses a pod without containers
         containers = []
         for container in spec[key]:
             mounts = container.get("volumeMounts", [])
