@@ -16,9 +16,11 @@ from controlplane.api.request import User
 from controlplane.api.times import format_micro_time, format_time
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
 from controlplane.apiserver.front.answering import answer as serve
+from controlplane.apiserver.http.authorization import acting
 from controlplane.apiserver.options import BUILD, ServerOptions
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.schema.status import ApiError
 from controlplane.apiserver.storage.store import Store
 
 Json = Any
@@ -74,7 +76,9 @@ class Replay:
         self.sent = ""
         store = Store(FIRST_REVISION)
         store.compacted = FIRST_REVISION
-        options = ServerOptions(track_fields=True, address="<server>", build=RECORDED_BUILD)
+        options = ServerOptions(
+            track_fields=True, authorize=True, address="<server>", build=RECORDED_BUILD
+        )
         self.server = ApiServer(store, uid=self._uid, suffix=self._suffix, options=options)
         self.server.bootstrap(self.now)
         if setup is not None:
@@ -125,7 +129,8 @@ class Replay:
     def http(self, step: Json) -> HttpRequest:
         headers = {"user-agent": "golden/1.0", "accept": "application/json"}
         for key, value in step.get("headers", {}).items():
-            headers[key.lower()] = value
+            value = self.actual(value)
+            headers[key.lower()] = ", ".join(value) if isinstance(value, list) else value
         if _DIGEST.fullmatch(headers.get("if-none-match", "")):  # a tag that the server once gave
             headers["if-none-match"] = self.tags.get(step["path"], "")
         body = b""
@@ -142,7 +147,12 @@ class Replay:
         return HttpRequest(step["method"], self.actual(step["path"]), query, headers, body, ADMIN)
 
     def ask(self, step: Json) -> HttpAnswer | WatchAnswer:
-        result = serve(self.server, self.http(step), self.now)
+        http = self.http(step)
+        try:
+            http.user = acting(self.server.access, self.server.lookup, http)
+            result = serve(self.server, http, self.now)
+        except ApiError as error:
+            result = HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)
         if isinstance(result, HttpAnswer) and "ETag" in result.headers:
             self.tags[step["path"]] = str(result.headers["ETag"])
         self.server.advance()

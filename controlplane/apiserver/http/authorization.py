@@ -14,6 +14,7 @@ from controlplane.api.request import User
 from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT, Attributes
 from controlplane.apiserver.requests.tokens import account_exists
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.field_errors import go_quote
 
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.strategy import Lookup
@@ -39,7 +40,7 @@ def acting(access: Access, lookup: Lookup, http: HttpRequest) -> User:
 
 
 def impersonated(access: Access, http: HttpRequest) -> User:
-    """The user a request acts as. ApiError 403 when the asker may not act as that one; 500 for half a wish."""
+    """The user a request acts as. ApiError 403 when the asker may not act as that one; 400 for half a wish."""
     headers, asker = http.headers, http.user
     name = headers.get("impersonate-user", "")
     groups = tuple(
@@ -49,7 +50,8 @@ def impersonated(access: Access, http: HttpRequest) -> User:
     extra = {key.removeprefix(EXTRA): headers[key] for key in headers if key.startswith(EXTRA)}
     if not name:
         if groups or uid or extra:
-            raise status.internal_error("requested impersonation without impersonating a user")
+            wanted = _shown(uid, groups, extra)
+            raise status.bad_request(f"requested {wanted} without impersonating a user name")
         return asker
 
     def check(resource: str, who: str, group: str = "", sub: str = "", namespace: str = "") -> None:
@@ -72,6 +74,14 @@ def impersonated(access: Access, http: HttpRequest) -> User:
     if given not in groups:
         groups = (*groups, given)
     return evolve(asker, name=name, uid=uid, groups=groups)
+
+
+def _shown(uid: str, groups: tuple[str, ...], extra: dict[str, str]) -> str:
+    """A wanted user without a name, as Go's %#v prints it."""
+    listed = f"[]string{{{', '.join(map(go_quote, groups))}}}" if groups else "[]string(nil)"
+    pairs = (f"{go_quote(key)}:[]string{{{go_quote(extra[key])}}}" for key in sorted(extra))
+    mapped = f"map[string][]string{{{', '.join(pairs)}}}" if extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:{go_quote(uid)}, Groups:{listed}, Extra:{mapped}}}'
 
 
 def _account(name: str) -> tuple[str, str] | None:
