@@ -156,6 +156,8 @@ class ApiServer:
             response = begun if isinstance(begun, Response) else at_hand.run(begun)
         except status.ApiError as error:
             return failure(error, ctx.warnings)
+        if ctx.warnings and not response.warnings:
+            response.warnings = ctx.warnings
         if info.resource == CRDS and request.verb not in ("get", "list"):
             at_hand.run(self.settling(now))
         return response
@@ -180,6 +182,8 @@ class ApiServer:
             response = begun if isinstance(begun, Response) else (yield from begun)
         except status.ApiError as error:
             return failure(error, ctx.warnings)
+        if ctx.warnings and not response.warnings:
+            response.warnings = ctx.warnings
         if info.resource == CRDS and request.verb not in ("get", "list"):
             yield from self.settling(now)
         return response

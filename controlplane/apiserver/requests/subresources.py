@@ -18,7 +18,7 @@ from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import read_typed
-from controlplane.apiserver.kinds.strategy import Context, with_status
+from controlplane.apiserver.kinds.strategy import Context, with_status, without
 from controlplane.apiserver.kinds.validation.selectors import selector_of
 from controlplane.apiserver.requests import pod_subresources, tokens
 from controlplane.apiserver.requests.authorization import reviews
@@ -289,9 +289,9 @@ def _review(parts: Parts, ctx: Context) -> Steps[Response]:
     """Reviews are answered on the spot."""
     yield from ()
     request, info = ctx.request, ctx.info
-    body = read_typed(info.type_name, request.body)
+    body = parts.bodies.new_object(ctx, request.body)
     tree: Tree = {"apiVersion": info.api_version, "kind": info.kind,
-                  "metadata": body.get("metadata") or {}, "spec": body.get("spec") or {}}  # fmt: skip
+                  "metadata": body["metadata"], "spec": body.get("spec") or {}}  # fmt: skip
     user = request.user
     if info.resource == "selfsubjectreviews":
         del tree["spec"]
@@ -304,6 +304,8 @@ def _review(parts: Parts, ctx: Context) -> Steps[Response]:
         tree["status"] = tokens.review(ctx, tree["spec"])
     else:
         tree["status"] = reviews.answer(parts.access, ctx, tree["metadata"], tree["spec"])
+    if "managedFields" in tree["metadata"]:
+        tree["metadata"] = without(tree["metadata"], "managedFields")
     return Response(201, tree)
 
 

@@ -288,7 +288,7 @@ class StructCodec:
                 name == "labels" and self.type.short == "ObjectMeta"
             )
             self.fields[name] = FieldCodec(field, keep_zero=keep)
-            if name in ("apiVersion", "kind"):
+            if name in ("apiVersion", "kind") and not field.required:
                 continue
             if field.has_default and (keep or field.kind == Kind.STRUCT):
                 default = field.default

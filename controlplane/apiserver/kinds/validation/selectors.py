@@ -18,8 +18,8 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = [
-    "label_name", "selector_of", "template_mismatch", "validate_affinity", "validate_label_selector",
-    "validate_node_selector",
+    "label_name", "requirement_values", "selector_of", "template_mismatch", "validate_affinity", "validate_label_selector",
+    "validate_node_selector", "validate_requirement",
     "validate_taint_effect", "validate_tolerations", "validate_topology_spread",
 ]  # fmt: skip
 
@@ -31,7 +31,8 @@ def label_name(key: str, path: str) -> list[FieldError]:
     return [invalid(path, key, problem) for problem in names.label_key(key)]
 
 
-def _requirement(req: Tree, path: str) -> list[FieldError]:
+def requirement_values(req: Tree, path: str, *, unknown_operators: bool = True) -> list[FieldError]:
+    """The operator of a requirement against the number of its values."""
     errors: list[FieldError] = []
     operator, values = req.get("operator", ""), req.get("values") or []
     if operator in {"In", "NotIn"}:
@@ -45,14 +46,21 @@ def _requirement(req: Tree, path: str) -> list[FieldError]:
                 f"{path}.values",
                 "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
             ))  # fmt: skip
-    else:
+    elif not unknown_operators:
         errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    return errors
+
+
+def validate_requirement(
+    req: Tree, path: str, *, unknown_operators: bool = False, any_values: bool = False
+) -> list[FieldError]:
+    """A LabelSelectorRequirement."""
+    errors = requirement_values(req, path, unknown_operators=unknown_operators)
     errors += label_name(req.get("key", ""), f"{path}.key")
-    for index, value in enumerate(values):
-        errors += [
-            invalid(f"{path}.values[{index}]", value, problem)
-            for problem in names.label_value(value)
-        ]
+    if not any_values:
+        for index, value in enumerate(req.get("values") or ()):
+            place = f"{path}.values[{index}]"
+            errors += [invalid(place, value, problem) for problem in names.label_value(value)]
     return errors
 
 
@@ -62,7 +70,7 @@ def validate_label_selector(selector: Tree | None, path: str) -> list[FieldError
         return []
     errors = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, req in enumerate(selector.get("matchExpressions") or ()):
-        errors += _requirement(req, f"{path}.matchExpressions[{index}]")
+        errors += validate_requirement(req, f"{path}.matchExpressions[{index}]")
     return errors
 
 
@@ -82,7 +90,7 @@ def _node_requirement(req: Tree, path: str) -> list[FieldError]:
                 for problem in names.label_value(value)
             ]
         return errors
-    return _requirement(req, path)
+    return validate_requirement(req, path)
 
 
 def _field_requirement(req: Tree, path: str) -> list[FieldError]:

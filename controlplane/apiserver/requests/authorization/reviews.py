@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.api import fields, labels
 from controlplane.api.request import User
 from controlplane.api.tree import Tree
 from controlplane.api.validation import aggregate
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.authorization.rbac import Attributes, rules_of_user
+from controlplane.apiserver.kinds.validation.selectors import (
+    requirement_values,
+    validate_requirement,
+)
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.field_errors import FieldError, invalid
+from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
+from controlplane.apiserver.schema.field_order import in_order
 
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.strategy import Context
@@ -23,6 +29,8 @@ __all__ = ["answer"]
 _GROUP = "authorization.k8s.io"
 _SELF = "selfsubjectaccessreviews"
 _LOCAL = "localsubjectaccessreviews"
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _RULES = "selfsubjectrulesreviews"
 
 
@@ -36,7 +44,59 @@ def answer(access: Access, ctx: Context, meta: Tree, spec: Tree) -> Tree:
     tree: Tree = {"allowed": verdict.allowed}
     if verdict.reason:
         tree["reason"] = verdict.reason
+    ignored = _ignored(spec.get("resourceAttributes") or {})
+    if ignored:
+        tree["evaluationError"] = aggregate(ignored)
     return tree
+
+
+def _ignored(wish: Tree) -> list[str]:
+    """What is said of selectors that cannot be read, wholly or in part."""
+    texts = []
+    readers = (("fieldSelector", _field_terms), ("labelSelector", _label_terms))
+    for name, read in readers:
+        selector = wish.get(name)
+        if selector is not None:
+            good, all_of_them = read(selector)
+            if not all_of_them:
+                partly = "partially " if good else ""
+                texts.append(f"spec.resourceAttributes.{name} {partly}ignored due to parse error")
+    return texts
+
+
+def _field_terms(selector: Tree) -> tuple[int, bool]:
+    """How many requirements of a field selector count, and whether those are all."""
+    raw = selector.get("rawSelector")
+    if raw:
+        try:
+            return len(fields.parse(raw).requirements), True
+        except ValueError:
+            return 0, False
+    wanted = selector.get("requirements") or []
+    good = [
+        each
+        for each in wanted
+        if len(each.get("values") or ()) <= 1 and each.get("operator") in ("In", "NotIn")
+    ]
+    return len(good), len(good) == len(wanted)
+
+
+def _label_terms(selector: Tree) -> tuple[int, bool]:
+    """The same of a label selector."""
+    raw = selector.get("rawSelector")
+    if raw:
+        try:
+            return len(labels.parse(raw).requirements), True
+        except ValueError:
+            return 0, False
+    wanted = selector.get("requirements") or []
+    good = [
+        each
+        for each in wanted
+        if each.get("operator") in _OPERATORS
+        and not validate_requirement(each, "")
+    ]
+    return len(good), len(good) == len(wanted)
 
 
 def _named(spec: Tree) -> User:
@@ -64,12 +124,16 @@ def _asked(spec: Tree) -> Attributes:
 def _check(ctx: Context, meta: Tree, spec: Tree) -> None:
     info, namespace = ctx.info, ctx.request.namespace
     errors = _problems(spec, someone=info.resource != _SELF)
-    shown = {key: value for key, value in meta.items() if value and key != "managedFields"}
+    given = meta.get("namespace", "")
+    shown = {
+        key: value
+        for key, value in meta.items()
+        if value and key != "managedFields" and (key != "namespace" or info.resource != _LOCAL)
+    }
     path, wish = spec.get("nonResourceAttributes"), spec.get("resourceAttributes")
     if info.resource == _LOCAL:
         if not namespace:
             raise status.bad_request(f"namespace is required on this type: {namespace}")
-        given = shown.pop("namespace", "") or namespace
         wanted = (wish or {}).get("namespace", "")
         if wish is not None and wanted != given:
             errors.append(
@@ -79,11 +143,16 @@ def _check(ctx: Context, meta: Tree, spec: Tree) -> None:
             )
         if path is not None:
             text = "disallowed on this kind of request"
-            errors.append(invalid("spec.nonResourceAttributes", path, text))
+            errors.append(invalid("spec.nonResourceAttributes", _internal(path), text))
     if shown:
-        errors.append(invalid("metadata", meta, "must be empty"))
+        text = "must be empty except for namespace" if info.resource == _LOCAL else "must be empty"
+        errors.append(invalid("metadata", in_order(_META, meta), text))
     if errors:
-        raise status.invalid_kind(_GROUP, info.kind, "", errors)
+        raise status.invalid_kind(_GROUP, "", "", errors)
+
+
+def _internal(path: Tree) -> Tree:
+    return {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
 
 
 def _problems(spec: Tree, *, someone: bool) -> list[FieldError]:
@@ -91,13 +160,37 @@ def _problems(spec: Tree, *, someone: bool) -> list[FieldError]:
     path, wish = spec.get("nonResourceAttributes"), spec.get("resourceAttributes")
     if path is not None and wish is not None:
         text = "cannot be specified in combination with resourceAttributes"
-        errors.append(invalid("spec.nonResourceAttributes", path, text))
+        errors.append(invalid("spec.nonResourceAttributes", _internal(path), text))
     if path is None and wish is None:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(invalid("spec.resourceAttributes", None, text))
     if someone and not spec.get("user") and not spec.get("groups"):
         text = "at least one of user or group must be specified"
         errors.append(invalid("spec.user", spec.get("user") or "", text))
+    for name in ("fieldSelector", "labelSelector"):
+        selector = (wish or {}).get(name)
+        if selector is not None:
+            errors += _selector_problems(selector, f"spec.resourceAttributes.{name}")
+    return errors
+
+
+def _selector_problems(selector: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    raw, wanted = selector.get("rawSelector", ""), selector.get("requirements") or []
+    if raw and wanted:
+        text = "may not specified at the same time as requirements"
+        errors.append(invalid(f"{path}.rawSelector", raw, text))
+    if not raw and not wanted:
+        text = f"when {path} is specified, requirements or rawSelector is required"
+        errors.append(required(f"{path}.requirements", text))
+    for index, each in enumerate(wanted):
+        place = f"{path}.requirements[{index}]"
+        if path.endswith("labelSelector"):
+            errors += validate_requirement(each, place, unknown_operators=True, any_values=True)
+            continue
+        if not each.get("key"):
+            errors.append(required(f"{place}.key", "must be specified"))
+        errors += requirement_values(each, place)
     return errors
 
 
