@@ -147,9 +147,14 @@ async def watching(session: Session, path: str) -> AsyncIterator[Lines]:
 def prepared(
     *, keep: bool = False, strategy: str = "fifo", seed: int = 0, **options: Any
 ) -> Execution:
-    """A session that has not begun."""
+    """A session that has not begun, in which nobody writes but its clients."""
+    options.setdefault("controllers", QUIET)
     made = strategies.named(strategy, seed)
     return Execution(plan_of(SCENARIO, **options), made, log=EventLog(keep=keep))
+
+
+QUIET = "*,-serviceaccount-controller,-root-ca-certificate-publisher-controller"
+"""All controllers but those that make objects in every namespace."""
 
 
 @asynccontextmanager
