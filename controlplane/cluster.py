@@ -373,6 +373,7 @@ class Cluster:
             ),
             exact_windows=self.config.gates.fixed("49992"),
             streams_lists=self.config.gates.fixed("129334"),
+            measures_usage=True,
         )
 
     def components(self) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ class ServerOptions:
         address: where clients reach the server, as discovery tells it.
         build: what /version says.
         components: what /componentstatuses tells of, with what is wrong with each.
+        measures_usage: `metrics.k8s.io` is served.
         container_log: who answers for containers of pods on nodes; without it no node can be reached.
     """
 
@@ -58,4 +59,5 @@ class ServerOptions:
     address: str = "127.0.0.1:6443"
     build: Tree = field(factory=lambda: BUILD)
     components: Mapping[str, str] = field(factory=_healthy)
+    measures_usage: bool = False
     container_log: ContainerLog | None = None

@@ -14,7 +14,7 @@ from typing import Final
 from controlplane.api.request import Request, Response
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
-from controlplane.apiserver.requests import bootstrap, subresources
+from controlplane.apiserver.requests import bootstrap, subresources, usage
 from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.authorization import policy, rbac
 from controlplane.apiserver.requests.authorization.access import Access
@@ -75,6 +75,8 @@ class ApiServer:
         services = Services(admission, self.access, uid, suffix, options.track_fields)
         self.registries = Registries(services)
         self.table = self.registries.table
+        if options.measures_usage:
+            usage.serve(self.table)
         bodies = Bodies(self.registries, admission)
         self._reader = Reader(self.registries, bodies, self.caches, store)
         self._writer = Writer(self.registries, bodies, admission)
@@ -204,7 +206,7 @@ class ApiServer:
     def _dispatch(self, ctx: Context) -> Response | Steps[Response]:
         """The answer, or the steps to it. ApiError."""
         request, info = ctx.request, ctx.info
-        if request.subresource or info.resource in subresources.VIRTUAL:
+        if request.subresource or subresources.is_virtual(info):
             return subresources.handle(self._parts, ctx)
         verb = request.verb
         answer = self._verbs.get(verb)

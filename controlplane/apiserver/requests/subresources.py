@@ -20,7 +20,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import read_typed
 from controlplane.apiserver.kinds.strategy import Context, with_status, without
 from controlplane.apiserver.kinds.validation.selectors import selector_of
-from controlplane.apiserver.requests import pod_subresources, tokens
+from controlplane.apiserver.requests import pod_subresources, tokens, usage
 from controlplane.apiserver.requests.authorization import reviews
 from controlplane.apiserver.requests.managed.ordinary import track
 from controlplane.apiserver.requests.options import check_write_options
@@ -30,20 +30,25 @@ from controlplane.apiserver.requests.tokens import ISSUER
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode, kind_error
 from controlplane.apiserver.schema.field_errors import invalid
+from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Steps
 
-__all__ = ["VIRTUAL", "handle"]
+__all__ = ["handle", "is_virtual"]
 
 Handler = Callable[[Parts, Context], Steps[Response]]
 
-# Resources that only answer and store nothing.
-VIRTUAL = frozenset(
+_VIRTUAL = frozenset(
     (
         "bindings", "componentstatuses", "tokenreviews", "subjectaccessreviews",
         "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews",
         "selfsubjectreviews",
     )
 )  # fmt: skip
+
+
+def is_virtual(info: ResourceInfo) -> bool:
+    """Whether a resource only answers and stores nothing."""
+    return info.resource in _VIRTUAL or info.group == usage.GROUP
 
 
 def handle(parts: Parts, ctx: Context) -> Steps[Response]:
@@ -63,7 +68,7 @@ def handle(parts: Parts, ctx: Context) -> Steps[Response]:
             ("", request.subresource)
         )
     else:
-        handler = _HANDLERS.get((info.resource, ""))
+        handler = _HANDLERS.get((info.qualified, "")) or _HANDLERS.get((info.resource, ""))
     if request.subresource == "proxy":
         handler = _proxy
     if handler is None:
@@ -336,6 +341,12 @@ def _component_status(name: str, problem: str) -> Tree:
             "conditions": [condition]}  # fmt: skip
 
 
+def _usage(_parts: Parts, ctx: Context) -> Steps[Response]:
+    """What nodes or pods use."""
+    yield from ()
+    return usage.pod_metrics(ctx) if ctx.info.namespaced else usage.node_metrics(ctx)
+
+
 _HANDLERS: dict[tuple[str, str], Handler] = {
     ("", "status"): _status,
     ("", "scale"): _scale,
@@ -352,6 +363,8 @@ _HANDLERS: dict[tuple[str, str], Handler] = {
     ("serviceaccounts", "token"): _token,
     ("certificatesigningrequests", "approval"): _approval,
     ("componentstatuses", ""): _component_statuses,
+    ("nodes.metrics.k8s.io", ""): _usage,
+    ("pods.metrics.k8s.io", ""): _usage,
     ("tokenreviews", ""): _review,
     ("subjectaccessreviews", ""): _review,
     ("localsubjectaccessreviews", ""): _review,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from controlplane.api.quantity import QuantityError, parse
+from controlplane.api import usage
 from controlplane.api.times import SECOND
+from controlplane.api.tree import Tree
 from controlplane.controllers.effects import Point, Reconcile, Retry
 
 if TYPE_CHECKING:
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from controlplane.client.indexer import Indexer
     from controlplane.controllers.controller import Host
 
-PREFIX = "emulate.controlplane/"
-WINDOW_NS = 30 * SECOND
+WINDOW_NS = usage.WINDOW_S * SECOND
 NO_RESOURCE = "no metrics returned from resource metrics API"
 NO_CUSTOM = "no metrics returned from custom metrics API"
 NO_OBJECT = "unable to fetch metrics from custom metrics API: not found"
@@ -56,11 +56,10 @@ class Metrics(Protocol):
 
 
 class EmulatedMetrics:
-    """Metrics by annotations of running pods.
+    """Metrics by annotations of running pods: those that `metrics.k8s.io` serves (`controlplane.api.usage`).
 
-    `emulate.controlplane/cpu-usage` ("250m") and `memory-usage` are what each container uses, or, with
-    `.NAME` at the end, one container; `metric-NAME` is a custom metric of the pod. Objects and the
-    outside have no metrics here. Point: `metrics.read`.
+    `emulate.controlplane/metric-NAME` is a custom metric of the pod. Objects and the outside have no
+    metrics here. Point: `metrics.read`.
     """
 
     def __init__(self, host: Host, pods: Indexer[Pod]) -> None:
@@ -68,14 +67,14 @@ class EmulatedMetrics:
         self._pods = pods
 
     def _read(
-        self, namespace: str, selector: Selector, value: Callable[[Pod], int | None]
+        self, namespace: str, selector: Selector, value: Callable[[Tree], int | None]
     ) -> dict[str, PodMetric]:
         found: dict[str, PodMetric] = {}
         for obj in self._pods.by_index("namespace", namespace):
             pod = obj.view
             if pod.status.phase != "Running" or not selector.matches(pod.labels):
                 continue
-            amount = value(pod)
+            amount = value(obj.tree)
             if amount is not None:
                 found[pod.name] = PodMetric(amount, WINDOW_NS, self._host.now)
         return found
@@ -96,7 +95,7 @@ class EmulatedMetrics:
         """The metric that running pods are annotated with."""
         yield Point("metrics.read")
         found = self._read(
-            namespace, selector, lambda pod: _annotated(pod, f"metric-{metric.name}")
+            namespace, selector, lambda pod: usage.annotated(pod, f"metric-{metric.name}")
         )
         if not found:
             raise Retry(NO_CUSTOM)
@@ -115,25 +114,13 @@ class EmulatedMetrics:
         raise Retry(NO_EXTERNAL)
 
 
-def _annotated(pod: Pod, *names: str) -> int | None:
-    """The first of these annotations that is there, in thousandths."""
-    for name in names:
-        text = pod.annotations.get(f"{PREFIX}{name}")
-        if text is not None:
-            try:
-                return parse(text).milli_value()
-            except QuantityError:
-                return None
-    return None
-
-
-def _use(pod: Pod, name: str, container: str) -> int | None:
-    """What the containers of a pod use, or one of them; None where nothing is known."""
+def _use(pod: Tree, name: str, container: str) -> int | None:
+    """What the running containers of a pod use, or one of them; None where nothing is known."""
     known = [
         amount
-        for each in pod.spec.containers
-        if container in ("", each.name)
-        for amount in [_annotated(pod, f"{name}-usage.{each.name}", f"{name}-usage")]
+        for each in usage.running_containers(pod)
+        if container in ("", each)
+        for amount in [usage.of_container(pod, each, name)]
         if amount is not None
     ]
     return sum(known) if known else None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors import RandomWalk
-from controlplane.client.resources import AUTOSCALERS, DEPLOYMENTS, PODS
+from controlplane.client.resources import AUTOSCALERS, DEPLOYMENTS, PODS, Resource
 from tests.controllers.worlds import Small, template, workload
 
 ALL = ("horizontalpodautoscaling",)
@@ -118,3 +118,20 @@ def test_any_order_of_events_comes_to_the_same(seed):
     small = Small(ALL, web("100m"), autoscaler(), 150, strategy=RandomWalk(seed)).run()
     assert small.one("deployments").spec.replicas == 4
     assert len(small.objects("pods")) == 4
+
+
+def test_the_autoscaler_reads_what_the_metrics_api_serves():
+    served: list[dict[str, Any]] = []
+
+    async def look(client, _ctx):
+        metrics = Resource("metrics.k8s.io", "v1beta1", "pods")
+        listed = await client.list(metrics, "default")
+        served.extend(obj.tree for obj in listed.items)
+
+    small = Small(ALL, web("70m", 2), autoscaler(70), 60, look).run()
+    assert [each["containers"] for each in served] == [
+        [{"name": "main", "usage": {"cpu": "70m"}}] for _ in range(2)
+    ]
+    (scaler,) = small.objects("horizontalpodautoscalers")
+    (current,) = scaler.tree["status"]["currentMetrics"]
+    assert current["resource"]["current"] == {"averageUtilization": 70, "averageValue": "70m"}

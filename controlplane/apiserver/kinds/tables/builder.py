@@ -18,7 +18,8 @@ __all__ = ["plain_metadata", "table_of"]
 
 @cache
 def _columns() -> Tree:
-    return {**load_data("columns"), "/componentstatuses": _COMPONENT_COLUMNS}
+    return {**load_data("columns"), "/componentstatuses": _COMPONENT_COLUMNS,
+            "metrics.k8s.io/nodes": _USAGE_COLUMNS, "metrics.k8s.io/pods": _USAGE_COLUMNS}  # fmt: skip
 
 
 def _text_column(name: str) -> Tree:
@@ -30,6 +31,14 @@ _COMPONENT_COLUMNS: list[Tree] = [
     {"name": "Name", "type": "string", "format": "name", "description": "Name of the component.",
      "priority": 0},
     *(_text_column(name) for name in ("Status", "Message", "Error")),
+]  # fmt: skip
+
+
+_USAGE_COLUMNS: list[Tree] = [
+    {"name": "Name", "type": "string", "format": "name", "description": "Name of the resource",
+     "priority": 0},
+    *({"name": name, "type": "string", "format": "", "description": "", "priority": 0}
+      for name in ("cpu", "memory", "Window")),
 ]  # fmt: skip
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from controlplane.api import usage
+from controlplane.api.quantity import parse
 from controlplane.api.times import SECOND, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.tables.ages import age, human_duration
@@ -430,8 +432,20 @@ def _component_status(tree: Tree, _now: int) -> list[Any]:
     return [_name(tree), healthy, message, error]
 
 
+def _usage(tree: Tree, _now: int) -> list[Any]:
+    parts = [tree["usage"]] if "usage" in tree else [each["usage"] for each in tree["containers"]]
+    total = {
+        name: sum(parse(part[name]).milli_value() for part in parts if name in part)
+        for name in usage.MEASURED
+    }
+    shown = usage.written(total)
+    return [_name(tree), *(shown[name] for name in usage.MEASURED), tree["window"]]
+
+
 ROWS: dict[str, Row] = {
     "/componentstatuses": _component_status,
+    "metrics.k8s.io/nodes": _usage,
+    "metrics.k8s.io/pods": _usage,
     "apps/deployments": _deployment,
     "apps/replicasets": _replica_set,
     "apps/statefulsets": _stateful_set,
