@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from attrs import evolve
+
 from controlplane.api.request import Request, Response
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
@@ -159,7 +161,7 @@ class ApiServer:
         except status.ApiError as error:
             return failure(error, ctx.warnings)
         if ctx.warnings and not response.warnings:
-            response.warnings = ctx.warnings
+            response = evolve(response, warnings=ctx.warnings)
         if info.resource == CRDS and request.verb not in ("get", "list"):
             at_hand.run(self.settling(now))
         return response
@@ -185,7 +187,7 @@ class ApiServer:
         except status.ApiError as error:
             return failure(error, ctx.warnings)
         if ctx.warnings and not response.warnings:
-            response.warnings = ctx.warnings
+            response = evolve(response, warnings=ctx.warnings)
         if info.resource == CRDS and request.verb not in ("get", "list"):
             yield from self.settling(now)
         return response

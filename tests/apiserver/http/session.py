@@ -147,14 +147,9 @@ async def watching(session: Session, path: str) -> AsyncIterator[Lines]:
 def prepared(
     *, keep: bool = False, strategy: str = "fifo", seed: int = 0, **options: Any
 ) -> Execution:
-    """A session that has not begun, in which nobody writes but its clients."""
-    options.setdefault("controllers", QUIET)
+    """A session that has not begun."""
     made = strategies.named(strategy, seed)
     return Execution(plan_of(SCENARIO, **options), made, log=EventLog(keep=keep))
-
-
-QUIET = "*,-serviceaccount-controller,-root-ca-certificate-publisher-controller"
-"""All controllers but those that make objects in every namespace."""
 
 
 @asynccontextmanager

@@ -18,7 +18,8 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = [
-    "label_name", "requirement_values", "selector_of", "template_mismatch", "validate_affinity", "validate_label_selector",
+    "label_name", "requirement_values", "selector_of", "template_mismatch", "validate_affinity",
+    "validate_label_selector",
     "validate_node_selector", "validate_requirement",
     "validate_taint_effect", "validate_tolerations", "validate_topology_spread",
 ]  # fmt: skip

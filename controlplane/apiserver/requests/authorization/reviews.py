@@ -11,12 +11,12 @@ from controlplane.api import fields, labels
 from controlplane.api.request import User
 from controlplane.api.tree import Tree
 from controlplane.api.validation import aggregate
-from controlplane.apiserver.requests.authorization.access import Access
-from controlplane.apiserver.requests.authorization.rbac import Attributes, rules_of_user
 from controlplane.apiserver.kinds.validation.selectors import (
     requirement_values,
     validate_requirement,
 )
+from controlplane.apiserver.requests.authorization.access import Access
+from controlplane.apiserver.requests.authorization.rbac import Attributes, rules_of_user
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
 from controlplane.apiserver.schema.field_order import in_order
@@ -93,8 +93,7 @@ def _label_terms(selector: Tree) -> tuple[int, bool]:
     good = [
         each
         for each in wanted
-        if each.get("operator") in _OPERATORS
-        and not validate_requirement(each, "")
+        if each.get("operator") in _OPERATORS and not validate_requirement(each, "")
     ]
     return len(good), len(good) == len(wanted)
 
