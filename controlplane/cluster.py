@@ -337,6 +337,7 @@ class Cluster:
         from controlplane.kubelet.features import SCHEDULER_PREEMPTION
         from controlplane.kubelet.loops import kubelet
         from controlplane.kubelet.loops.kubelet import DEFAULT_SETTINGS
+        from controlplane.kubelet.static_pods import write_manifest
 
         for number, tree in enumerate(config.nodes, 1):
             name = tree["metadata"]["name"]
@@ -357,6 +358,8 @@ class Cluster:
                 settings=settings,
                 fixes=config.gates,
             )
+            for file, manifest in (settings.manifests or {}).items():
+                write_manifest(self.world.disk(name), file, manifest)
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:
         """How the cluster's API servers are set when they start."""

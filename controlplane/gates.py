@@ -404,6 +404,22 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.22",
         ),
         FixGate(
+            number="79148",
+            title="a mirror pod is deleted by name, and the new one with it",
+            issue="79147",
+            component="kubelet",
+            variants=("by-uid",),
+            fixed_in="1.16",
+        ),
+        FixGate(
+            number="104847",
+            title="a static pod that is put back under its uid is never started",
+            issue="104648",
+            component="kubelet",
+            variants=("restarts",),
+            fixed_in="1.23",
+        ),
+        FixGate(
             number="105527",
             title="pods that had ended before the kubelet's restart take room once more",
             issue="105523",

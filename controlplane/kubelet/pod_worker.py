@@ -43,6 +43,7 @@ from controlplane.kubelet.container_runtime import (
 )
 from controlplane.kubelet.mounting import Mounting, Retry
 from controlplane.kubelet.pleg import PodCache
+from controlplane.kubelet.preemption import is_static
 from controlplane.kubelet.prober import Results
 from controlplane.kubelet.references import Find, environment_error
 from controlplane.kubelet.resizing import Resizing
@@ -114,7 +115,14 @@ class Resize:
     plan: Plan
 
 
-Action = SetStatus | Finished | Event | Made | Ended | Resize
+@attrs.frozen
+class ReconcileMirror:
+    """Let the API server show this version of a static pod."""
+
+    pod: Pod
+
+
+Action = SetStatus | Finished | Event | Made | Ended | Resize | ReconcileMirror
 
 
 @attrs.define
@@ -186,6 +194,7 @@ class PodWorker:
     ) -> None:
         self.pod = pod
         self.phase = SYNC
+        self._static = is_static(pod)
         self.waits_for_cache = False
         """Whether the next sync waits for a newer entry of the pod cache."""
         self.start_time = pod.status.start_time or now
@@ -334,6 +343,8 @@ class PodWorker:
             return
         if self.phase == TERMINATING:
             self._report(now, actions)
+        elif self._static:
+            actions.append(ReconcileMirror(self.pod))
         self._busy = True
 
     def _sync(self, now: int, actions: list[Action]) -> bool:
@@ -772,8 +783,11 @@ class PodWorker:
         override = self._override
         self._final = last
         reports = self.reports()
-        found = status.phase(reports, terminating=stopped or last)
-        if last and not override and found not in status.TERMINAL:
+        ends = (
+            stopped or last
+        ) and not self._static  # a static pod may be started again under its uid
+        found = status.phase(reports, terminating=ends)
+        if last and not override and not self._static and found not in status.TERMINAL:
             override = {"phase": status.FAILED}
         ready = self.sandbox.ready(now) and not stopped and not last
         tree = status.build(
@@ -785,7 +799,7 @@ class PodWorker:
             ip=self.sandbox.ip if self.sandbox.ready(now) else "",
             host_ip=self.host_ip,
             before=self._before(),
-            terminating=stopped or last,
+            terminating=ends,
             override=override,
             extra=self._extra,
             resize=() if self._resizing is None else self._resizing.trees(self.uid),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
+from controlplane.api.tree import Tree
 from controlplane.kubelet.cm.container_manager import Policies
 from controlplane.kubelet.cm.cpumanager.manager import NONE as NO_CPU_POLICY
 from controlplane.kubelet.cm.memorymanager.manager import NONE as NO_MEMORY_POLICY
@@ -21,6 +24,8 @@ class KubeletSettings:
     policies: Policies = attrs.field(factory=Policies)
     features: Features = DEFAULTS
     eviction: EvictionSettings = attrs.field(factory=default_settings)
+    manifests: Mapping[str, Tree] | None = None
+    """What the files of static pods say at first, by name; None: there is no folder of them."""
 
     @property
     def hands_out(self) -> bool:

@@ -75,6 +75,15 @@ class StatusManager:
         if version > self._told_of.get(pod.uid, 0):
             self._unsent[pod.uid] = None
 
+    def renew(self, uid: str) -> bool:
+        """Whoever was told has gone: tell it once more. Whether there is anything to tell."""
+        known = self._known.get(uid)
+        if known is None:
+            return False
+        self._known[uid] = attrs.evolve(known, version=known.version + 1)
+        self._unsent[uid] = None
+        return True
+
     def forget(self, uid: str) -> None:
         """The pod is another one's now, or gone."""
         self._known.pop(uid, None)
@@ -103,18 +112,18 @@ class StatusManager:
         elif known is not None and known.version == told.version:
             self._unsent.pop(uid, None)
 
-    def to_send(self, pods: Sequence[Pod]) -> list[Versioned]:
+    def to_send(self, pods: Iterable[tuple[str, Pod]]) -> list[Versioned]:
         """A full pass: what is unsent, what the API server shows otherwise, and what may be deleted now.
 
-        `pods` are the objects as the API server last told of them.
+        `pods` are the objects as the API server last told of them, each with the uid that it is known by here.
         """
         found = {each.uid: each for each in self.unsent()}
-        for pod in pods:
-            known = self._known.get(pod.uid)
-            if known is None or pod.uid in found:
+        for uid, pod in pods:
+            known = self._known.get(uid)
+            if known is None or uid in found:
                 continue
             if can_be_deleted(pod, known) or differs(pod.tree.get("status") or {}, known.status):
-                found[pod.uid] = known
+                found[uid] = known
         return list(found.values())
 
 

@@ -23,25 +23,36 @@ def equipped(
 ) -> tuple[tuple[Tree, ...], Mapping[str, KubeletSettings]]:
     """The nodes with what their kubelets will report, and the settings by node. Raises UsageError."""
     from controlplane.kubelet.config.configuration import configuration
+    from controlplane.scenarios.manifests import folder
 
     if config_file is None:
         config = configuration(release=release)
     else:
         config = configuration(_document(config_file), origin=config_file, release=release)
     machine = None if machine_text is None else _machine(machine_text)
-    return furnished(nodes, config, machine)
+    manifests = None
+    if config.static_pod_path and config_file is not None:
+        # As upstream: a path that is not absolute is one beside the file that names it.
+        manifests = folder(Path(config_file).parent / config.static_pod_path)
+    return furnished(nodes, config, machine, manifests)
 
 
 def furnished(
-    nodes: Sequence[Tree], config: KubeletConfiguration, machine: Machine | None
+    nodes: Sequence[Tree],
+    config: KubeletConfiguration,
+    machine: Machine | None,
+    manifests: Mapping[str, Tree] | None = None,
 ) -> tuple[tuple[Tree, ...], Mapping[str, KubeletSettings]]:
-    """The same of nodes that are set up and built alike; without a machine each is one of the node's size."""
+    """The same of nodes that are set up and built alike; without a machine each is one of the node's size.
+
+    `manifests` are the files of static pods of each, None where there is no folder of them.
+    """
     made: list[Tree] = []
     settings: dict[str, KubeletSettings] = {}
     for tree in nodes:
         own = machine if machine is not None else _regular(tree)
         made.append(_reporting(tree, own, config))
-        settings[tree["metadata"]["name"]] = _settings(own, config)
+        settings[tree["metadata"]["name"]] = _settings(own, config, manifests)
     return tuple(made), settings
 
 
@@ -116,13 +127,16 @@ def _reporting(tree: Tree, machine: Machine, config: KubeletConfiguration) -> Tr
     }
 
 
-def _settings(machine: Machine, config: KubeletConfiguration) -> KubeletSettings:
+def _settings(
+    machine: Machine, config: KubeletConfiguration, manifests: Mapping[str, Tree] | None
+) -> KubeletSettings:
     from controlplane.kubelet.config.allocatable import capacity_of, policies_of
     from controlplane.kubelet.eviction.settings import settings_of
     from controlplane.kubelet.settings import KubeletSettings
 
     policies = policies_of(config, capacity_of(machine, config))
-    return KubeletSettings(machine, policies, config.features, settings_of(config))
+    eviction = settings_of(config)
+    return KubeletSettings(machine, policies, config.features, eviction, manifests)
 
 
 def pictures(run: Run) -> list[str]:

@@ -216,6 +216,22 @@ class User:
                 await self.attempt(self.evict(each.name, each.namespace))
             await self.sleep(every_s)
 
+    async def write_manifest(self, node: str, file: str, tree: Tree | None) -> None:
+        """Write the file of a static pod on a node whose kubelet looks for them, or (None) remove it.
+
+        The kubelet hears of it if it runs, and finds it otherwise when it starts. Raises UsageError.
+        """
+        from controlplane.kubelet.loops.file_source import FileChanged
+        from controlplane.kubelet.static_pods import write_manifest
+        from controlplane.scenarios.manifests import manifest
+
+        found = None if tree is None else manifest(tree, file)
+        await self.ctx.point("user.write-manifest")
+        self.ctx.undeclared()
+        write_manifest(self.cluster.world.disk(node), file, found)
+        if self.cluster.world.alive(node):
+            self.ctx.send(node, FileChanged(file))
+
     async def attempt(self, call: Coroutine[Any, Any, Any]) -> bool:
         """Whether the server did it: a refusal is shrugged off, and so is a broken connection."""
         try:

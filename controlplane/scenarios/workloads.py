@@ -36,6 +36,30 @@ def pod(name: str, cpu: str = "1", **spec: Any) -> Tree:
     }
 
 
+def static_pod(
+    name: str,
+    *,
+    uid: str = "",
+    stops_s: int = 0,
+    labels: Tree | None = None,
+    **spec: Any,
+) -> Tree:
+    """The manifest of a static pod: its `uid` if it names one, its labels, and how long it takes to stop."""
+    metadata: Tree = {"name": name, "namespace": NAMESPACE}
+    if uid:
+        metadata["uid"] = uid
+    if labels is not None:
+        metadata["labels"] = labels
+    if stops_s:
+        metadata["annotations"] = {STOPS: str(stops_s)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": [{"name": "main", "image": "app:1"}], **spec},
+    }
+
+
 def config_map(name: str, **data: str) -> Tree:
     """A config map."""
     tree: Tree = {

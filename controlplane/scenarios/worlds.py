@@ -79,6 +79,33 @@ def lagging_servers(**more: Any) -> Build:
     return build
 
 
+def nodes_with_static_pods(manifests: Mapping[str, dict[str, Any]], lag_s: int = 0) -> Build:
+    """API server and kubelets that look for static pods in files; these are there at first, by name.
+
+    Watches lag by up to `lag_s`.
+    """
+
+    def build(setting: Setting) -> ClusterConfig:
+        from controlplane.apiserver.loops.replica import ReplicaOptions
+        from controlplane.cluster import ClusterConfig
+        from controlplane.kubelet.settings import KubeletSettings
+        from controlplane.scenarios.manifests import manifest
+
+        found = {file: manifest(tree, file) for file, tree in manifests.items()}
+        settings = KubeletSettings(manifests=found)
+        nodes = setting.nodes()
+        lag = ReplicaOptions(lag_ns=lag_s * 1_000_000_000, lagging=("apiserver",))
+        return ClusterConfig(
+            replica=lag if lag_s else None,
+            nodes=nodes,
+            kubelet_settings={tree["metadata"]["name"]: settings for tree in nodes},
+            controllers=False,
+            kubelet_events=False,
+        )
+
+    return build
+
+
 def nodes_with_managers(machine: str = "", **settings: Any) -> Build:
     """API server and kubelets that give containers CPUs of their own, and no scheduler that is asked.
 

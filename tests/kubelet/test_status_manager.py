@@ -43,10 +43,10 @@ def test_a_full_pass_repairs_what_others_wrote() -> None:
     statuses.sent(told, told.uid)
     shown = pod("a", "1", phase="Running")
     shown.tree["status"] = {**said, "conditions": [condition("Ready"), condition("Other")]}
-    assert statuses.to_send([shown.view]) == []
+    assert statuses.to_send([("1", shown.view)]) == []
     marked = pod("a", "1", phase="Running")
     marked.tree["status"] = {**said, "conditions": [condition("Ready", "False")]}
-    assert [each.uid for each in statuses.to_send([marked.view])] == ["1"]
+    assert [each.uid for each in statuses.to_send([("1", marked.view)])] == ["1"]
     statuses.keep_only([])
     assert statuses.get("1") is None
 

@@ -125,11 +125,13 @@ class AllocationManager:
 
     def allocated_pod(self, pod: Pod) -> Pod:
         """The pod with what it was promised in place of what it asks for."""
-        resources = self.state.get(pod.uid)
-        known = self._allocated.get(pod.uid)
+        return self._with_allocation(pod.uid, pod)
+
+    def _with_allocation(self, uid: str, pod: Pod) -> Pod:
+        resources = self.state.entries.get(uid)
+        known = self._allocated.get(uid)
         if known is None or known[0] is not pod or known[1] is not resources:
-            known = (pod, resources, with_resources(pod, resources))
-            self._allocated[pod.uid] = known
+            known = self._allocated[uid] = (pod, resources, with_resources(pod, resources))
         return known[2]
 
     def differs(self, pod: Pod) -> bool:
@@ -156,7 +158,9 @@ class AllocationManager:
         self._ranks.pop(uid, None)
 
     def _others(self, pod: Pod) -> list[Pod]:
-        return [self.allocated_pod(each) for each in self._active_pods() if each.uid != pod.uid]
+        own = pod.uid
+        active = [(each.uid, each) for each in self._active_pods()]
+        return [self._with_allocation(uid, each) for uid, each in active if uid != own]
 
     # -- the queue ---------------------------------------------------------------------------
 

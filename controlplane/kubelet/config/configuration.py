@@ -88,6 +88,7 @@ class KubeletConfiguration:
     register_node: bool
     register_with_taints: tuple[Tree, ...]
     provider_id: str
+    static_pod_path: str
     unused: tuple[str, ...] = ()
     """Fields that were given and that no decision here depends on."""
 
@@ -218,6 +219,7 @@ def _built(given: Mapping[str, Any], release: str) -> KubeletConfiguration:
         register_node=values["registerNode"],
         register_with_taints=tuple(values.get("registerWithTaints", ())),
         provider_id=values["providerID"],
+        static_pod_path=values["staticPodPath"],
         unused=tuple(name for name in given if name not in EMULATED),
     )
 

@@ -193,7 +193,7 @@ EMULATED: Final = frozenset(
         "featureGates", "kubeReserved", "maxPods", "memoryManagerPolicy", "memorySwap",
         "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusReportFrequency",
         "nodeStatusUpdateFrequency", "podsPerCore", "providerID", "registerNode",
-        "registerWithTaints", "reservedMemory", "reservedSystemCPUs", "syncFrequency",
+        "registerWithTaints", "reservedMemory", "reservedSystemCPUs", "staticPodPath", "syncFrequency",
         "systemReserved", "topologyManagerPolicy", "topologyManagerPolicyOptions",
         "topologyManagerScope",
     }

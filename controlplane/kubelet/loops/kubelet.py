@@ -3,6 +3,7 @@
 | upstream's goroutine | our task |
 |---|---|
 | reflectors of pods and of the own node, config mux | `pods.reflector`, `nodes.reflector` |
+| source of static pods | `file-source` (`loops/file_source.py`), where there are any |
 | syncLoop | `sync-loop` (`loops/sync_loop.py`) |
 | one per pod | `pod` (`loops/pod_workers.py`) |
 | PLEG | `pleg` (`loops/pleg.py`) |
@@ -29,14 +30,14 @@ from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.client.loops.informer import Informer, handler
 from controlplane.gates import FixGates
 from controlplane.kubelet.cm.errors import ManagerError
+from controlplane.kubelet.loops import file_source, status_sender, sync_loop
 from controlplane.kubelet.loops import node as own_node
-from controlplane.kubelet.loops import status_sender, sync_loop
 from controlplane.kubelet.loops.eviction import Evictions
 from controlplane.kubelet.loops.host import Host
 from controlplane.kubelet.loops.pod_workers import PodWorkers
 from controlplane.kubelet.loops.resources import NodeResources
 from controlplane.kubelet.loops.shared import Shared
-from controlplane.kubelet.pod_config import API
+from controlplane.kubelet.pod_config import API, FILE
 from controlplane.kubelet.settings import KubeletSettings
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ async def run(
     host.containers, host.writing = None, 0  # whatever a process before had in its memory
     node = await own_node.register(ctx, Client(ctx, server), tree, host, epoch_ns)
     recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
-    shared = Shared(ctx, epoch_ns, node, host, server, recorder, fixes)
+    sources = (API,) if settings.manifests is None else (API, FILE)
+    shared = Shared(ctx, epoch_ns, node, host, server, recorder, fixes, sources)
     workers = PodWorkers(shared)
     try:
         resources = workers.resources = NodeResources(shared, settings, workers)
@@ -91,6 +93,8 @@ async def run(
     evictions.look_again()
     nodes = own_node.watch(shared, node_changed, resources.node_changed)
     ctx.spawn(sync_loop.SyncLoop(shared, workers, resources).run, name="sync-loop")
+    if FILE in sources:
+        ctx.spawn(file_source.run, shared, name="file-source")
     ctx.spawn(workers.pleg.run, name="pleg")
     ctx.spawn(status_sender.run, shared, workers.may_run, name="status-manager")
     ctx.spawn(sync_loop.housekeeping, shared, name="housekeeping")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.allocation.actuation import ContainerStep
 from controlplane.kubelet.container_runtime import DEFAULTS
+from controlplane.kubelet.loops.mirrors import Mirrors
 from controlplane.kubelet.loops.objects import Objects
 from controlplane.kubelet.loops.pleg import Pleg
 from controlplane.kubelet.loops.prober import Probers
@@ -23,9 +24,12 @@ from controlplane.kubelet.pod_worker import (
     Event,
     Made,
     PodWorker,
+    ReconcileMirror,
     Resize,
     SetStatus,
 )
+from controlplane.kubelet.preemption import is_static
+from controlplane.kubelet.static_order import BACK_OFF, StaticOrder
 from controlplane.kubelet.status import TERMINAL
 
 if TYPE_CHECKING:
@@ -41,6 +45,11 @@ COUNTS_UNTIL_STOPPED = "104824"
 TERMINAL_IS_INACTIVE = "104577"
 NEVER_ACTIVE = "terminal-never"
 FIRST_SEEN_TERMINATED = "105527"
+STARTED_AGAIN = "104847"
+RESYNC_NS = 60_000_000_000
+"""syncFrequency: a pod is synced so long after the last sync, and up to half as long again."""
+JITTER_OPTIONS = 3
+"""How much of that half comes on top: nothing, half of it, all of it."""
 SLOWNESS = 3
 """How many options a duration has: as planned, twice, four times as long."""
 
@@ -48,7 +57,10 @@ SLOWNESS = 3
 class Worker:
     """A pod's worker, the update that it has not taken yet, and who waits for it."""
 
-    __slots__ = ("changed", "machine", "pending", "stopped", "told")
+    __slots__ = (
+        "changed", "machine", "mirror", "pending", "pending_mirror", "restarts", "resync_at", "shown",
+        "stopped", "told",
+    )  # fmt: skip
 
     def __init__(self, machine: PodWorker, changed: Condition, stopped: Condition) -> None:
         self.machine = machine
@@ -57,6 +69,15 @@ class Worker:
         self.pending: Pod | None = None
         self.told = False
         """Whether something happened since it last looked."""
+        self.mirror: Pod | None = None
+        """Of a static pod: its mirror, as the update had it that the worker took last."""
+        self.pending_mirror: Pod | None = None
+        self.resync_at: int | None = None
+        """When it looks again whether the API server shows the pod, if it does not."""
+        self.shown = True
+        """Whether the API server did not refuse its mirror when it was tried last."""
+        self.restarts = False
+        """Whether a pod of the same uid came while this one was to end."""
 
     def wake(self) -> None:
         """Something happened that concerns it."""
@@ -101,6 +122,8 @@ class PodWorkers:
         self._shared = shared
         self._workers: dict[str, Worker] = {}
         self._objects = Objects(shared)
+        self._order = StaticOrder()
+        self.mirrors = Mirrors(shared)
         self.pleg = Pleg(shared, self.relisted)
         self.probers = Probers(shared, self._probed)
         self.resources: Provider | None = None
@@ -119,15 +142,24 @@ class PodWorkers:
 
     # ------------------------------------------------------------------ what workers are told
 
-    def update(self, pod: Pod) -> None:
-        """A pod is wanted so. Upstream: UpdatePod."""
+    def update(self, pod: Pod, mirror: Pod | None = None, *, create: bool = False) -> None:
+        """A pod is wanted so; `mirror` shows it if it is static. Upstream: UpdatePod.
+
+        Fix gate 104847 (issue 104648, 1.23). A pod comes (`create`) under the uid of one that is to end: a file
+        was removed and put back. Before, that was dropped; since, the pod is started anew once the other is gone.
+        """
         if self.evictions is not None:
             self.evictions.look_at(pod)
         found = self._workers.get(pod.uid)
         if found is None:
-            self._start(pod)
+            self._start(pod, mirror)
+        elif create and found.machine.terminating:
+            if self._shared.fixes.fixed(STARTED_AGAIN):
+                found.restarts = True
+                self._shared.tidy_up()
         else:
             found.pending = pod
+            found.pending_mirror = mirror
             found.wake()
 
     def relisted(self, uid: str) -> None:
@@ -173,8 +205,19 @@ class PodWorkers:
         while found.machine.active and ctx.now < end:
             await found.stopped.wait(end - ctx.now, point="kubelet.kill-pod")
 
+    def to_be_restarted(self, uid: str) -> bool:
+        """Whether a pod of this uid is wanted again."""
+        found = self._workers.get(uid)
+        return found is not None and found.restarts
+
+    def static_pod_terminates(self, name: str) -> bool:
+        """Whether a static pod of this full name is being terminated. Upstream: IsPodForMirrorPodTerminating..."""
+        uid = self._order.started(name)
+        found = None if uid is None else self.get(uid)
+        return found is not None and found.phase == TERMINATING
+
     def forget(self, uid: str) -> None:
-        """Nothing of the pod is left, and nobody wants it."""
+        """Nothing of the pod is left, and nobody wants it, or somebody anew."""
         self._workers.pop(uid, None)
         self._shared.host.sandboxes.pop(uid, None)
         self.pleg.cache.forget(uid)
@@ -182,7 +225,7 @@ class PodWorkers:
 
     # ------------------------------------------------------------------ one worker
 
-    def _start(self, pod: Pod) -> None:
+    def _start(self, pod: Pod, mirror: Pod | None) -> None:
         shared, resources = self._shared, self.resources
         assert resources is not None
         host = shared.host
@@ -193,7 +236,7 @@ class PodWorkers:
             ip=host.pod_ip(),
             host_ip=host.host_ip,
             sandbox=host.sandboxes.get(pod.uid),
-            reported=shared.statuses.get(pod.uid),
+            reported=None if is_static(pod) else shared.statuses.get(pod.uid),
             resizing=resources.resizing,
             cpus=resources.cpus_of,
             find=self._objects.find(pod.namespace),
@@ -204,6 +247,9 @@ class PodWorkers:
         host.sandboxes[pod.uid] = machine.sandbox
         worker = Worker(machine, shared.ctx.condition(), shared.ctx.condition())
         self._workers[pod.uid] = worker
+        worker.pending_mirror = mirror
+        if is_static(pod):
+            self._order.queue(pod.key, pod.uid)
         if pod.metadata.deletion_timestamp is not None:
             worker.pending = pod
         shared.ctx.spawn(self._work, worker, name="pod")
@@ -214,9 +260,15 @@ class PodWorkers:
     async def _work(self, ctx: Context, worker: Worker) -> None:
         """One pod from its first step to its end."""
         shared, machine = self._shared, worker.machine
+        static = is_static(machine.pod)
+        if static:
+            await self._its_turn(ctx, worker)
+            worker.mirror = worker.pending_mirror
         while True:
             worker.told = False
             pending, worker.pending = worker.pending, None
+            if static:
+                self._look_at_mirror(worker, pending)
             if pending is not None:
                 machine.update(pending, shared.now())
             if machine.phase == SYNC:
@@ -228,13 +280,48 @@ class PodWorkers:
                 worker.stopped.notify_all()
             if machine.phase == FINISHED and not machine.sandbox.running():
                 self._objects.forget(machine.uid)
+                if static:
+                    self._order.ended(machine.pod.key, machine.uid)
                 shared.tidy_up()
                 return
+            resting = deadline is None and (worker.resync_at is None or not worker.shown)
+            if worker.resync_at is not None:
+                deadline = worker.resync_at if deadline is None else min(deadline, worker.resync_at)
             if worker.told or (deadline is not None and deadline <= shared.now()):
                 await ctx.point("kubelet.pod")
                 continue
             wait = None if deadline is None else deadline - shared.now()
-            await worker.changed.wait(wait, idle=deadline is None, point="kubelet.pod")
+            await worker.changed.wait(wait, idle=resting, point="kubelet.pod")
+
+    async def _its_turn(self, ctx: Context, worker: Worker) -> None:
+        """Wait until a static pod may start: one of its full name after the other."""
+        machine = worker.machine
+        while not machine.terminating:
+            if self._order.may_start(machine.pod.key, machine.uid, self._is_over):
+                return
+            share = ctx.choose("jitter", JITTER_OPTIONS, "static pod that waits")
+            wait = BACK_OFF + BACK_OFF * share // (2 * (JITTER_OPTIONS - 1))
+            await worker.changed.wait(wait, point="kubelet.pod.start")
+
+    def _is_over(self, uid: str) -> bool:
+        found = self.get(uid)
+        return found is None or found.terminating
+
+    def _look_at_mirror(self, worker: Worker, pending: Pod | None) -> None:
+        """Which mirror the next sync goes by, and when there is one for its sake alone."""
+        shared, machine = self._shared, worker.machine
+        if pending is not None:
+            worker.mirror, worker.pending_mirror = worker.pending_mirror, None
+        if machine.phase != SYNC or not self.mirrors.wrong(machine.pod):
+            worker.resync_at = None
+        elif worker.resync_at is None:
+            share = shared.ctx.choose("jitter", JITTER_OPTIONS, "next sync")
+            late = RESYNC_NS * share // (2 * (JITTER_OPTIONS - 1))
+            worker.resync_at = shared.now() + RESYNC_NS + late
+        elif worker.resync_at <= shared.now():
+            worker.resync_at = None
+            worker.mirror = shared.pods.mirror(machine.pod)
+            machine.poke()
 
     def _after(self, machine: PodWorker) -> None:
         """What a step means for those that watch the pod's containers."""
@@ -274,6 +361,8 @@ class PodWorkers:
                 if await self._carry_out(ctx, machine, action):
                     machine.poke()
                     worker.told = True
+            elif isinstance(action, ReconcileMirror):
+                worker.shown = await self.mirrors.reconcile(ctx, action.pod, worker.mirror)
             elif shared.statuses.terminate(pod):
                 shared.status_changed()
         return deadline
@@ -310,7 +399,9 @@ class PodWorkers:
         still stop: what is theirs is given to others. The repair here lets it count until its worker
         knows that they have stopped.
         """
-        found = [pod for pod in self._shared.pods.all() if self.is_active(pod)]
+        form = self._shared.fixes.variant(TERMINAL_IS_INACTIVE)
+        pods = self._shared.pods.items()
+        found = [pod for uid, pod in pods if self._counts(uid, pod, form)]
         if self._shared.fixes.fixed(COUNTS_UNTIL_STOPPED):
             gone = [
                 worker.machine
@@ -320,25 +411,23 @@ class PodWorkers:
             found += [machine.pod for machine in gone if machine.active]
         return found
 
-    def is_active(self, pod: Pod) -> bool:
+    def _counts(self, uid: str, pod: Pod, form: str | None) -> bool:
         """Whether a pod counts when others are admitted. Upstream: GetActivePods.
 
         Not when its worker knows that its containers have stopped, nor when it is known to have ended
         and nobody asked for its end.
 
-        Fix gate 104577 (1.22). Before, every pod counted until its worker knew that nothing of it ran,
-        long after the scheduler had been told that it had ended. The fix in its first form let no pod
-        count that had ended; later ones that are being terminated count again.
+        Fix gate 104577 (1.22), of which `form` is the form. Before, every pod counted until its worker knew
+        that nothing of it ran, long after the scheduler had been told that it had ended. The fix in its first
+        form let no pod count that had ended; later ones that are being terminated count again.
         """
-        found = self.get(pod.uid)
-        if found is not None and not found.active:
+        found = self._workers.get(uid)
+        if found is not None and not found.machine.active:
             return False
-        fixes = self._shared.fixes
-        form = fixes.variant(TERMINAL_IS_INACTIVE)
         if form is None:
             return True
-        known = self._shared.statuses.get(pod.uid) or {}
-        ended = pod.status.phase in TERMINAL or known.get("phase") in TERMINAL
-        if form == NEVER_ACTIVE:
-            return not ended
-        return not ended or (found is not None and found.terminating)
+        if pod.status.phase not in TERMINAL:
+            known = self._shared.statuses.get(uid)
+            if known is None or known.get("phase") not in TERMINAL:
+                return True
+        return form != NEVER_ACTIVE and found is not None and found.machine.terminating

@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from actors.log import WARNING
-from controlplane.kubelet.pod_config import PodConfig
+from controlplane.kubelet.pod_config import API, PodConfig
 from controlplane.kubelet.pod_manager import PodManager
 from controlplane.kubelet.status_manager import StatusManager
 
@@ -36,6 +36,7 @@ class Shared:
         server: RestConfig,
         recorder: EventRecorder | None,
         fixes: FixGates,
+        sources: tuple[str, ...] = (API,),
     ) -> None:
         self.ctx = ctx
         self.epoch = epoch_ns
@@ -48,7 +49,7 @@ class Shared:
         self._recorder = recorder
         self.under_pressure: tuple[str, ...] = ()
         """The conditions of the node that the eviction manager has seen."""
-        self.config = PodConfig()
+        self.config = PodConfig(sources)
         self.pods = PodManager()
         self.statuses = StatusManager()
         self.updates: deque[PodUpdate] = deque()

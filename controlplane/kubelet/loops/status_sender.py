@@ -50,7 +50,7 @@ async def run(ctx: Context, shared: Shared, may_run: MayRun) -> None:
             full_pass_at = None
             shared.full_pass_due = False
             failed = False
-            fresh = statuses.to_send(shared.pods.all())
+            fresh = statuses.to_send(shared.pods.shown())
         tried = {each.uid: each.version for each in (*unsent, *fresh)}
         for each in fresh:
             if not await _tell(shared, client, each, may_run) and each.uid in shared.pods:
@@ -66,11 +66,15 @@ async def _tell(shared: Shared, client: Client, told: Versioned, may_run: MayRun
     Fix gate 108366 (1.24, and 1.22 and 1.23): that a pod has ended is not said while its worker does not know
     yet that nothing of it runs. Before, the scheduler gave its room away while the kubelet still counted it.
     """
-    statuses = shared.statuses
+    statuses, pods = shared.statuses, shared.pods
+    if pods.awaits_mirror(told.uid):
+        return True  # told once there is one
     try:
         found = await client.get(PODS, told.namespace, told.name)
-        if found.uid != told.uid:
-            statuses.forget(told.uid)
+        if pods.translated(found.uid) != told.uid:
+            # A mirror of which nothing was heard yet is told once it is: its coming makes the pod sync.
+            if not pods.has_static(told.uid):
+                statuses.forget(told.uid)
             return True
         before = found.tree.get("status") or {}
         held = shared.fixes.fixed(TOLD_WHEN_STOPPED) and may_run(told.uid)
@@ -78,9 +82,9 @@ async def _tell(shared: Shared, client: Client, told: Versioned, may_run: MayRun
         if change:
             patch: Tree = {"status": change}
             if shared.fixes.fixed(BOUND_TO_UID):
-                patch["metadata"] = {"uid": told.uid}
+                patch["metadata"] = {"uid": found.uid}
             found = await client.patch(PODS, told.namespace, told.name, patch, subresource="status")
-        statuses.sent(told, found.uid)
+        statuses.sent(told, pods.translated(found.uid))
         if status_manager.can_be_deleted(found.view, told):
             await client.delete(
                 PODS, told.namespace, told.name, uid=told.uid, grace_period_seconds=0

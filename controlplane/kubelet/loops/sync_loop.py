@@ -26,6 +26,7 @@ from controlplane.kubelet.eviction.manager import EVICTED
 from controlplane.kubelet.loops.carrying_out import carry_out
 from controlplane.kubelet.metrics import ADMISSION_REJECTIONS, rejection
 from controlplane.kubelet.pod_config import ADD, RECONCILE, REMOVE
+from controlplane.kubelet.static_pods import is_mirror
 from controlplane.kubelet.status import TERMINAL
 from controlplane.kubelet.status_manager import differs
 
@@ -82,7 +83,7 @@ class SyncLoop:
                 self._sync_again(uid)
             else:
                 shared.housekeeping_due = False
-                self._clean_up()
+                await self._clean_up(ctx)
             await ctx.region("kubelet.sync-loop")
 
     def _with_news(self) -> list[str]:
@@ -112,7 +113,7 @@ class SyncLoop:
         else:
             await self._updates(ctx, update.pods)
 
-    def _sync(self, pod: Pod) -> None:
+    def _sync(self, pod: Pod, *, create: bool = False) -> None:
         """Tell a pod's worker, with what the pod is promised at this moment.
 
         Fix gate 136508 (open upstream). A pod that was rejected has no worker; an update that the API server
@@ -122,7 +123,17 @@ class SyncLoop:
         if pod.uid in self._rejected and pod.status.phase not in TERMINAL:
             if self._shared.fixes.fixed(REJECTED_HAVE_NO_WORKER):
                 return
-        self._workers.update(self._allocation.allocated_pod(pod))
+        mirror = self._shared.pods.mirror(pod)
+        self._workers.update(self._allocation.allocated_pod(pod), mirror, create=create)
+
+    def _mirror_changed(self, mirror: Pod) -> None:
+        """A mirror came, changed or went: the worker of the static pod behind it sees it with its next sync."""
+        shared = self._shared
+        static = shared.pods.named(mirror.key)
+        if static is None:
+            shared.tidy_up()
+        else:
+            self._workers.update(self._allocation.allocated_pod(static), mirror)
 
     # ------------------------------------------------------------------ pods that come
 
@@ -132,6 +143,11 @@ class SyncLoop:
         waiting: list[str] = []
         for pod in _by_age(ctx, pods):
             shared.pods.put(pod)
+            if is_mirror(pod):
+                self._mirror_changed(pod)
+                if shared.statuses.renew(shared.pods.translated(pod.uid)):
+                    shared.status_changed()
+                continue
             known = self._workers.get(pod.uid)
             asked_to_end = known is not None and known.terminating
             if not asked_to_end and pod.status.phase not in TERMINAL:
@@ -149,7 +165,7 @@ class SyncLoop:
                 if self._allocation.differs(pod):
                     waiting.append(pod.uid)
             ctx.log("kubelet.admitted", level=DEBUG, obj=f"Pod/{pod.key}", uid=pod.uid)
-            self._sync(pod)
+            self._sync(pod, create=True)
         for pod in pods:
             self._allocation.conditions.load(pod.uid, pod.status.conditions)
         if waiting:
@@ -177,6 +193,9 @@ class SyncLoop:
         for pod in pods:
             before = shared.pods.get(pod.uid)
             shared.pods.put(pod)
+            if is_mirror(pod):
+                self._mirror_changed(pod)
+                continue
             if before is not None and _asks_for(before) != _asks_for(pod):
                 await ctx.region("kubelet.allocation.update")
                 async with resources.mutex:
@@ -189,6 +208,9 @@ class SyncLoop:
         shared, resources = self._shared, self._resources
         for pod in pods:
             shared.pods.remove(pod)
+            if is_mirror(pod):
+                self._mirror_changed(pod)
+                continue
             self._rejected.pop(pod.uid, None)
             self._allocation.remove_pod(pod.uid)
             resources.resizing.forget(pod.uid)
@@ -206,9 +228,11 @@ class SyncLoop:
         for pod in pods:
             before = shared.pods.get(pod.uid)
             shared.pods.put(pod)
-            known = shared.statuses.get(pod.uid)
+            known = shared.statuses.get(shared.pods.translated(pod.uid))
             if known is not None and differs(pod.tree.get("status") or {}, known):
                 shared.repair_statuses()
+            if is_mirror(pod):
+                continue
             worker = self._workers.get(pod.uid)
             ended = pod.status.phase in TERMINAL and worker is not None and worker.active
             leaves = pod.uid in self._rejected and pod.metadata.deletion_timestamp is not None
@@ -235,21 +259,36 @@ class SyncLoop:
 
     # ------------------------------------------------------------------ housekeeping
 
-    def _clean_up(self) -> None:
-        """What nobody wants any more is stopped, or forgotten. Upstream: HandlePodCleanups."""
+    async def _clean_up(self, ctx: Context) -> None:
+        """What nobody wants any more is stopped, or forgotten, and what is wanted anew is started.
+
+        Upstream: HandlePodCleanups. Mirrors that nothing stands behind are deleted by name.
+        """
         shared, workers = self._shared, self._workers
+        again: list[str] = []
         for uid in workers.uids():
             found = workers.get(uid)
-            if found is None or uid in shared.pods:
+            wanted = uid in shared.pods
+            if found is None or (wanted and not workers.to_be_restarted(uid)):
                 continue
             if found.finished:
                 workers.forget(uid)
-            elif not found.terminating:
+                if wanted:
+                    again.append(uid)
+            elif not found.terminating and not wanted:
                 workers.remove(uid)
         shared.statuses.keep_only(pod.uid for pod in shared.pods.all())
         for uid in list(shared.host.sandboxes):
             if uid not in shared.pods and workers.get(uid) is None:
                 del shared.host.sandboxes[uid]
+        for mirror in shared.pods.orphaned_mirrors():
+            if not workers.static_pod_terminates(mirror.key):
+                if not await workers.mirrors.delete(ctx, mirror):
+                    shared.tidy_up()
+        for uid in again:
+            pod = shared.pods.get(uid)
+            if pod is not None:
+                self._sync(pod, create=True)
 
 
 def _asks_for(pod: Pod) -> tuple[Any, ...]:

@@ -315,3 +315,50 @@ def nobody_is_turned_away(*nodes: str) -> Invariant:
         return None
 
     return Invariant("there is room for what the scheduler places", check, ("apiserver",))
+
+
+def mirrors_stay(*nodes: str) -> Invariant:
+    """Of static pods on these nodes whose files stay as they are: a mirror goes only if somebody asked for it."""
+
+    def check(run: Run) -> str | None:
+        from controlplane.kubelet.static_pods import CONFIG_MIRROR
+
+        known: dict[str, bool] = run.notes.setdefault("mirrors that may go", {})
+        there = {
+            obj.uid: obj.metadata.get("deletionTimestamp")
+            for obj in run.objects(PODS)
+            if obj.tree["spec"].get("nodeName") in nodes
+            and CONFIG_MIRROR in (obj.metadata.get("annotations") or ())
+        }
+        for uid in [uid for uid in known if uid not in there]:
+            if not known.pop(uid):
+                return f"mirror pod {uid} is gone, and nobody asked for that"
+        for uid, marked in there.items():
+            known[uid] = marked is not None
+        return None
+
+    return Invariant("a mirror that nobody asked to delete stays", check, ("apiserver",))
+
+
+def static_pods_run(*nodes: str) -> Invariant:
+    """Of these nodes, once nothing moves: each static pod whose file is there runs, and is shown to."""
+
+    def check(run: Run) -> str | None:
+        from controlplane.kubelet.static_pods import CONFIG_HASH, FOLDER, Manifests
+
+        shown = {obj.key: obj.view for obj in run.objects(PODS)}
+        for node in nodes:
+            disk, manifests = run.world.disk(node), Manifests(node)
+            for key in disk.keys():  # noqa: SIM118 - a disk is no mapping
+                if key.startswith(FOLDER):
+                    manifests.read(key[len(FOLDER) :], disk.read(key), 0)
+            for wanted in manifests.pods():
+                sandbox = run.cluster.machines[node].sandboxes.get(wanted.uid)
+                if sandbox is None or not sandbox.running():
+                    return f"{node}: {wanted.key} does not run"
+                mirror = shown.get(wanted.key)
+                if mirror is None or mirror.annotations.get(CONFIG_HASH) != wanted.uid:
+                    return f"{node}: the API server does not show {wanted.key}"
+        return None
+
+    return Invariant("static pods run", check)
