@@ -232,6 +232,7 @@ class Cluster:
                 server=self.address(kind.name),
                 kinds=served_kinds(),
                 own=(kind,),
+                fixes=config.gates,
             )
         self.schedulers = _numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)

@@ -49,6 +49,24 @@ class Sleep:
     point: str
 
 
+class NoAnswer(Exception):
+    """A question was not answered: too `late`, or the connection was lost. What became of it is not known."""
+
+    def __init__(self, text: str, *, late: bool) -> None:
+        super().__init__(text)
+        self.late = late
+
+
+@frozen
+class Ask:
+    """Ask another process than the API server; sent its answer, or NoAnswer is thrown."""
+
+    to: str
+    message: Any
+    timeout_ns: int
+    point: str
+
+
 @frozen
 class Together:
     """Carry these out side by side, each in a task called `name`; answered by their results, in order.
@@ -60,7 +78,7 @@ class Together:
     parts: Sequence[Reconcile[Any]]
 
 
-Effect = Call | Point | Sleep | Together
+Effect = Call | Point | Sleep | Ask | Together
 Reconcile = Generator[Effect, Any, T]
 
 

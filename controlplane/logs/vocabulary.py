@@ -180,6 +180,7 @@ EVENTS: Final[dict[str, Kind]] = {
     "node.silent": Kind("A node's conditions were set to Unknown."),
     "node.disruption": Kind("All nodes fell silent, or some came back.", MESSAGE),
     "node.error": Kind("The node controller met an error.", MESSAGE),
+    "csi.call": Kind("A CSI driver answers a call.", {"method": TEXT, "code": TEXT}),
     "pod.evicted": Kind("Taint eviction deletes a pod."),
     "taint-eviction.error": Kind("Taint eviction met an error.", MESSAGE),
 }

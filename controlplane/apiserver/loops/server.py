@@ -138,6 +138,8 @@ class _Server:
         self._feeds: dict[str, _Feed] = {}
         self._core = core = make_core(ctx, heard, self._feed)
         self._epoch = epoch_ns
+        if heard is None:
+            core.settle(epoch_ns + ctx.now)  # the definitions that its store holds already
         self._revision = core.store.revision
         self._filled: list[Watcher] = []
         self._front: HttpFront | None = None

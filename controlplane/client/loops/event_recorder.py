@@ -13,9 +13,11 @@ from attrs import define
 
 from actors import LinkBroken
 from actors.log import WARNING
+from controlplane.api.identity import uid
 from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
-from controlplane.client.errors import ApiError, is_not_found
+from controlplane.api.validation import dns_subdomain_errors
+from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import EVENTS, Client
 from controlplane.client.loops.connection import IN_CLUSTER
 
@@ -147,11 +149,29 @@ class EventCorrelator:
         patch = {"count": posted.count, "lastTimestamp": stamp, "message": message}
         return Write(tree, posted.name, patch)
 
+    def renamed(self, write: Write) -> Write:
+        """A first write under another name: another process reported in the same virtual instant.
+
+        Real clocks do not read the same nanosecond in two processes.
+        """
+        metadata = write.tree["metadata"]
+        taken = metadata["name"]
+        about = write.tree["involvedObject"]["name"]
+        name = self._name(about, 0)
+        for posted in self._posted.values():
+            if posted.name == taken:
+                posted.name = name
+        return Write({**write.tree, "metadata": {**metadata, "name": name}})
+
     def _name(self, about: str, now: int) -> str:
-        """Object name and time. Of several reports in one virtual instant each gets a number one higher."""
+        """Object name and time. Of several reports in one virtual instant each gets a number one higher.
+
+        Where that is no name (the object has none, say), a uid made of it stands in.
+        """
         number = max(now, self._last_number.get(about, 0) + 1)
         _remember(self._last_number, about, number)
-        return f"{about}.{number:x}"
+        name = f"{about}.{number:x}"
+        return uid(number) if dns_subdomain_errors(name) else name
 
     def _may_write(self, subject: Key, now: int) -> bool:
         """A token bucket per object."""
@@ -221,6 +241,9 @@ class EventRecorder:
             try:
                 await self._send(client, write)
             except ApiError as error:
+                if is_already_exists(error) and not write.known and attempt < TRIES:
+                    write = self._correlator.renamed(write)
+                    continue
                 self._dropped(ctx, write, error)
                 return
             except LinkBroken as error:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from actors import LinkBroken
+from actors import LinkBroken, Timeout
 from actors.log import INFO, WARNING
 from controlplane.client.calls import Call
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.event_recorder import EventRecorder, reference
 from controlplane.client.rate_limits import PerItemBackoff
-from controlplane.controllers.effects import Point, Retry, Sleep, T, Together
+from controlplane.controllers.effects import Ask, NoAnswer, Point, Retry, Sleep, T, Together
 from controlplane.controllers.loops.worker import Workers
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def carry_out(ctx: Context, server: RestConfig, reconcile: Reconcile[T]) -
     """Carry the effects of a reconcile out in this task; its result."""
     client = Client(ctx, server)
     answer: Any = None
-    failure: Failure | None = None
+    failure: Failure | NoAnswer | None = None
     while True:
         try:
             effect = reconcile.send(answer) if failure is None else reconcile.throw(failure)
@@ -50,6 +50,15 @@ async def carry_out(ctx: Context, server: RestConfig, reconcile: Reconcile[T]) -
                 failure = error
             except LinkBroken as error:
                 failure = ConnectionLost(str(error))
+        elif isinstance(effect, Ask):
+            try:
+                answer = await ctx.ask(
+                    effect.to, effect.message, effect.timeout_ns, point=effect.point
+                )
+            except Timeout as error:
+                failure = NoAnswer(str(error), late=True)
+            except LinkBroken as error:
+                failure = NoAnswer(str(error), late=False)
         else:
             answer = await _other(ctx, server, effect)
 

@@ -1,0 +1,1 @@
+"""The container storage interface: calls as messages, and an emulated driver."""

@@ -1,0 +1,322 @@
+"""An emulated driver that behaves as the hostpath driver does, with volumes that hold what was written to them.
+
+Upstream: kubernetes-csi/csi-driver-host-path pkg/hostpath. A volume's content is the list of its writes. A
+group is cut volume after volume, as upstream does it, unless the cut is `atomic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from controlplane.controllers.csi.messages import (
+    ALREADY_EXISTS,
+    INTERNAL,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    UNIMPLEMENTED,
+    CsiReply,
+    CsiRequest,
+)
+
+Fields = Mapping[str, Any]
+Steps = Generator[str, None, CsiReply]
+"""A call being carried out: yields the names of points at which others may run."""
+
+CAPABILITIES: Final = (
+    "CREATE_DELETE_VOLUME",
+    "GET_VOLUME",
+    "GET_CAPACITY",
+    "CREATE_DELETE_SNAPSHOT",
+    "LIST_SNAPSHOTS",
+    "LIST_VOLUMES",
+    "CLONE_VOLUME",
+    "VOLUME_CONDITION",
+    "GET_SNAPSHOT",
+    "SINGLE_NODE_MULTI_WRITER",
+)
+
+
+@frozen
+class Volume:
+    """A volume and what was written to it, oldest first."""
+
+    id: str
+    name: str
+    size: int
+    writes: tuple[Any, ...] = ()
+    source: str = ""
+
+
+@frozen
+class Snapshot:
+    """What a volume held when it was cut. `group` is "" for a single one."""
+
+    id: str
+    name: str
+    volume: str
+    size: int
+    created_ns: int
+    writes: tuple[Any, ...] = ()
+    group: str = ""
+    ready_ns: int = 0
+
+
+@frozen
+class Group:
+    """Snapshots that were cut together."""
+
+    id: str
+    name: str
+    volumes: tuple[str, ...]
+    snapshots: tuple[str, ...]
+    created_ns: int
+
+
+@frozen
+class DriverOptions:
+    """How a driver behaves.
+
+    `atomic_groups`: all volumes of a group are cut in one step. `groups` False: there is no group
+    service. `upload_ns`: how long after its cut a snapshot is ready. `keeps_partial_groups`: as
+    upstream, a group that fails half-way leaves the snapshots that were cut.
+    """
+
+    name: str = "hostpath.csi.k8s.io"
+    groups: bool = True
+    atomic_groups: bool = False
+    upload_ns: int = 0
+    keeps_partial_groups: bool = True
+    capabilities: Sequence[str] = CAPABILITIES
+
+
+class _Refused(Exception):
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.reply = CsiReply(code, message)
+
+
+@define
+class HostpathDriver:
+    """The driver's disk: volumes, snapshots and groups by id. `new_id` makes ids."""
+
+    options: DriverOptions = field(factory=DriverOptions)
+    volumes: dict[str, Volume] = field(factory=dict)
+    snapshots: dict[str, Snapshot] = field(factory=dict)
+    groups: dict[str, Group] = field(factory=dict)
+
+    def write(self, volume: str, payload: Any) -> bool:
+        """A pod writes; False if there is no such volume."""
+        found = self.volumes.get(volume)
+        if found is None:
+            return False
+        self.volumes[volume] = Volume(
+            found.id, found.name, found.size, (*found.writes, payload), found.source
+        )
+        return True
+
+    def handle(self, request: CsiRequest, now: int, new_id: Callable[[], str]) -> Steps:
+        """Carry a call out. `now` is nanoseconds since the epoch."""
+        fields = request.fields
+        try:
+            match request.method:
+                case "ControllerGetCapabilities":
+                    return CsiReply(response={"capabilities": tuple(self.options.capabilities)})
+                case "CreateVolume":
+                    return self._create_volume(fields, now, new_id)
+                case "DeleteVolume":
+                    self.volumes.pop(fields["volume_id"], None)
+                    return CsiReply()
+                case "CreateSnapshot":
+                    return self._create_snapshot(fields, now, new_id)
+                case "DeleteSnapshot":
+                    return self._delete_snapshot(fields)
+                case "ListSnapshots":
+                    return self._list_snapshots(fields, now)
+            if not self.options.groups:
+                raise _Refused(UNIMPLEMENTED, "unknown service csi.v1.GroupController")
+            match request.method:
+                case "CreateVolumeGroupSnapshot":
+                    return (yield from self._create_group(fields, now, new_id))
+                case "DeleteVolumeGroupSnapshot":
+                    return self._delete_group(fields)
+                case "GetVolumeGroupSnapshot":
+                    return self._get_group(fields, now)
+            raise _Refused(UNIMPLEMENTED, f"unknown method {request.method}")
+        except _Refused as refused:
+            return refused.reply
+
+    # ------------------------------------------------------------------ volumes
+
+    def _create_volume(self, fields: Fields, now: int, new_id: Callable[[], str]) -> CsiReply:
+        name = _given(fields, "name", "Name missing in request")
+        size = int((fields.get("capacity_range") or {}).get("required_bytes", 0))
+        content = fields.get("volume_content_source") or {}
+        source = (content.get("snapshot") or {}).get("snapshot_id", "")
+        for known in self.volumes.values():
+            if known.name == name:
+                if known.size < size:
+                    text = (
+                        f"Volume with the same name: {name} but with different size already exist"
+                    )
+                    raise _Refused(ALREADY_EXISTS, text)
+                if known.source != source:
+                    text = "existing volume source snapshot id not matching"
+                    raise _Refused(ALREADY_EXISTS, text)
+                return _volume_reply(known)
+        volume = Volume(new_id(), name, size, *self._restored(source, size, now))
+        self.volumes[volume.id] = volume
+        return _volume_reply(volume)
+
+    def _restored(self, source: str, size: int, now: int) -> tuple[tuple[Any, ...], str]:
+        if not source:
+            return (), ""
+        found = self.snapshots.get(source)
+        if found is None:
+            raise _Refused(NOT_FOUND, f"cannot find snapshot {source}")
+        if found.ready_ns > now:
+            raise _Refused(INTERNAL, f"snapshot {source} is not yet ready to use.")
+        if found.size > size:
+            text = (
+                f"snapshot {source} size {found.size} is greater than requested volume size {size}"
+            )
+            raise _Refused(INVALID_ARGUMENT, text)
+        return found.writes, source
+
+    def _volume(self, volume: str) -> Volume:
+        found = self.volumes.get(volume)
+        if found is None:
+            text = f"volume id {volume} does not exist in the volumes list"
+            raise _Refused(NOT_FOUND, text)
+        return found
+
+    # ------------------------------------------------------------------ single snapshots
+
+    def _create_snapshot(self, fields: Fields, now: int, new_id: Callable[[], str]) -> CsiReply:
+        name = _given(fields, "name", "Name missing in request")
+        volume = _given(fields, "source_volume_id", "SourceVolumeId missing in request")
+        for known in self.snapshots.values():
+            if known.name == name:
+                if known.volume != volume:
+                    text = (
+                        f"snapshot with the same name: {name} but with different "
+                        "SourceVolumeId already exist"
+                    )
+                    raise _Refused(ALREADY_EXISTS, text)
+                return CsiReply(response={"snapshot": _snapshot(known, now)})
+        snapshot = self._cut(name, self._volume(volume), now, new_id(), "")
+        return CsiReply(response={"snapshot": _snapshot(snapshot, now)})
+
+    def _cut(self, name: str, volume: Volume, now: int, new: str, group: str) -> Snapshot:
+        ready = now + self.options.upload_ns
+        snapshot = Snapshot(new, name, volume.id, volume.size, now, volume.writes, group, ready)
+        self.snapshots[snapshot.id] = snapshot
+        return snapshot
+
+    def _delete_snapshot(self, fields: Fields) -> CsiReply:
+        wanted = _given(fields, "snapshot_id", "Snapshot ID missing in request")
+        found = self.snapshots.get(wanted)
+        if found is not None and found.group:
+            text = f"Snapshot with ID {wanted} is part of groupsnapshot {found.group}"
+            raise _Refused(INVALID_ARGUMENT, text)
+        self.snapshots.pop(wanted, None)
+        return CsiReply()
+
+    def _list_snapshots(self, fields: Fields, now: int) -> CsiReply:
+        wanted = fields.get("snapshot_id")
+        entries = [
+            {"snapshot": _snapshot(each, now)}
+            for each in self.snapshots.values()
+            if not wanted or each.id == wanted
+        ]
+        return CsiReply(response={"entries": entries})
+
+    # ------------------------------------------------------------------ groups
+
+    def _create_group(self, fields: Fields, now: int, new_id: Callable[[], str]) -> Steps:
+        name = _given(fields, "name", "Name missing in request")
+        wanted = tuple(_given(fields, "source_volume_ids", "SourceVolumeIds missing in request"))
+        for known in self.groups.values():
+            if known.name == name:
+                if sorted(known.volumes) != sorted(wanted):
+                    text = (
+                        "group snapshot with the same name but with different SourceVolumeIds "
+                        "already exist"
+                    )
+                    raise _Refused(ALREADY_EXISTS, text)
+                return self._group_reply(known, now)
+        if self.options.atomic_groups:
+            for each in wanted:
+                self._volume(each)
+        group = new_id()
+        made: list[str] = []
+        for number, each in enumerate(wanted):
+            if number and not self.options.atomic_groups:
+                yield "csi.copied"
+            found = self.volumes.get(each)
+            if found is None:
+                if not self.options.keeps_partial_groups:
+                    for snapshot in made:
+                        del self.snapshots[snapshot]
+                self._volume(each)
+            else:
+                made.append(self._cut(f"{name}-{each}", found, now, new_id(), group).id)
+        self.groups[group] = done = Group(group, name, wanted, tuple(made), now)
+        return self._group_reply(done, now)
+
+    def _group_reply(self, group: Group, now: int) -> CsiReply:
+        members = [_snapshot(self.snapshots[each], now) for each in group.snapshots]
+        answer = {
+            "group_snapshot_id": group.id,
+            "snapshots": members,
+            "creation_time": group.created_ns,
+            "ready_to_use": all(each["ready_to_use"] for each in members),
+        }
+        return CsiReply(response={"group_snapshot": answer})
+
+    def _delete_group(self, fields: Fields) -> CsiReply:
+        wanted = _given(fields, "group_snapshot_id", "GroupSnapshot ID missing in request")
+        found = self.groups.pop(wanted, None)
+        for each in () if found is None else found.snapshots:
+            self.snapshots.pop(each, None)
+        return CsiReply()
+
+    def _get_group(self, fields: Fields, now: int) -> CsiReply:
+        wanted = _given(fields, "group_snapshot_id", "GroupSnapshot ID missing in request")
+        found = self.groups.get(wanted)
+        if found is None:
+            text = f"groupsnapshot id {wanted} does not exist in the groupsnapshots list"
+            raise _Refused(NOT_FOUND, text)
+        if sorted(fields.get("snapshot_ids") or ()) != sorted(found.snapshots):
+            text = "Snapshot IDs do not match the GroupSnapshot IDs"
+            raise _Refused(INVALID_ARGUMENT, text)
+        return self._group_reply(found, now)
+
+
+def _given(fields: Fields, name: str, missing: str) -> Any:
+    value = fields.get(name)
+    if not value:
+        raise _Refused(INVALID_ARGUMENT, missing)
+    return value
+
+
+def _volume_reply(volume: Volume) -> CsiReply:
+    answer: dict[str, Any] = {"volume_id": volume.id, "capacity_bytes": volume.size}
+    if volume.source:
+        answer["content_source"] = {"snapshot": {"snapshot_id": volume.source}}
+    return CsiReply(response={"volume": answer})
+
+
+def _snapshot(snapshot: Snapshot, now: int) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "snapshot_id": snapshot.id,
+        "source_volume_id": snapshot.volume,
+        "size_bytes": snapshot.size,
+        "creation_time": snapshot.created_ns,
+        "ready_to_use": snapshot.ready_ns <= now,
+    }
+    if snapshot.group:
+        answer["group_snapshot_id"] = snapshot.group
+    return answer

@@ -1,0 +1,189 @@
+"""How an emulated CSI driver lives: a task per call, and one mutex for all of them, as the hostpath driver has.
+
+Points: `csi.begin` (a call has arrived), `csi.work` (the mutex is held), `csi.copied` (between the volumes of a
+group), `csi.answer` (the work is done). Its volumes, snapshots and groups are its disk; calls die with the
+process. A client that stops waiting does not stop the work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import define, field, frozen
+
+from actors.log import INFO
+from controlplane.api import identity
+from controlplane.controllers.csi.faults import AFTER, Fault, Faults, overridden
+from controlplane.controllers.csi.hostpath import HostpathDriver
+from controlplane.controllers.csi.messages import OK, UNAVAILABLE, CsiReply, CsiRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from actors import Context, Message
+    from controlplane.controllers.csi.hostpath import DriverOptions
+
+MOODS: Final = ("well", "refused", "answer lost")
+"""What may become of a call where that is explored; the first is the dull one."""
+
+
+@frozen
+class Write:
+    """A pod writes to a volume; answered by whether there is such a volume."""
+
+    volume: str
+    payload: Any
+
+
+@frozen
+class OpenGate:
+    """Let go all calls that hang at a gate, and those to come."""
+
+    gate: str
+
+
+@frozen
+class ClearFaults:
+    """Everything works again."""
+
+
+@define
+class SeenCall:
+    """One call as it was seen, for whoever watches the run; steps are the world's."""
+
+    method: str
+    fields: Mapping[str, Any]
+    began: int
+    began_ns: int
+    ended: int = 0
+    reply: CsiReply | None = None
+
+
+@define
+class DriverProbe:
+    """Where a driver shows itself: its disk, and every call."""
+
+    driver: HostpathDriver | None = None
+    calls: list[SeenCall] = field(factory=list)
+
+
+DISK: Final = "driver"
+
+
+async def run(
+    ctx: Context,
+    epoch_ns: int,
+    options: DriverOptions,
+    probe: DriverProbe,
+    initial: HostpathDriver | None = None,
+    faults: Iterable[Fault] = (),
+    *,
+    moods: bool = False,
+) -> None:
+    """Main task of a driver. With `moods` it is explored what becomes of each call."""
+    process = _Process(ctx, epoch_ns, options, probe, initial, moods)
+    for fault in faults:
+        process.faults.add(fault)
+    await process.serve()
+
+
+class _Process:
+    """One life of the driver's process."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        epoch_ns: int,
+        options: DriverOptions,
+        probe: DriverProbe,
+        initial: HostpathDriver | None,
+        moods: bool,
+    ) -> None:
+        self._ctx = ctx
+        self._epoch = epoch_ns
+        self._probe = probe
+        self._moods = moods
+        self.faults = Faults()
+        self._changed = ctx.condition()
+        self._held = False
+        kept: HostpathDriver | None = probe.driver if ctx.incarnation > 1 else None
+        self._driver = kept or initial or HostpathDriver(options)
+        probe.driver = self._driver
+
+    async def serve(self) -> None:
+        ctx = self._ctx
+        while True:
+            message = await ctx.recv(idle=True)
+            payload = message.payload
+            if isinstance(payload, CsiRequest):
+                ctx.spawn(self._call, message, name=payload.method)
+            elif isinstance(payload, Write):
+                message.reply(self._driver.write(payload.volume, payload.payload))
+            elif isinstance(payload, Fault):
+                self.faults.add(payload)
+                message.reply(None)
+            elif isinstance(payload, OpenGate):
+                self.faults.opened[payload.gate] = None
+                self._changed.notify_all()
+                message.reply(None)
+            elif isinstance(payload, ClearFaults):
+                self.faults.clear()
+                message.reply(None)
+
+    async def _call(self, ctx: Context, message: Message) -> None:
+        request: CsiRequest = message.payload
+        seen = SeenCall(request.method, request.fields, ctx.step, ctx.now)
+        self._probe.calls.append(seen)
+        fault = self.faults.take(request.method) or self._mood(ctx, request)
+        await ctx.point("csi.begin")
+        if fault is not None and fault.delay_ns:
+            await ctx.sleep(fault.delay_ns, point="csi.delay")
+        if fault is not None and fault.gate and fault.when != AFTER:
+            await self._gate(fault.gate)
+        if fault is not None and fault.code != OK and fault.when != AFTER:
+            reply = CsiReply(fault.code, fault.message)
+        else:
+            reply = await self._work(ctx, request)
+            if fault is not None:
+                if fault.gate and fault.when == AFTER:
+                    await self._gate(fault.gate)
+                if fault.code != OK:
+                    reply = CsiReply(fault.code, fault.message)
+                reply = overridden(reply, fault.override)
+        await ctx.point("csi.answer")
+        seen.ended, seen.reply = ctx.step, reply
+        data = {"method": request.method, "code": reply.code}
+        ctx.log("csi.call", level=INFO, data=data)
+        message.reply(reply)
+
+    def _mood(self, ctx: Context, request: CsiRequest) -> Fault | None:
+        if not self._moods:
+            return None
+        chosen = MOODS[ctx.choose("csi", len(MOODS), request.method)]
+        if chosen == "refused":
+            return Fault(request.method, code=UNAVAILABLE, message="not now")
+        if chosen == "answer lost":
+            return Fault(request.method, code=UNAVAILABLE, message="answer lost", when=AFTER)
+        return None
+
+    async def _gate(self, gate: str) -> None:
+        while gate not in self.faults.opened:
+            await self._changed.wait(idle=True, point="csi.gate")
+
+    async def _work(self, ctx: Context, request: CsiRequest) -> CsiReply:
+        while self._held:
+            await self._changed.wait(point="csi.mutex")
+        self._held = True
+        await ctx.point("csi.work")
+        steps = self._driver.handle(
+            request, self._epoch + ctx.now, lambda: identity.uid(ctx.serial())
+        )
+        try:
+            while True:
+                await ctx.point(next(steps))
+        except StopIteration as stop:
+            reply: CsiReply = stop.value
+            return reply
+        finally:
+            self._held = False
+            self._changed.notify_all()

@@ -1,0 +1,346 @@
+"""Volume group snapshots. Upstream: pkg/common-controller/groupsnapshot_controller_helper.go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
+from controlplane.client import calls
+from controlplane.client.errors import ApiError, is_already_exists, is_not_found
+from controlplane.controllers.controller import NORMAL, WARNING
+from controlplane.controllers.effects import Reconcile, RequestFailed, Retry
+from controlplane.controllers.snapshot import metrics
+from controlplane.controllers.snapshot.binding import (
+    REASONS,
+    dynamic_content_name,
+    given_content,
+)
+from controlplane.controllers.snapshot.names import GROUP_SECRET_NAME, GROUP_SECRET_NAMESPACE
+from controlplane.controllers.snapshot.objects import (
+    GROUP,
+    SNAPSHOT,
+    finalizers_of,
+    full_reference,
+    is_bound,
+    is_created,
+    is_deleting,
+    is_ready,
+    key_of,
+    name_of,
+    points_at,
+    status_of,
+    uid_of,
+    update_error,
+    with_finalizers,
+    with_status,
+)
+from controlplane.controllers.snapshot.parameters import (
+    GROUP_SNAPSHOTTER,
+    ParameterError,
+    SecretReference,
+    secret_reference,
+)
+from controlplane.controllers.snapshot.status import copied, told_by
+
+if TYPE_CHECKING:
+    from controlplane.controllers.snapshot.binding import Binding
+    from controlplane.controllers.snapshot.claims import SourceClaims
+    from controlplane.controllers.snapshot.classes import ClassChoice
+    from controlplane.controllers.snapshot.members import Members
+    from controlplane.controllers.snapshot.shared import Shared
+
+
+class Groups:
+    """Reconciles volume group snapshots."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        claims: SourceClaims,
+        classes: ClassChoice,
+        binding: Binding,
+        members: Members,
+    ) -> None:
+        self._shared = shared
+        self._claims = claims
+        self._classes = classes
+        self._binding = binding
+        self._members = members
+
+    def sync(self, group: Tree) -> Reconcile[None]:
+        """Bring a group snapshot further."""
+        if is_deleting(group):
+            yield from self._delete(group)
+            return
+        shared = self._shared
+        source = group["spec"]["source"]
+        if (source.get("selector") is None) == (given_content(GROUP, group) is None):
+            text = "Exactly one of Selector and VolumeGroupSnapshotContentName should be specified"
+            reason = "GroupSnapshotValidationError"
+            yield from shared.try_fail(GROUP, group, reason, text, unready=True)
+            raise Retry(text)
+        try:
+            content = yield from self._binding.content_of(GROUP, group)
+            wanted = GROUP.finalizer not in finalizers_of(group) and is_bound(GROUP, group)
+            # Before #1224 a retained group had no finalizer.
+            kept = content is not None and (
+                shared.fixes.fixed("es1224") or content["spec"]["deletionPolicy"] == "Delete"
+            )
+            added = [GROUP.finalizer] if wanted and kept else []
+            yield from self._binding.add_finalizers(GROUP, group, added)
+        except (Retry, *RequestFailed) as error:
+            text = f"Failed to check and update group snapshot: {error}"
+            shared.event(group, WARNING, "GroupSnapshotFinalizerError", text)
+            raise
+        if is_ready(group) and is_bound(GROUP, group):
+            yield from self._sync_ready(group)
+        else:
+            yield from self._sync_unready(group)
+
+    # ------------------------------------------------------------------ not being deleted
+
+    def _sync_ready(self, group: Tree) -> Reconcile[None]:
+        content = self._shared.content(GROUP, status_of(group)[GROUP.bound_field])
+        if content is None:
+            text, reason = "VolumeGroupSnapshotContent is missing", REASONS[GROUP].missing
+        elif not points_at(content["spec"][GROUP.reference_field], group):
+            text = "VolumeGroupSnapshotContent is not bound to the VolumeGroupSnapshot correctly"
+            reason = "GroupSnapshotMisbound"
+        else:
+            return
+        yield from self._shared.fail(GROUP, group, reason, text, unready=True)
+
+    def _sync_unready(self, group: Tree) -> Reconcile[None]:
+        self._begin_creation(group)
+        shared = self._shared
+        content = yield from self._binding.content_of(GROUP, group)
+        if given_content(GROUP, group) is not None:
+            if content is None:
+                text, reason = "VolumeGroupSnapshotContent is missing", REASONS[GROUP].missing
+                yield from shared.try_fail(GROUP, group, reason, text, unready=True)
+                raise Retry(
+                    f"group snapshot {key_of(group)} requests an non-existing group snapshot "
+                    f"content {given_content(GROUP, group)}"
+                )
+            content = yield from self._binding.bind(GROUP, group, content)
+        elif content is None:
+            content = yield from self._create_content_or_say_why(group)
+        else:
+            yield from self._members.create(group, content)
+        try:
+            yield from self._copy_status(group, content)
+        except (Retry, *RequestFailed) as error:
+            text = f"GroupSnapshot status update failed, {error}"
+            reason = "GroupSnapshotStatusUpdateFailed"
+            yield from shared.try_fail(GROUP, group, reason, text, unready=False)
+            raise
+
+    def _begin_creation(self, group: Tree) -> None:
+        about = (
+            uid_of(group),
+            self._classes.driver_for_metrics(GROUP, group),
+            self._type_of(group),
+            self._shared.host.now,
+        )
+        if not is_created(group):
+            self._shared.metrics.begin(metrics.CREATE_GROUP, *about)
+        self._shared.metrics.begin(metrics.CREATE_GROUP_AND_READY, *about)
+
+    @staticmethod
+    def _type_of(group: Tree) -> str:
+        return metrics.DYNAMIC if given_content(GROUP, group) is None else metrics.STATIC
+
+    def _copy_status(self, group: Tree, content: Tree) -> Reconcile[None]:
+        shared = self._shared
+        place, metadata = key_of(group), group["metadata"]
+        try:
+            live = (
+                yield from calls.get(GROUP.resource, metadata["namespace"], metadata["name"])
+            ).tree
+        except RequestFailed as error:
+            raise Retry(f"error get group snapshot {place} from api server: {error}") from None
+        status = copied(GROUP, live.get("status"), told_by(GROUP, content))
+        if status is None:
+            return
+        changed = with_status(live, status)
+        now, driver = shared.host.now, content["spec"]["driver"]
+        if not is_created(live) and is_created(changed):
+            shared.metrics.succeed(metrics.CREATE_GROUP, uid_of(group), driver, now)
+            text = f"GroupSnapshot {place} was successfully created by the CSI driver."
+            shared.event(group, NORMAL, "GroupSnapshotCreated", text)
+        if not is_ready(live) and is_ready(changed):
+            shared.metrics.succeed(metrics.CREATE_GROUP_AND_READY, uid_of(group), driver, now)
+            text = f"GroupSnapshot {place} is ready to use."
+            shared.event(group, NORMAL, "GroupSnapshotReady", text)
+        try:
+            written = yield from calls.update(GROUP.resource, changed, "status")
+        except RequestFailed as error:
+            raise update_error(place, error) from None
+        shared.stores[GROUP].put(written.tree)
+
+    # ------------------------------------------------------------------ the content of a new group
+
+    def _create_content_or_say_why(self, group: Tree) -> Reconcile[Tree]:
+        try:
+            return (yield from self._create_content(group))
+        except (Retry, *RequestFailed) as error:
+            text = f"failed to create group snapshot content with error {error}"
+            reason = "GroupSnapshotContentCreationFailed"
+            yield from self._shared.try_fail(GROUP, group, reason, text, unready=True)
+            raise
+
+    def _create_content(self, group: Tree) -> Reconcile[Tree]:
+        shared = self._shared
+        name, place = dynamic_content_name(GROUP, group), key_of(group)
+        try:
+            found, volumes, secret = yield from self._inputs(group, name)
+        except (Retry, ParameterError, *RequestFailed) as error:
+            raise Retry(
+                f"failed to get input parameters to create group snapshot {name_of(group)}: "
+                f"{quote(str(error))}"
+            ) from None
+        handles = [self._handle(group, volume, found["driver"]) for volume in volumes]
+        tree = _content(group, name, found, handles, secret)
+        try:
+            made = (yield from calls.create(GROUP.contents, "", tree)).tree
+        except RequestFailed as error:
+            if not is_already_exists(error):
+                text = (
+                    "Error creating volume group snapshot content object for group snapshot "
+                    f"{place}: {error}."
+                )
+                shared.event(group, WARNING, "CreateGroupSnapshotContentFailed", text)
+                raise update_error(place, error) from None
+            made = tree  # as with single snapshots: what was meant, without a version
+        text = f"Waiting for a group snapshot {place} to be created by the CSI driver."
+        shared.event(group, NORMAL, "CreatingGroupSnapshot", text)
+        shared.content_stores[GROUP].put(made)
+        return made
+
+    def _inputs(
+        self, group: Tree, name: str
+    ) -> Reconcile[tuple[Tree, list[Tree], SecretReference | None]]:
+        named = group["spec"].get(GROUP.class_field)
+        if named is None:
+            raise Retry(
+                f"failed to take group snapshot {name_of(group)} without a group snapshot class"
+            )
+        found = self._classes.get(GROUP, named)
+        volumes = yield from self._claims.volumes_of_group(group)
+        about = (group["metadata"]["namespace"], name_of(group))
+        secret = secret_reference(GROUP_SNAPSHOTTER, found.get("parameters") or {}, name, about)
+        return found, volumes, secret
+
+    def _handle(self, group: Tree, volume: Tree, driver: str) -> str:
+        """The handle of a volume that can be in the group; all have to be of the class's driver."""
+        csi = volume["spec"].get("csi")
+        place, name = key_of(group), name_of(volume)
+        reason = "CreateGroupSnapshotContentFailed"
+        if csi is None:
+            self._shared.event(group, WARNING, reason, f"Cannot snapshot a non-CSI volume: {name}")
+            raise Retry(f"cannot snapshot a non-CSI volume for group snapshot {place}: {name}")
+        if csi["driver"] != driver:
+            text = (
+                f"Volume CSI driver ({csi['driver']}) mismatch with VolumeGroupSnapshotClass "
+                f"({driver}) {place}: {name}"
+            )
+            self._shared.event(group, WARNING, reason, text)
+            raise update_error(place, text)
+        return str(csi["volumeHandle"])
+
+    # ------------------------------------------------------------------ deletion
+
+    def _delete(self, group: Tree) -> Reconcile[None]:
+        shared = self._shared
+        driver = self._classes.driver_for_metrics(GROUP, group)
+        kind, uid = self._type_of(group), uid_of(group)
+        shared.metrics.begin(metrics.DELETE_GROUP, uid, driver, kind, shared.host.now)
+        name = status_of(group).get(GROUP.bound_field)
+        content = shared.content(GROUP, name) if name else None
+        if content is not None and not points_at(content["spec"][GROUP.reference_field], group):
+            content = None
+        if GROUP.finalizer not in finalizers_of(group):
+            return
+        members = [obj.tree for obj in shared.snapshots.by_index("group", uid)]
+        for member in members:
+            if self._claims.is_being_restored(member):
+                text = (
+                    f"Snapshot {key_of(member)} belonging to VolumeGroupSnapshot {key_of(group)} "
+                    "is being used to restore a PVC"
+                )
+                shared.event(group, WARNING, "SnapshotDeletePending", text)
+                if shared.fixes.fixed("es1394"):
+                    raise Retry(text)
+                return
+        deletes = content is not None and content["spec"]["deletionPolicy"] == "Delete"
+        if content is not None:
+            content = yield from self._binding.mark_being_deleted(GROUP, content)
+            if deletes:
+                yield from self._delete_content(group, content)
+        for member in members:
+            yield from self._delete_member(group, member)
+        if not deletes:
+            yield from self._remove_finalizer(group)
+
+    def _delete_content(self, group: Tree, content: Tree) -> Reconcile[None]:
+        try:
+            yield from calls.delete(GROUP.contents, "", name_of(content))
+        except RequestFailed as error:
+            text = "Failed to delete group snapshot content API object"
+            self._shared.event(group, WARNING, "GroupSnapshotContentObjectDeleteError", text)
+            raise Retry(
+                f"failed to delete VolumeGroupSnapshotContent {name_of(content)} from API server: "
+                f"{quote(str(error))}"
+            ) from None
+
+    def _delete_member(self, group: Tree, member: Tree) -> Reconcile[None]:
+        metadata = member["metadata"]
+        try:
+            yield from calls.delete(SNAPSHOT.resource, metadata["namespace"], metadata["name"])
+        except RequestFailed as error:
+            if isinstance(error, ApiError) and is_not_found(error):
+                return
+            text = f"Failed to delete snapshot {key_of(member)} of the group: {error}"
+            self._shared.event(group, WARNING, "SnapshotDeleteError", text)
+            raise
+
+    def _remove_finalizer(self, group: Tree) -> Reconcile[None]:
+        left = [each for each in finalizers_of(group) if each != GROUP.finalizer]
+        try:
+            written = yield from calls.update(GROUP.resource, with_finalizers(group, left))
+        except RequestFailed as error:
+            raise update_error(name_of(group), error) from None
+        self._shared.stores[GROUP].put(written.tree)
+
+    def gone(self, group: Tree) -> None:
+        """A group snapshot has vanished: its content may have to follow."""
+        driver = self._classes.driver_for_metrics(GROUP, group)
+        now = self._shared.host.now
+        self._shared.metrics.succeed(metrics.DELETE_GROUP, uid_of(group), driver, now)
+        bound = status_of(group).get(GROUP.bound_field)
+        if bound:
+            self._shared.content_queues[GROUP].add(bound)
+
+
+def _content(
+    group: Tree, name: str, found: Tree, handles: list[str], secret: SecretReference | None
+) -> Tree:
+    metadata: Tree = {"name": name}
+    if secret is not None:
+        metadata["annotations"] = {
+            GROUP_SECRET_NAME: secret.name,
+            GROUP_SECRET_NAMESPACE: secret.namespace,
+        }
+    return {
+        "apiVersion": GROUP.contents.api_version,
+        "kind": GROUP.content_kind,
+        "metadata": metadata,
+        "spec": {
+            "volumeGroupSnapshotRef": full_reference(group),
+            "source": {"volumeHandles": handles},
+            "volumeGroupSnapshotClassName": name_of(found),
+            "deletionPolicy": found["deletionPolicy"],
+            "driver": found["driver"],
+        },
+    }

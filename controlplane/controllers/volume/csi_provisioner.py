@@ -1,0 +1,458 @@
+"""The external provisioner of a CSI driver: volumes for claims, empty or restored from a snapshot.
+
+Upstream: kubernetes-csi/external-provisioner pkg/controller/controller.go, with the rules of
+sig-storage-lib-external-provisioner v13. Not expressed: clones, topology, secrets, other namespaces' snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from attrs import frozen
+
+from controlplane.api.quantity import Quantity
+from controlplane.api.request import STRATEGIC_MERGE_PATCH
+from controlplane.api.tree import Tree
+from controlplane.client import calls
+from controlplane.client.errors import ApiError, is_already_exists, is_not_found
+from controlplane.client.resources import CLAIMS, STORAGE_CLASSES, VOLUMES, Resource
+from controlplane.controllers.controller import (
+    NORMAL,
+    WARNING,
+    Controller,
+    Handlers,
+    Periodic,
+    Work,
+    ignore,
+)
+from controlplane.controllers.csi.messages import INVALID_ARGUMENT, SECOND, CsiError, call
+from controlplane.controllers.effects import Reconcile, RequestFailed, Retry
+from controlplane.controllers.snapshot.names import CONTENTS, SNAPSHOT_GROUP, SNAPSHOTS
+from controlplane.controllers.snapshot.objects import (
+    annotations_of,
+    finalizers_of,
+    is_deleting,
+    is_ready,
+    points_at,
+    status_of,
+    with_finalizers,
+)
+from controlplane.controllers.snapshot.status import binary_size
+from controlplane.controllers.volume.binder import PROVISIONERS, SELECTED_NODE
+from controlplane.controllers.volume.matching import PROVISIONED_BY
+
+if TYPE_CHECKING:
+    from controlplane.api.object import Object
+    from controlplane.controllers.controller import Caches, Host
+
+FINALIZER: Final = "external-provisioner.volume.kubernetes.io/finalizer"
+SOURCE_FINALIZER: Final = "provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection"
+MODE_CHANGE: Final = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
+IN_BACKGROUND: Final = frozenset({"Canceled", "DeadlineExceeded", "Unavailable", "Aborted"})
+"""Codes after which the driver may still be making the volume."""
+BACKOFF_NS: Final = (SECOND, 300 * SECOND)
+INFEASIBLE_NS: Final = 300 * SECOND
+SWEEP_NS: Final = 300 * SECOND
+TIMEOUT_NS: Final = 10 * SECOND
+WORKERS: Final = 10
+
+
+@frozen
+class ProvisionerFlags:
+    """Which driver it serves, and the actor that answers for it."""
+
+    driver: str
+    process: str
+    timeout_ns: int = TIMEOUT_NS
+
+
+class _Source(NamedTuple):
+    """What a volume is restored from."""
+
+    snapshot: Tree
+    handle: str
+
+
+class CsiProvisioner(Controller):
+    """Makes a volume for each claim that waits for this driver, and deletes released ones."""
+
+    name = "csi-provisioner"
+    flags: ClassVar[ProvisionerFlags]
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        super().__init__(host, caches)
+        self.claim_queue = host.queue("provisioner.claims")
+        self.volume_queue = host.queue("provisioner.volumes")
+        self._claims = caches.of(CLAIMS)
+        self._volumes = caches.of(VOLUMES)
+        self._classes = caches.of(STORAGE_CLASSES)
+        self._snapshots = caches.of(SNAPSHOTS)
+        self._in_progress: dict[str, Tree] = {}
+        self._held_until: dict[str, int] = {}
+
+    @classmethod
+    def serving(
+        cls, flags: ProvisionerFlags, name: str = "csi-provisioner"
+    ) -> type[CsiProvisioner]:
+        """The provisioner of a driver, as a process called `name`."""
+        fields = {"name": name, "component": flags.driver, "flags": flags}
+        return type("CsiProvisioner", (cls,), fields)
+
+    def work(self) -> tuple[Work, ...]:
+        """Claims and volumes, tried again without end."""
+        return (
+            Work("provisioner.claims", self.provision, workers=WORKERS, backoff_ns=BACKOFF_NS),
+            Work("provisioner.volumes", self.delete, workers=WORKERS, backoff_ns=BACKOFF_NS),
+        )
+
+    def periodic(self) -> tuple[Periodic, ...]:
+        """The sweep that takes left-over finalizers off snapshots (external-provisioner #1519)."""
+        return (Periodic("provisioner.sweep", SWEEP_NS, self._sweep, after_ns=SWEEP_NS),)
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """A claim is known by its uid: one that is in progress is finished even if it is gone."""
+
+        def changed(obj: Object[Any]) -> None:
+            self.claim_queue.add(obj.uid)
+
+        return {
+            CLAIMS: Handlers(changed, lambda _old, new: changed(new), ignore),
+            VOLUMES: Handlers(
+                lambda obj: self.volume_queue.add(obj.key),
+                lambda _old, new: self.volume_queue.add(new.key),
+                ignore,
+            ),
+        }
+
+    # ------------------------------------------------------------------ claims
+
+    def provision(self, uid: str) -> Reconcile[None]:
+        """Make the volume that a claim waits for."""
+        claim = self._claim(uid)
+        if claim is None:
+            return
+        storage_class = self._class_of(claim)
+        if storage_class is None or not self._is_asked(claim, storage_class):
+            self._in_progress.pop(uid, None)
+            return
+        held = self._held_until.get(uid, 0) - self.host.now
+        if held > 0:
+            self.claim_queue.add_after(uid, held)
+            return
+        name = f"pvc-{uid}"
+        if name in self._volumes:
+            self._in_progress.pop(uid, None)
+            return
+        place = f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
+        text = f'External provisioner is provisioning volume for claim "{place}"'
+        self._event(claim, NORMAL, "Provisioning", text)
+        try:
+            volume = yield from self._make(claim, storage_class, name)
+        except CsiError as error:
+            self._failed(claim, error)
+            raise Retry(str(error)) from None
+        except Retry as error:
+            self._event(claim, WARNING, "ProvisioningFailed", str(error))
+            raise
+        self._in_progress.pop(uid, None)
+        try:
+            yield from calls.create(VOLUMES, "", volume)
+        except ApiError as error:
+            if not is_already_exists(error):
+                raise
+        text = f"Successfully provisioned volume {name}"
+        self._event(claim, NORMAL, "ProvisioningSucceeded", text)
+
+    def _claim(self, uid: str) -> Tree | None:
+        for obj in self._claims:
+            if obj.uid == uid:
+                return obj.tree
+        return self._in_progress.get(uid)
+
+    def _class_of(self, claim: Tree) -> Tree | None:
+        name = claim["spec"].get("storageClassName") or ""
+        found = self._classes.get(name)
+        return None if found is None else found.tree
+
+    def _is_asked(self, claim: Tree, storage_class: Tree) -> bool:
+        """Whether the binder has handed the claim over to this driver."""
+        if claim["spec"].get("volumeName"):
+            return False
+        if claim["metadata"]["uid"] in self._in_progress:
+            return True
+        notes = annotations_of(claim)
+        if is_deleting(claim) or storage_class["provisioner"] != self.flags.driver:
+            return False
+        if all(notes.get(each) != self.flags.driver for each in PROVISIONERS):
+            return False
+        delayed = storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+        return not delayed or SELECTED_NODE in notes
+
+    def _failed(self, claim: Tree, error: CsiError) -> None:
+        uid = claim["metadata"]["uid"]
+        if error.code in IN_BACKGROUND:
+            self._in_progress[uid] = claim
+        else:
+            self._in_progress.pop(uid, None)
+        text = str(error)
+        if error.code == INVALID_ARGUMENT:
+            self._held_until[uid] = self.host.now + INFEASIBLE_NS
+            prefix = "Volume provisioning failed with infeasible error. Retries will be delayed."
+            text = f"{prefix} {error}"
+        self._event(claim, WARNING, "ProvisioningFailed", text)
+
+    def _make(self, claim: Tree, storage_class: Tree, name: str) -> Reconcile[Tree]:
+        source = yield from self._source(claim, storage_class)
+        size = _bytes(claim["spec"]["resources"]["requests"]["storage"])
+        if source is not None:
+            yield from self._protect(source.snapshot)
+        fields: dict[str, Any] = {
+            "name": name,
+            "capacity_range": {"required_bytes": size},
+            "volume_capabilities": [_capability(claim)],
+            "parameters": _parameters(storage_class),
+        }
+        if source is not None:
+            fields["volume_content_source"] = {"snapshot": {"snapshot_id": source.handle}}
+        answer = yield from call(self.flags.process, "CreateVolume", fields, self.flags.timeout_ns)
+        volume = answer["volume"]
+        capacity = volume.get("capacity_bytes") or size
+        lacks_source = source is not None and not volume.get("content_source")
+        if capacity < size or lacks_source:
+            given = {"volume_id": volume["volume_id"]}
+            yield from call(self.flags.process, "DeleteVolume", given, self.flags.timeout_ns)
+            self._in_progress[claim["metadata"]["uid"]] = claim
+            if lacks_source:
+                raise Retry("volume content source missing")
+            raise Retry(f"created volume capacity {capacity} less than requested capacity {size}")
+        if source is not None:
+            yield from self._unprotect(source.snapshot)
+        return _volume(name, claim, storage_class, volume, self.flags.driver)
+
+    # ------------------------------------------------------------------ snapshots as sources
+
+    def _source(self, claim: Tree, storage_class: Tree) -> Reconcile[_Source | None]:
+        """The snapshot that a claim names, if all checks let it be restored."""
+        given = claim["spec"].get("dataSource")
+        if not given or given.get("kind") != "VolumeSnapshot":
+            return None
+        name = given["name"]
+        if given.get("apiGroup") != SNAPSHOT_GROUP:
+            raise Retry(
+                "the PVC source does not belong to the right APIGroup. Expected "
+                f"{SNAPSHOT_GROUP}, Got {given.get('apiGroup', '')}"
+            )
+        try:
+            return (yield from self._checked_source(claim, storage_class, name))
+        except Retry as error:
+            raise Retry(
+                f"error getting handle for DataSource Type VolumeSnapshot by Name {name}: {error}"
+            ) from None
+
+    def _checked_source(self, claim: Tree, storage_class: Tree, name: str) -> Reconcile[_Source]:
+        namespace = claim["metadata"]["namespace"]
+        try:
+            snapshot = (yield from calls.get(SNAPSHOTS, namespace, name)).tree
+        except RequestFailed as error:
+            raise Retry(f"error getting snapshot {name} from api server: {error}") from None
+        if is_deleting(snapshot) and SOURCE_FINALIZER not in finalizers_of(snapshot):
+            raise Retry(f"snapshot {name} is being deleted")
+        status = status_of(snapshot)
+        bound = status.get("boundVolumeSnapshotContentName")
+        if not bound:
+            raise Retry(f"snapshot {name} not bound")
+        try:
+            content = (yield from calls.get(CONTENTS, "", bound)).tree
+        except RequestFailed as error:
+            raise Retry(
+                f"error getting snapshotcontent {bound} for snapshot {name} from api server: {error}"
+            ) from None
+        about = f"snapshotcontent {bound} for snapshot {name} is"
+        if not points_at(content["spec"]["volumeSnapshotRef"], snapshot):
+            raise Retry(f"{about} bound to a different snapshot")
+        if content["spec"]["driver"] != storage_class["provisioner"]:
+            class_name = storage_class["metadata"]["name"]
+            raise Retry(f"{about} not handled by CSI driver of StorageClass {class_name}")
+        if not is_ready(snapshot):
+            raise Retry(f"snapshot {name} is not Ready")
+        handle = status_of(content).get("snapshotHandle")
+        if not handle:
+            raise Retry(f"snapshot handle {name} is not available")
+        wanted = _bytes(claim["spec"]["resources"]["requests"]["storage"])
+        size = status.get("restoreSize")
+        if size is not None and wanted < _bytes(size):
+            raise Retry(
+                f"requested volume size {wanted} is less than the size {_bytes(size)} for the "
+                f"source snapshot {name}"
+            )
+        _check_mode(claim, content)
+        return _Source(snapshot, handle)
+
+    def _protect(self, snapshot: Tree) -> Reconcile[None]:
+        """Keep the snapshot until the volume is made (external-provisioner #1448)."""
+        held = finalizers_of(snapshot)
+        if SOURCE_FINALIZER not in held:
+            changed = with_finalizers(snapshot, [*held, SOURCE_FINALIZER])
+            yield from calls.update(SNAPSHOTS, changed)
+
+    def _unprotect(self, snapshot: Tree) -> Reconcile[None]:
+        metadata = snapshot["metadata"]
+        try:
+            found = yield from calls.get(SNAPSHOTS, metadata["namespace"], metadata["name"])
+        except ApiError as error:
+            if is_not_found(error):
+                return
+            raise
+        held = finalizers_of(found.tree)
+        if SOURCE_FINALIZER in held:
+            left = [each for each in held if each != SOURCE_FINALIZER]
+            yield from calls.update(SNAPSHOTS, with_finalizers(found.tree, left))
+
+    def _sweep(self) -> Reconcile[None]:
+        """Snapshots that no pending claim names need no protection."""
+        for obj in list(self._snapshots):
+            if SOURCE_FINALIZER not in finalizers_of(obj.tree) or self._is_source(obj):
+                continue
+            yield from self._unprotect(obj.tree)
+
+    def _is_source(self, snapshot: Object[Any]) -> bool:
+        for obj in self._claims:
+            source = obj.tree["spec"].get("dataSource") or {}
+            if (
+                obj.namespace == snapshot.namespace
+                and source.get("kind") == "VolumeSnapshot"
+                and source.get("name") == snapshot.name
+                and status_of(obj.tree).get("phase", "Pending") == "Pending"
+            ):
+                return True
+        return False
+
+    # ------------------------------------------------------------------ volumes
+
+    def delete(self, key: str) -> Reconcile[None]:
+        """Delete a released volume that nobody is to keep."""
+        found = self._volumes.get(key)
+        if found is None:
+            return
+        volume = found.tree
+        spec = volume["spec"]
+        if (
+            status_of(volume).get("phase") != "Released"
+            or spec.get("persistentVolumeReclaimPolicy") != "Delete"
+            or annotations_of(volume).get(PROVISIONED_BY) != self.flags.driver
+            or (is_deleting(volume) and FINALIZER not in finalizers_of(volume))
+        ):
+            return
+        given = {"volume_id": spec["csi"]["volumeHandle"]}
+        try:
+            yield from call(self.flags.process, "DeleteVolume", given, self.flags.timeout_ns)
+        except CsiError as error:
+            self._event(volume, WARNING, "VolumeFailedDelete", str(error))
+            raise Retry(str(error)) from None
+        try:
+            yield from calls.delete(VOLUMES, "", key)
+            left = [each for each in finalizers_of(volume) if each != FINALIZER]
+            body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+            if len(left) != len(finalizers_of(volume)):
+                yield from calls.patch(VOLUMES, "", key, body, kind=STRATEGIC_MERGE_PATCH)
+        except ApiError as error:
+            if not is_not_found(error):
+                raise
+
+    def _event(self, about: Tree, kind: str, reason: str, message: str) -> None:
+        metadata = about["metadata"]
+        reference = {
+            "apiVersion": about["apiVersion"],
+            "kind": about["kind"],
+            "name": metadata["name"],
+            "namespace": metadata.get("namespace", ""),
+            "resourceVersion": metadata["resourceVersion"],
+            "uid": metadata["uid"],
+        }
+        named = {key: value for key, value in reference.items() if value}
+        self.host.event(named, kind, reason, message)
+
+
+def _bytes(text: Any) -> int:
+    return Quantity.parse(str(text)).value()
+
+
+def _check_mode(claim: Tree, content: Tree) -> None:
+    mode = content["spec"].get("sourceVolumeMode")
+    wanted = claim["spec"].get("volumeMode") or "Filesystem"
+    if mode is None or mode == wanted:
+        return
+    allowed = annotations_of(content).get(MODE_CHANGE)
+    if allowed == "true":
+        return
+    place = f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
+    raise Retry(
+        f"requested volume {place} modifies the mode of the source volume but does not have "
+        f"permission to do so. {MODE_CHANGE} annotation is not present on snapshotcontent "
+        f"{content['metadata']['name']}"
+    )
+
+
+_ACCESS: Final = {
+    "ReadWriteOnce": "SINGLE_NODE_MULTI_WRITER",
+    "ReadWriteOncePod": "SINGLE_NODE_SINGLE_WRITER",
+    "ReadOnlyMany": "MULTI_NODE_READER_ONLY",
+    "ReadWriteMany": "MULTI_NODE_MULTI_WRITER",
+}
+"""Of drivers that tell one writer on a node from several, as the hostpath driver does."""
+
+
+def _capability(claim: Tree) -> dict[str, Any]:
+    mode = _ACCESS[claim["spec"]["accessModes"][0]]
+    block = claim["spec"].get("volumeMode") == "Block"
+    return {"access_mode": {"mode": mode}, "block" if block else "mount": {}}
+
+
+def _parameters(storage_class: Tree) -> dict[str, str]:
+    given: Mapping[str, str] = storage_class.get("parameters") or {}
+    return {key: value for key, value in given.items() if not key.startswith("csi.storage.k8s.io/")}
+
+
+def _volume(
+    name: str, claim: Tree, storage_class: Tree, volume: Mapping[str, Any], driver: str
+) -> Tree:
+    metadata, spec = claim["metadata"], claim["spec"]
+    capacity = volume.get("capacity_bytes") or _bytes(spec["resources"]["requests"]["storage"])
+    source: Tree = {
+        "driver": driver,
+        "volumeHandle": volume["volume_id"],
+        "volumeAttributes": {"storage.kubernetes.io/csiProvisionerIdentity": f"1-1-{driver}"},
+    }
+    tree: Tree = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": name,
+            "finalizers": [FINALIZER],
+            "annotations": {
+                PROVISIONED_BY: driver,
+                "volume.kubernetes.io/provisioner-deletion-secret-name": "",
+                "volume.kubernetes.io/provisioner-deletion-secret-namespace": "",
+            },
+        },
+        "spec": {
+            "accessModes": list(spec["accessModes"]),
+            "capacity": {"storage": binary_size(capacity)},
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": metadata["namespace"],
+                "name": metadata["name"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            },
+            "csi": source,
+            "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy") or "Delete",
+            "storageClassName": storage_class["metadata"]["name"],
+            "volumeMode": spec.get("volumeMode") or "Filesystem",
+        },
+    }
+    if storage_class.get("mountOptions"):
+        tree["spec"]["mountOptions"] = list(storage_class["mountOptions"])
+    return tree
