@@ -11,6 +11,7 @@ from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.expectations import Expectations
 from controlplane.client.resources import PODS, REPLICA_SETS
 from controlplane.controllers.controller import NORMAL, WARNING, Controller, Handlers, Work
+from controlplane.controllers.deployment.replica_sets import HASH_LABEL
 from controlplane.controllers.effects import Failure, Reconcile, RequestFailed, Retry, together
 from controlplane.controllers.namespaces import namespace_is_terminating
 from controlplane.controllers.ownership import controller_of
@@ -36,6 +37,12 @@ if TYPE_CHECKING:
 STATUS_RETRIES = 1
 
 
+def template_hash_index(obj: Object[Pod]) -> tuple[str, ...]:
+    """Index pods by namespace and the template of a Deployment that they were made from."""
+    hashed = obj.view.labels.get(HASH_LABEL)
+    return () if hashed is None else (f"{obj.namespace}/{hashed}",)
+
+
 class ReplicaSetController(Controller):
     """Keeps as many pods as each ReplicaSet wants."""
 
@@ -50,7 +57,12 @@ class ReplicaSetController(Controller):
         super().__init__(host, caches)
         self.queue = host.queue(self.queue_name)
         self.expectations = Expectations()
-        self._pods = caches.of(PODS, controller=controller_index, namespace=namespace_index)
+        self._pods = caches.of(
+            PODS,
+            controller=controller_index,
+            namespace=namespace_index,
+            template_hash=template_hash_index,
+        )
         self._sets = caches.of(
             self.resource, controller_uid=controller_uid_index, namespace=namespace_index
         )
@@ -216,8 +228,13 @@ class ReplicaSetController(Controller):
             return {}
         for obj in self._sets.by_index("controller_uid", owner.uid):
             related = self.set_of(obj)
-            matcher = from_label_selector(related.spec.selector)
-            for candidate in self._pods.by_index("namespace", related.namespace):
+            selector = related.spec.selector
+            matcher = from_label_selector(selector)
+            index, key = "namespace", related.namespace
+            hashed = selector.match_labels.get(HASH_LABEL) if selector is not None else None
+            if hashed is not None:  # those of Deployments; their namespace may be full of others
+                index, key = "template_hash", f"{related.namespace}/{hashed}"
+            for candidate in self._pods.by_index(index, key):
                 if matcher.matches(candidate.view.labels):
                     pods[candidate.uid] = candidate.view
         return Counter(pod.spec.node_name for pod in pods.values() if is_active(pod))
