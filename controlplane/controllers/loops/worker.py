@@ -22,6 +22,11 @@ LOUD_FAILURES = 3
 """From this many failures of one key on, each is worth a warning."""
 
 
+LASTING_FAILURES = 18
+"""From so many failures of one key on nothing will make it succeed but a change elsewhere (the default backoff,
+doubled so often, is at its longest), so its next try does not keep a run from settling."""
+
+
 class Sync(Protocol):
     """Reconcile one key, as seen from one worker task."""
 
@@ -70,7 +75,8 @@ class Workers:
 
     def add_rate_limited(self, key: str, *, idle: bool = False) -> None:
         """Ask for a key after a backoff that grows until the key is reconciled without error."""
-        self.add_after(key, self.limiter.when(key, self._ctx.now), idle=idle)
+        lasts = self.limiter.failures(key) >= LASTING_FAILURES
+        self.add_after(key, self.limiter.when(key, self._ctx.now), idle=idle or lasts)
 
     def forget(self, key: str) -> None:
         """The backoff of a key begins anew."""
