@@ -11,6 +11,7 @@ from pathlib import Path
 from bench import (
     bench_apiserver,
     bench_cli,
+    bench_controllers,
     bench_kubelet,
     bench_list_memory,
     bench_nodes,
@@ -35,6 +36,7 @@ SUITES = {
     "scheduler": bench_scheduler.rows,
     "cli": bench_cli.rows,
     "kubelet": bench_kubelet.rows,
+    "controllers": bench_controllers.rows,
     "nodes": bench_nodes.rows,
     "serve": bench_serve.rows,
     "memory": bench_list_memory.rows,
