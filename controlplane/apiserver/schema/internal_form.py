@@ -170,6 +170,23 @@ _TYPES: dict[str, str] = {
         "VolumeAttributesClassName:?"
     ),
     "ClaimResources": "Limits:null Requests:null",
+    "ResourceClaimSpec": "Devices:=DeviceClaim",
+    "DeviceClaim": "Requests:[]DeviceRequest Constraints:[]DeviceConstraint Config:[]DeviceConfig",
+    "DeviceRequest": 'Name:"" Exactly:*ExactRequest FirstAvailable:[]SubRequest',
+    "ExactRequest": (
+        'DeviceClassName:"" Selectors:[]DeviceSelector AllocationMode:"" Count:0 AdminAccess:? '
+        "Tolerations:[]DeviceToleration Capacity:?"
+    ),
+    "SubRequest": (
+        'Name:"" DeviceClassName:"" Selectors:[]DeviceSelector AllocationMode:"" Count:0 '
+        "Tolerations:[]DeviceToleration Capacity:?"
+    ),
+    "DeviceSelector": "CEL:*DeviceCEL",
+    "DeviceCEL": 'Expression:""',
+    "DeviceToleration": 'Key:"" Operator:"" Value:"" Effect:"" TolerationSeconds:?',
+    "DeviceConstraint": "Requests:null MatchAttribute:? DistinctAttribute:?",
+    "DeviceConfig": "Requests:null Opaque:*OpaqueDevice",
+    "OpaqueDevice": 'Driver:"" Parameters:?',
     "DataSource": 'APIGroup:? Kind:"" Name:""',
     "DataSourceRef": 'APIGroup:? Kind:"" Name:"" Namespace:?',
 }
@@ -191,7 +208,7 @@ def _json_name(name: str) -> str:
                "APIVersion": "apiVersion", "HTTPHeaders": "httpHeaders", "APIGroup": "apiGroup",
                "GCEPersistentDisk": "gcePersistentDisk", "RBD": "rbd", "ISCSI": "iscsi",
                "AWSElasticBlockStore": "awsElasticBlockStore", "FC": "fc", "CephFS": "cephfs",
-               "StorageOS": "storageos"}  # fmt: skip
+               "StorageOS": "storageos", "CEL": "cel"}  # fmt: skip
     return special.get(name, name[:1].lower() + name[1:])
 
 

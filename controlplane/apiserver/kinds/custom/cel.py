@@ -347,8 +347,9 @@ class _Node:
 
 
 class _Parser:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, names: frozenset[str]) -> None:
         self.source = source
+        self.names = names
         self.tokens = _tokens(source)
         self.at = 0
         self.variables: set[str] = set()
@@ -598,7 +599,7 @@ class _Parser:
             return _Node(lambda scope: _called(function, [run(scope) for run in runs]))
         if name in self.bound:
             return _Node(lambda scope: scope[name])
-        if name not in ("self", "oldSelf"):
+        if name not in self.names:
             raise CelError(f"undeclared reference to '{name}' (in container '')", at)
         self.variables.add(name)
         return _Node(lambda scope: scope[name], (name, ()))
@@ -620,9 +621,12 @@ class _Parser:
         return _Node(run)
 
 
+RULE_NAMES = frozenset(("self", "oldSelf"))
+
+
 @lru_cache(maxsize=4096)
-def compile_rule(source: str) -> Program:
-    """The compiled expression; CelError with the place of the mistake."""
-    parser = _Parser(source)
+def compile_rule(source: str, names: frozenset[str] = RULE_NAMES) -> Program:
+    """The compiled expression over these variables; CelError with the place of the mistake."""
+    parser = _Parser(source, names)
     node = parser.whole()
     return Program(source, node.run, frozenset(parser.variables), tuple(parser.selections))

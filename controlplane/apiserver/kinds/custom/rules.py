@@ -10,7 +10,7 @@ from controlplane.apiserver.kinds.custom.cel import CelError, Optional, Program,
 from controlplane.apiserver.kinds.custom.schemas import PRESERVE, UNSET, child
 from controlplane.apiserver.schema.field_errors import FieldError, Raw
 
-__all__ = ["apply_rules", "has_rules", "rule_mistakes"]
+__all__ = ["apply_rules", "has_rules", "location", "rule_mistakes"]
 
 RULES = "x-kubernetes-validations"
 
@@ -26,7 +26,8 @@ def has_rules(schema: Any) -> bool:
     return any(has_rules(part) for part in inner)
 
 
-def _location(source: str, error: CelError) -> str:
+def location(source: str, error: CelError) -> str:
+    """Where and why an expression does not compile, with the place marked."""
     return f"ERROR: <input>:1:{error.at + 1}: {error}\n | {source}\n | {'.' * error.at}^"
 
 
@@ -66,7 +67,7 @@ def rule_mistakes(schema: Tree, path: str) -> list[FieldError]:
         try:
             _checked(source, schema)
         except CelError as error:
-            text = f"compilation failed: {_location(source, error)}"
+            text = f"compilation failed: {location(source, error)}"
             errors.append(FieldError("FieldValueInvalid", f"{path}.{RULES}[{index}].rule",
                                      _rule_value(rule), text))  # fmt: skip
     return errors

@@ -347,3 +347,9 @@ def default_resource_claim(tree: Tree) -> Tree:
 def default_resource_claim_template(tree: Tree) -> Tree:
     """The template's requests."""
     return _spec(tree, lambda spec: inside(spec, "spec", _claim_spec))
+
+
+def default_api_service(tree: Tree) -> Tree:
+    """The port of a served group."""
+    return _spec(tree, lambda spec: inside(
+        spec, "service", lambda service: filled(service, {"port": 443})))  # fmt: skip

@@ -88,7 +88,15 @@ def _table() -> dict[tuple[str, str], Strategy]:
             empty_status={"loadBalancer": {}},
         ),
         (_NETWORK, "ingressclasses"): PlainStrategy(
-            others.default_ingress_class, has_status=False, generation=True,
+            others.default_ingress_class, rules.validate_ingress_class,
+            rules.validate_ingress_class_update, has_status=False, generation=True,
+        ),
+        (_NETWORK, "servicecidrs"): PlainStrategy(
+            None, rules.validate_service_cidr, rules.validate_service_cidr_update,
+        ),
+        (_NETWORK, "ipaddresses"): PlainStrategy(
+            None, rules.validate_ip_address, rules.validate_ip_address_update, has_status=False,
+            name_rule=rules.address_name,
         ),
         (_NETWORK, "networkpolicies"): PlainStrategy(
             others.default_network_policy, rules.validate_network_policy, has_status=False,
@@ -117,37 +125,62 @@ def _table() -> dict[tuple[str, str], Strategy]:
             name_rule=names.path_segment,
         ),
         (_ADMISSION, "mutatingwebhookconfigurations"): PlainStrategy(
-            others.default_mutating_webhooks, has_status=False, generation=True,
+            others.default_mutating_webhooks, rules.validate_webhooks, has_status=False, generation=True,
             unconditional_update=False,
         ),
         (_ADMISSION, "validatingwebhookconfigurations"): PlainStrategy(
-            others.default_validating_webhooks, has_status=False, generation=True,
+            others.default_validating_webhooks, rules.validate_webhooks, has_status=False, generation=True,
             unconditional_update=False,
         ),
         (_ADMISSION, "validatingadmissionpolicies"): PlainStrategy(
-            others.default_admission_policy, generation=True, unconditional_update=False,
-        ),
-        (_ADMISSION, "validatingadmissionpolicybindings"): PlainStrategy(
-            others.default_policy_binding, has_status=False, generation=True,
+            others.default_admission_policy, rules.validate_validating_policy, generation=True,
             unconditional_update=False,
         ),
-        (_FLOW, "flowschemas"): PlainStrategy(others.default_flow_schema, generation=True),
+        (_ADMISSION, "mutatingadmissionpolicies"): PlainStrategy(
+            others.default_admission_policy, rules.validate_mutating_policy, has_status=False,
+            generation=True, unconditional_update=False,
+        ),
+        (_ADMISSION, "mutatingadmissionpolicybindings"): PlainStrategy(
+            others.default_policy_binding, rules.validate_mutating_policy_binding,
+            has_status=False, generation=True, unconditional_update=False,
+        ),
+        (_ADMISSION, "validatingadmissionpolicybindings"): PlainStrategy(
+            others.default_policy_binding, rules.validate_validating_policy_binding, has_status=False, generation=True,
+            unconditional_update=False,
+        ),
+        (_FLOW, "flowschemas"): PlainStrategy(
+            others.default_flow_schema, rules.validate_flow_schema, generation=True,
+        ),
         (_FLOW, "prioritylevelconfigurations"): PlainStrategy(
-            others.default_priority_level, generation=True,
+            others.default_priority_level, rules.validate_priority_level, generation=True,
         ),
         (_RESOURCE, "resourceclaims"): PlainStrategy(
-            others.default_resource_claim, returns_deleted=True,
+            others.default_resource_claim, rules.validate_device_claim,
+            rules.validate_device_claim_update, returns_deleted=True,
         ),
         (_RESOURCE, "resourceclaimtemplates"): PlainStrategy(
-            others.default_resource_claim_template, returns_deleted=True, has_status=False,
+            others.default_resource_claim_template, rules.validate_claim_template,
+            rules.validate_claim_template_update, returns_deleted=True, has_status=False,
         ),
         (_RESOURCE, "resourceslices"): PlainStrategy(
-            None, returns_deleted=True, has_status=False, generation=True,
+            None, rules.validate_resource_slice, rules.validate_resource_slice_update, returns_deleted=True, has_status=False, generation=True,
         ),
         (_RESOURCE, "deviceclasses"): PlainStrategy(
-            None, returns_deleted=True, has_status=False, generation=True,
+            None, rules.validate_device_class, returns_deleted=True, has_status=False, generation=True,
         ),
     }  # fmt: skip
+    plain_kinds |= {
+        ("apiregistration.k8s.io", "apiservices"): PlainStrategy(
+            others.default_api_service,
+            rules.validate_api_service,
+        ),
+        ("certificates.k8s.io", "certificatesigningrequests"): PlainStrategy(
+            None,
+            rules.validate_signing_request,
+            rules.validate_signing_request_update,
+            rules.validate_signing_request_status,
+        ),
+    }
     special: dict[tuple[str, str], Strategy] = {
         ("", "pods"): PodStrategy(),
         ("", "namespaces"): plain.NamespaceStrategy(),

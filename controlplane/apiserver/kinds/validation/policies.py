@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
@@ -27,6 +28,7 @@ from controlplane.apiserver.schema.field_errors import (
     invalid,
     not_supported,
     required,
+    too_long,
 )
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -371,6 +373,73 @@ def validate_ingress_status(new: Tree, _old: Tree) -> list[FieldError]:
     return validate_ingress_points(points, True, "status.loadBalancer")
 
 
+_CLASS_SCOPES = ("Cluster", "Namespace")
+
+
+def validate_ingress_class(tree: Tree) -> list[FieldError]:
+    """An ingress class."""
+    spec = tree.get("spec") or {}
+    controller = spec.get("controller", "")
+    if not controller:
+        errors = [required("spec.controller")]
+    elif len(controller) > 250:
+        errors = [too_long("spec.controller", 250)]
+    else:
+        errors = _domain_path(controller, "spec.controller")
+    reference = spec.get("parameters")
+    if reference is None:
+        return errors
+    path = "spec.parameters"
+    group = reference.get("apiGroup")
+    if group is not None:
+        errors += [invalid(f"{path}.apiGroup", group, p) for p in names.dns_subdomain(group)]
+    for key in ("kind", "name"):
+        value = reference.get(key, "")
+        if not value:
+            errors.append(required(f"{path}.{key}", f"{key} is required"))
+        else:
+            errors += [invalid(f"{path}.{key}", value, p) for p in names.path_segment(value)]
+    scope, namespace = reference.get("scope"), reference.get("namespace")
+    if not scope:
+        errors.append(required(f"{path}.scope"))
+    elif scope not in _CLASS_SCOPES:
+        errors.append(not_supported(f"{path}.scope", scope, _CLASS_SCOPES))
+    elif scope == "Cluster" and namespace is not None:
+        text = "`parameters.scope` is set to 'Cluster'"
+        errors.append(forbidden(f"{path}.namespace", text))
+    elif scope == "Namespace":
+        if namespace is None:
+            text = "`parameters.scope` is set to 'Namespace'"
+            errors.append(required(f"{path}.namespace", text))
+        else:
+            errors += [
+                invalid(f"{path}.namespace", namespace, p) for p in names.dns_label(namespace)
+            ]
+    return errors
+
+
+def _domain_path(text: str, path: str) -> list[FieldError]:
+    """A domain, a slash and a path."""
+    domain, _, rest = text.partition("/")
+    if not domain or not rest:
+        return [invalid(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    errors = [invalid(path, domain, problem) for problem in names.dns_subdomain(domain)]
+    if not _PATH_FORM.fullmatch(rest):
+        errors.append(invalid(path, rest, _PATH_TEXT))
+    return errors
+
+
+_PATH_CHARACTERS = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_PATH_FORM = re.compile(_PATH_CHARACTERS)
+_PATH_TEXT = f"Invalid path (e.g. 'foo/bar', regex used for validation is '{_PATH_CHARACTERS}')"
+
+
+def validate_ingress_class_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed ingress class; its controller stays."""
+    controllers = ((tree.get("spec") or {}).get("controller", "") for tree in (new, old))
+    return immutable(*controllers, "spec.controller") + validate_ingress_class(new)
+
+
 # -- RBAC ----------------------------------------------------------------------------------------
 
 
@@ -477,7 +546,7 @@ def validate_role_binding_update(new: Tree, old: Tree) -> list[FieldError]:
 
 __all__ = [
     "label_name", "port_or_name", "validate_budget", "validate_budget_status",
-    "validate_cluster_role_binding", "validate_ingress", "validate_ingress_status",
+    "validate_cluster_role_binding", "validate_ingress", "validate_ingress_class", "validate_ingress_class_update", "validate_ingress_status",
     "validate_lease", "validate_network_policy", "validate_priority_class",
     "validate_priority_class_update", "validate_role", "validate_role_binding",
     "validate_role_binding_update", "validate_runtime_class", "validate_runtime_class_update",

@@ -1,0 +1,471 @@
+"""Webhook configurations, admission policies and their bindings.
+
+Upstream: pkg/apis/admissionregistration/validation.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.custom.expressions import expression_problems
+from controlplane.apiserver.kinds.validation.checks import (
+    choice,
+    entries,
+    exclusive_star,
+    named,
+    present,
+    problems,
+    repeated,
+)
+from controlplane.apiserver.kinds.validation.selectors import validate_label_selector
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
+
+__all__ = [
+    "validate_mutating_policy", "validate_mutating_policy_binding",
+    "validate_validating_policy", "validate_validating_policy_binding", "validate_webhooks",
+]  # fmt: skip
+
+_FAILURE = ("Fail", "Ignore")
+_MATCH = ("Equivalent", "Exact")
+_SIDE_EFFECTS = ("None", "NoneOnDryRun")
+_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_SCOPES = ("*", "Cluster", "Namespaced")
+_VERSIONS = ("v1", "v1beta1")
+_REINVOCATION = ("IfNeeded", "Never")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+MAX_CONDITIONS = 64
+MAX_ANNOTATIONS = 20
+
+
+# -- webhooks ------------------------------------------------------------------------------------
+
+
+def validate_webhooks(tree: Tree) -> list[FieldError]:
+    """A mutating or validating webhook configuration."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    mutating = tree.get("kind") == "MutatingWebhookConfiguration"
+    for hook, path in entries(tree, "webhooks", ""):
+        errors += _webhook(hook, path, mutating)
+        errors += _review_versions(hook.get("admissionReviewVersions") or [], path)
+        name = hook.get("name", "")
+        if name and name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        seen.add(name)
+    return errors
+
+
+def _webhook(hook: Tree, path: str, mutating: bool) -> list[FieldError]:
+    errors = _fully_qualified(hook.get("name", ""), f"{path}.name")
+    for rule, place in entries(hook, "rules", path):
+        errors += _rule(rule, place)
+    errors += choice(hook, "failurePolicy", path, _FAILURE, needed=False)
+    errors += choice(hook, "matchPolicy", path, _MATCH, needed=False)
+    if hook.get("sideEffects") is None:
+        text = f"must specify one of {', '.join(_SIDE_EFFECTS)}"
+        errors.append(required(f"{path}.sideEffects", text))
+    else:
+        errors += choice(hook, "sideEffects", path, _SIDE_EFFECTS, needed=False)
+    seconds = hook.get("timeoutSeconds")
+    if seconds is not None and not 1 <= seconds <= 30:
+        text = "the timeout value must be between 1 and 30 seconds"
+        errors.append(invalid(f"{path}.timeoutSeconds", seconds, text))
+    for key in ("namespaceSelector", "objectSelector"):
+        errors += validate_label_selector(hook.get(key), f"{path}.{key}")
+    if mutating:
+        errors += choice(hook, "reinvocationPolicy", path, _REINVOCATION, needed=False)
+    errors += _client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
+    return errors + _conditions(hook, path)
+
+
+def _fully_qualified(name: str, path: str) -> list[FieldError]:
+    if not name:
+        return [required(path)]
+    found = names.dns_subdomain(name)
+    if found:
+        return problems(path, name, found)
+    if name.count(".") < 2:
+        return [
+            invalid(path, name, "should be a domain with at least three segments separated by dots")
+        ]
+    return []
+
+
+def _client(config: Tree, path: str) -> list[FieldError]:
+    url, service = config.get("url"), config.get("service")
+    if (url is None) == (service is None):
+        return [required(path, "exactly one of url or service is required")]
+    if url is not None:
+        return _url(url, f"{path}.url")
+    return _service(service or {}, f"{path}.service")
+
+
+def _url(url: str, path: str) -> list[FieldError]:
+    """Upstream: apiserver pkg/util/webhook/validation.go."""
+    form = "; desired format: https://host[/path]"
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        return [required(path, f"url must be a valid URL: {error}{form}")]
+    errors = []
+    if parts.scheme != "https":
+        text = f"'https' is the only allowed URL scheme{form}"
+        errors.append(invalid(path, parts.scheme, text))
+    if not parts.netloc:
+        errors.append(invalid(path, parts.netloc, f"host must be specified{form}"))
+    if parts.username is not None:
+        errors.append(invalid(path, "User", "user information is not permitted in the URL"))
+    if parts.fragment:
+        errors.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
+    if parts.query:
+        errors.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+    return errors
+
+
+def _service(service: Tree, path: str) -> list[FieldError]:
+    errors = present(service, "name", path) + present(service, "namespace", path)
+    port = service.get("port", 443)
+    texts = names.port_number(port)
+    errors += [invalid(f"{path}.port", port, f"port is not valid: {text}") for text in texts]
+    route = service.get("path")
+    if route is None:
+        return errors
+    place = f"{path}.path"
+    if not route.startswith("/"):
+        errors.append(invalid(place, route, "must start with a '/'"))
+    inner = route[1:] if route else route
+    inner = inner.removesuffix("/")
+    if route != "/" and (inner or "/" in route[1:] or not route.startswith("/")):
+        for index, step in enumerate(inner.split("/")):
+            if not step:
+                errors.append(invalid(place, route, f"segment[{index}] may not be empty"))
+                continue
+            errors += [
+                invalid(place, route, f"segment[{index}]: {text}")
+                for text in names.dns_subdomain(step)
+            ]
+    return errors
+
+
+def _review_versions(versions: list[str], path: str) -> list[FieldError]:
+    place, known = f"{path}.admissionReviewVersions", ", ".join(_VERSIONS)
+    if not versions:
+        return [required(place, f"must specify one of {known}")]
+    errors: list[FieldError] = []
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            errors.append(invalid(f"{place}[{index}]", version, "duplicate version"))
+        else:
+            errors += problems(f"{place}[{index}]", version, names.dns_1035_label(version))
+    if not set(versions) & set(_VERSIONS):
+        errors.append(invalid(place, versions, f"must include at least one of {known}"))
+    return errors
+
+
+# -- rules and conditions ------------------------------------------------------------------------
+
+
+def _rule(rule: Tree, path: str) -> list[FieldError]:
+    operations = rule.get("operations") or []
+    errors = present(rule, "operations", path)
+    errors += exclusive_star(operations, f"{path}.operations", "operations")
+    for index, operation in enumerate(operations):
+        if operation not in _OPERATIONS:
+            errors.append(not_supported(f"{path}.operations[{index}]", operation, _OPERATIONS))
+    errors += present(rule, "apiGroups", path)
+    errors += exclusive_star(rule.get("apiGroups") or [], f"{path}.apiGroups", "API groups")
+    versions = rule.get("apiVersions") or []
+    errors += present(rule, "apiVersions", path)
+    errors += exclusive_star(versions, f"{path}.apiVersions", "API versions")
+    errors += [
+        required(f"{path}.apiVersions[{index}]")
+        for index, version in enumerate(versions)
+        if not version
+    ]
+    errors += _resources(rule.get("resources") or [], f"{path}.resources")
+    return errors + choice(rule, "scope", path, _SCOPES, needed=False)
+
+
+def _resources(resources: list[str], path: str) -> list[FieldError]:
+    if not resources:
+        return [required(path)]
+    errors: list[FieldError] = []
+    whole: set[str] = set()
+    everywhere: set[str] = set()
+    for index, text in enumerate(resources):
+        place = f"{path}[{index}]"
+        if not text:
+            errors.append(required(place))
+            continue
+        resource, slash, sub = text.partition("/")
+        if not slash:
+            continue
+        if resource in whole:
+            detail = f"if '{resource}/*' is present, must not specify {text}"
+            errors.append(invalid(place, text, detail))
+        if sub in everywhere:
+            detail = f"if '*/{sub}' is present, must not specify {text}"
+            errors.append(invalid(place, text, detail))
+        if sub == "*":
+            whole.add(resource)
+        if resource == "*":
+            everywhere.add(sub)
+    if len(resources) > 1 and "*/*" in resources:
+        detail = "if '*/*' is present, must not specify other resources"
+        errors.append(invalid(path, resources, detail))
+    plain = [text for text in resources if text and "/" not in text]
+    if "*" in plain and plain[-1] != "*":
+        detail = "if '*' is present, must not specify other resources without subresources"
+        errors.append(invalid(path, resources, detail))
+    return errors
+
+
+def _conditions(owner: Tree, path: str) -> list[FieldError]:
+    place = f"{path}.matchConditions"
+    conditions = owner.get("matchConditions") or []
+    errors: list[FieldError] = []
+    if len(conditions) > MAX_CONDITIONS:
+        errors.append(too_many(place, len(conditions), MAX_CONDITIONS))
+    seen: set[str] = set()
+    for condition, spot in entries(owner, "matchConditions", path):
+        expression, name = condition.get("expression", "").strip(), condition.get("name", "")
+        if not expression:
+            errors.append(required(f"{spot}.expression"))
+        else:
+            errors += expression_problems(expression, f"{spot}.expression")
+        errors += named(condition, "name", spot, names.qualified_name)
+        if name and name in seen:
+            errors.append(duplicate(f"{spot}.name", name))
+        seen.add(name)
+    return errors
+
+
+# -- policies ------------------------------------------------------------------------------------
+
+
+def _policy(spec: Tree) -> list[FieldError]:
+    """What both kinds of policies have, up to the variables."""
+    errors = choice(spec, "failurePolicy", "spec", _FAILURE)
+    if spec.get("paramKind") is not None:
+        errors += _param_kind(spec["paramKind"], "spec.paramKind")
+    match = spec.get("matchConstraints")
+    if match is None:
+        errors.append(required("spec.matchConstraints"))
+    else:
+        errors += _match_resources(match, "spec.matchConstraints")
+        errors += present(match, "resourceRules", "spec.matchConstraints")
+    errors += _conditions(spec, "spec")
+    for variable, path in entries(spec, "variables", "spec"):
+        errors += _variable(variable, path)
+    return errors
+
+
+def _param_kind(kind: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    text = kind.get("apiVersion", "")
+    place = f"{path}.apiVersion"
+    group, _, version = text.rpartition("/")
+    if not text:
+        errors.append(required(place))
+    elif text.count("/") > 1:
+        errors.append(invalid(place, text, f"unexpected GroupVersion string: {text}"))
+    else:
+        found = names.dns_subdomain(group) if group else ()
+        if found:
+            errors.append(invalid(place, group, ",".join(found)))
+        if not version:
+            errors.append(invalid(place, text, "version must be specified"))
+        else:
+            found = names.dns_1035_label(version)
+            if found:
+                errors.append(invalid(place, version, ",".join(found)))
+    name = kind.get("kind", "")
+    if not name:
+        errors.append(required(f"{path}.kind"))
+    else:
+        found = names.dns_1035_label(name.lower())
+        if found:
+            detail = f"may have mixed case, but should otherwise match: {','.join(found)}"
+            errors.append(invalid(f"{path}.kind", name, detail))
+    return errors
+
+
+def _match_resources(match: Tree, path: str) -> list[FieldError]:
+    errors = choice(match, "matchPolicy", path, _MATCH)
+    for key in ("namespaceSelector", "objectSelector"):
+        errors += validate_label_selector(match.get(key), f"{path}.{key}")
+    for key in ("resourceRules", "excludeResourceRules"):
+        for rule, place in entries(match, key, path):
+            listed = [(name, f"{place}.resourceNames[{index}]")
+                      for index, name in enumerate(rule.get("resourceNames") or ())]  # fmt: skip
+            for name, spot in listed:
+                errors += problems(spot, name, names.path_segment(name))
+            errors += repeated(listed)
+            errors += _rule(rule, place)
+    return errors
+
+
+def _variable(variable: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name, expression = variable.get("name", ""), variable.get("expression", "")
+    if not name.strip():
+        errors.append(required(f"{path}.name", "name is not specified"))
+    elif not (name.isascii() and name.isidentifier()):
+        errors.append(invalid(f"{path}.name", name, "name is not a valid CEL identifier"))
+    if not expression.strip():
+        errors.append(required(f"{path}.expression", "expression is not specified"))
+    else:
+        errors += expression_problems(expression, f"{path}.expression")
+    return errors
+
+
+def validate_validating_policy(tree: Tree) -> list[FieldError]:
+    """A ValidatingAdmissionPolicy."""
+    spec = tree.get("spec") or {}
+    errors = _policy(spec)
+    if not spec.get("validations") and not spec.get("auditAnnotations"):
+        text = "validations or auditAnnotations must be non-empty"
+        errors += [required(f"spec.{key}", text) for key in ("validations", "auditAnnotations")]
+    for validation, path in entries(spec, "validations", "spec"):
+        errors += _validation(validation, path)
+    annotations = spec.get("auditAnnotations") or []
+    if len(annotations) > MAX_ANNOTATIONS:
+        text = f"must not have more than {MAX_ANNOTATIONS} auditAnnotations"
+        errors.append(invalid("spec.auditAnnotations", annotations, text))
+    owner = (tree.get("metadata") or {}).get("name", "")
+    seen: set[str] = set()
+    for annotation, path in entries(spec, "auditAnnotations", "spec"):
+        key = annotation.get("key", "")
+        errors += [
+            invalid(f"{path}.key", key, f"requires name/key to be a qualified name: {text}")
+            for text in names.qualified_name(f"{owner}/{key}")
+        ]
+        value = annotation.get("valueExpression", "").strip()
+        if not value:
+            errors.append(required(f"{path}.valueExpression", "valueExpression is not specified"))
+        else:
+            errors += expression_problems(value, f"{path}.valueExpression")
+        if key in seen:
+            errors.append(duplicate(f"{path}.key", key))
+        seen.add(key)
+    return errors
+
+
+def _validation(validation: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    expression = validation.get("expression", "").strip()
+    message, derived = validation.get("message", ""), validation.get("messageExpression", "")
+    if not expression:
+        errors.append(required(f"{path}.expression", "expression is not specified"))
+    else:
+        errors += expression_problems(expression, f"{path}.expression")
+    if derived and not derived.strip():
+        errors.append(
+            invalid(f"{path}.messageExpression", derived, "must be non-empty if specified")
+        )
+    elif derived:
+        errors += expression_problems(derived, f"{path}.messageExpression")
+    if message and not message.strip():
+        errors.append(invalid(f"{path}.message", message, "message must be non-empty if specified"))
+    elif "\n" in message.strip():
+        errors.append(invalid(f"{path}.message", message, "message must not contain line breaks"))
+    elif "\n" in expression and not message:
+        text = "message must be specified if expression contains line breaks"
+        errors.append(required(f"{path}.message", text))
+    return errors + choice(validation, "reason", path, _REASONS, needed=False)
+
+
+def validate_mutating_policy(tree: Tree) -> list[FieldError]:
+    """A MutatingAdmissionPolicy."""
+    spec = tree.get("spec") or {}
+    errors = _policy(spec)
+    if not spec.get("mutations"):
+        errors.append(required("spec.mutations", "mutations must contain at least one item"))
+    for mutation, path in entries(spec, "mutations", "spec"):
+        errors += _mutation(mutation, path)
+    return errors + choice(spec, "reinvocationPolicy", "spec", _REINVOCATION)
+
+
+_PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+
+
+def _mutation(mutation: Tree, path: str) -> list[FieldError]:
+    kind = mutation.get("patchType") or ""
+    if kind not in _PATCHES:
+        return choice(mutation, "patchType", path, tuple(_PATCHES))
+    errors: list[FieldError] = []
+    key = _PATCHES[kind]
+    other = next(name for name in _PATCHES.values() if name != key)
+    if mutation.get(other) is not None:
+        text = f"must not be specified when patchType is {kind}"
+        errors.append(invalid(f"{path}.{other}", f"{{{other}}}", text))
+    patch = mutation.get(key)
+    if patch is None:
+        errors.append(required(f"{path}.{key}", f"must be specified when patchType is {kind}"))
+    elif not patch.get("expression", "").strip():
+        errors.append(required(f"{path}.{key}.expression"))
+    return errors
+
+
+# -- bindings ------------------------------------------------------------------------------------
+
+
+def _binding(spec: Tree) -> list[FieldError]:
+    errors = named(spec, "policyName", "spec")
+    reference = spec.get("paramRef")
+    if reference is not None:
+        errors += _param_ref(reference, "spec.paramRef")
+    if spec.get("matchResources") is not None:
+        errors += _match_resources(spec["matchResources"], "spec.matchResources")
+    return errors
+
+
+def _param_ref(reference: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name, selector = reference.get("name", ""), reference.get("selector")
+    text = "name and selector are mutually exclusive"
+    if name:
+        errors += problems(f"{path}.name", name, names.path_segment(name))
+        if selector is not None:
+            errors.append(forbidden(f"{path}.name", text))
+    if selector is not None:
+        errors += validate_label_selector(selector, f"{path}.selector")
+        if name:
+            errors.append(forbidden(f"{path}.selector", text))
+    if not name and selector is None:
+        errors.append(required(path, "one of name or selector must be specified"))
+    return errors + choice(reference, "parameterNotFoundAction", path, ("Allow", "Deny"))
+
+
+def validate_mutating_policy_binding(tree: Tree) -> list[FieldError]:
+    """A MutatingAdmissionPolicyBinding."""
+    return _binding(tree.get("spec") or {})
+
+
+def validate_validating_policy_binding(tree: Tree) -> list[FieldError]:
+    """A ValidatingAdmissionPolicyBinding."""
+    spec = tree.get("spec") or {}
+    errors, place = _binding(spec), "spec.validationActions"
+    actions = spec.get("validationActions") or []
+    for index, action in enumerate(actions):
+        if action not in ("Audit", "Deny", "Warn"):
+            errors.append(not_supported(f"{place}[{index}]", action, ("Audit", "Deny", "Warn")))
+        if action in actions[:index]:
+            errors.append(duplicate(f"{place}[{index}]", action))
+    if "Deny" in actions and "Warn" in actions:
+        text = ("must not contain both Deny and Warn (repeating the same validation failure "
+                "information in the API response and headers serves no purpose)")  # fmt: skip
+        errors.append(invalid(place, actions, text))
+    if not actions:
+        errors.append(required(place, "at least one validation action is required"))
+    return errors

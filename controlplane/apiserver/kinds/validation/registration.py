@@ -1,0 +1,214 @@
+"""API services and certificate signing requests.
+
+Upstream: kube-aggregator pkg/apis/apiregistration/validation, pkg/apis/certificates/validation.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.validation.checks import present, problems, repeated
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    go_quote,
+    invalid,
+    not_supported,
+    required,
+)
+
+__all__ = [
+    "validate_api_service", "validate_signing_request", "validate_signing_request_status",
+    "validate_signing_request_update",
+]  # fmt: skip
+
+MIN_SECONDS = 600
+_USAGES = (
+    "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign",
+    "data encipherment", "decipher only", "digital signature", "email protection",
+    "encipher only", "ipsec end system", "ipsec tunnel", "ipsec user", "key agreement",
+    "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime", "server auth",
+    "signing", "timestamping",
+)  # fmt: skip
+_PEM = re.compile(rb"-----BEGIN ([A-Z ]+)-----\s*\n((?:[A-Za-z0-9+/=]+\s*\n)*)-----END \1-----")
+
+
+def validate_api_service(tree: Tree) -> list[FieldError]:
+    """An APIService; its name is version and group."""
+    spec = tree.get("spec") or {}
+    name = (tree.get("metadata") or {}).get("name", "")
+    group, version = spec.get("group", ""), spec.get("version", "")
+    wanted = f"{version}.{group}"
+    errors: list[FieldError] = []
+    if name and not names.path_segment(name) and name != wanted:
+        text = f'must be `spec.version+"."+spec.group`: {go_quote(wanted)}'
+        errors.append(invalid("metadata.name", name, text))
+    if not group and version != "v1":
+        text = "only v1 may have an empty group and it better be legacy kube"
+        errors.append(required("spec.group", text))
+    if group:
+        errors += problems("spec.group", group, names.dns_subdomain(group))
+    errors += problems("spec.version", version, names.dns_1035_label(version))
+    for key, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+        value = spec.get(key, 0)
+        if not 0 < value <= most:
+            text = f"must be positive and less than {most}"
+            errors.append(invalid(f"spec.{key}", value, text))
+    service, bundle = spec.get("service"), spec.get("caBundle") or ""
+    trusting = bool(spec.get("insecureSkipTLSVerify"))
+    if service is None:
+        if bundle:
+            size = len(base64.b64decode(bundle))
+            text = "local APIServices may not have a caBundle"
+            errors.append(invalid("spec.caBundle", f"{size} bytes", text))
+        if trusting:
+            text = "local APIServices may not have insecureSkipTLSVerify"
+            errors.append(invalid("spec.insecureSkipTLSVerify", True, text))
+        return errors
+    errors += present(service, "namespace", "spec.service") + present(
+        service, "name", "spec.service"
+    )
+    port = service.get("port", 443)
+    found = names.port_number(port)
+    if found:
+        text = f"port is not valid: {','.join(found)}"
+        errors.append(invalid("spec.service.port", port, text))
+    if trusting and bundle:
+        text = "may not be true if caBundle is present"
+        errors.append(invalid("spec.insecureSkipTLSVerify", True, text))
+    return errors
+
+
+# -- certificate signing requests ----------------------------------------------------------------
+
+
+def validate_signing_request(tree: Tree) -> list[FieldError]:
+    """A CertificateSigningRequest."""
+    spec = tree.get("spec") or {}
+    errors: list[FieldError] = []
+    problem = _request_problem(spec.get("request") or "")
+    if problem:
+        errors.append(invalid("spec.request", spec.get("request"), problem))
+    errors += present(spec, "usages", "spec")
+    listed = [(usage, f"spec.usages[{i}]") for i, usage in enumerate(spec.get("usages") or ())]
+    errors += [
+        not_supported(place, usage, _USAGES) for usage, place in listed if usage not in _USAGES
+    ]
+    errors += repeated(listed)
+    errors += _signer(spec.get("signerName", ""))
+    seconds = spec.get("expirationSeconds")
+    if seconds is not None and seconds < MIN_SECONDS:
+        text = "may not specify a duration less than 600 seconds (10 minutes)"
+        errors.append(invalid("spec.expirationSeconds", seconds, text))
+    return errors + _conditions(tree)
+
+
+def _request_problem(text: str) -> str:
+    """Why the bytes are no certificate request; "" if they are one."""
+    try:
+        raw = base64.b64decode(text)
+    except (binascii.Error, ValueError):
+        raw = b""
+    found = _PEM.search(raw)
+    if found is None or found[1] not in (b"CERTIFICATE REQUEST", b"NEW CERTIFICATE REQUEST"):
+        return "PEM block type must be CERTIFICATE REQUEST"
+    from cryptography import x509
+
+    try:
+        x509.load_der_x509_csr(base64.b64decode(b"".join(found[2].split())))
+    except (ValueError, binascii.Error):
+        return _asn1_problem(base64.b64decode(b"".join(found[2].split())))
+    return ""
+
+
+def _asn1_problem(der: bytes) -> str:
+    """Go's words for bytes that are no such structure, as far as lengths tell."""
+    if len(der) < 2:
+        return "asn1: syntax error: sequence truncated"
+    length, head = der[1], 2
+    if length & 0x80:
+        head += length & 0x7F
+        length = int.from_bytes(der[2:head], "big")
+    if head + length > len(der):
+        return "asn1: syntax error: data truncated"
+    return "asn1: structure error: tags don't match"
+
+
+def _signer(name: str) -> list[FieldError]:
+    path = "spec.signerName"
+    if not name:
+        return [required(path)]
+    if name == "kubernetes.io/legacy-unknown":
+        text = "the legacy signerName is not allowed via this API version"
+        return [invalid(path, name, text)]
+    parts = name.split("/")
+    if len(parts) != 2:
+        text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return [invalid(path, name, text)]
+    domain, rest = parts
+    errors: list[FieldError] = []
+    if domain.count(".") < 1:
+        text = "should be a domain with at least two segments separated by dots"
+        errors.append(invalid(path, domain, text))
+    for part in (domain, rest):
+        for label in part.split("."):
+            texts = (
+                f"validating label {go_quote(label)}: {text}" for text in names.dns_label(label)
+            )
+            errors += problems(path, part, texts)
+    return errors
+
+
+def _conditions(tree: Tree) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    conditions = (tree.get("status") or {}).get("conditions") or []
+    for index, condition in enumerate(conditions):
+        path, kind = f"status.conditions[{index}]", condition.get("type", "")
+        if not kind:
+            errors.append(required(f"{path}.type"))
+        if kind in ("Approved", "Denied", "Failed"):
+            value = condition.get("status", "")
+            if not value:
+                errors.append(required(f"{path}.status"))
+            elif value != "True":
+                errors.append(not_supported(f"{path}.status", value, ("True",)))
+        if kind in seen:
+            from controlplane.apiserver.schema.field_errors import duplicate
+
+            errors.append(duplicate(f"{path}.type", kind))
+        seen.add(kind)
+    if {"Approved", "Denied"} <= seen:
+        text = "Approved and Denied conditions are mutually exclusive"
+        errors.append(invalid("status.conditions", "Denied", text))
+    return errors
+
+
+def validate_signing_request_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed request: what the requester says stays as it is (the strategy keeps it)."""
+    return validate_signing_request(new)
+
+
+def validate_signing_request_status(new: Tree, old: Tree) -> list[FieldError]:
+    """A decision or a certificate: neither can be taken back."""
+    errors = _conditions(new)
+    for kind in ("Approved", "Denied", "Failed"):
+        had, has = (
+            any(
+                each.get("type") == kind
+                for each in (tree.get("status") or {}).get("conditions") or ()
+            )
+            for tree in (old, new)
+        )
+        if had and not has:
+            text = f"updates may not remove a condition of type {go_quote(kind)}"
+            errors.append(forbidden("status.conditions", text))
+    certificate, was = ((tree.get("status") or {}).get("certificate") for tree in (new, old))
+    if was and certificate != was:
+        text = "updates may not change existing certificate content"
+        errors.append(forbidden("status.certificate", text))
+    return errors
