@@ -179,19 +179,42 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
               "deletionGracePeriodSeconds")  # fmt: skip
 
 
-def validate_meta_update(new: Tree, old: Tree, path: str = "metadata") -> list[FieldError]:
-    """The rules for changed metadata."""
+def validate_meta_update(
+    new: Tree,
+    old: Tree,
+    rule: NameRule,
+    steps: str,
+    *,
+    namespaced: bool,
+    standard_finalizers: bool = True,
+) -> list[FieldError]:
+    """The rules for changed metadata, in the order and as often as upstream's strategies ask them.
+
+    Every update is checked as an object and as a change; then by its kind: `steps` has an "A" for the
+    rules of a new object, and a "U" for those of a change. Upstream: rest.BeforeUpdate and the
+    ValidateUpdate of each kind.
+    """
     if new is old:
         return []
+    changed = any(new.get(key) is not old.get(key) for key in _CHECKED)
+    kube = finalizer_errors(new) if changed and standard_finalizers else []
+    change = _change_errors(new, old, changed=changed)
+    errors = validate_meta(new, names.path_segment, namespaced=namespaced) if changed else []
+    errors = errors + change
+    for step in steps:
+        if step == "U":
+            errors = errors + change + kube
+        elif changed:
+            errors = errors + validate_meta(new, rule, namespaced=namespaced) + kube
+    return errors
+
+
+_CHECKED = ("labels", "annotations", "ownerReferences", "finalizers", "generateName")
+
+
+def _change_errors(new: Tree, old: Tree, *, changed: bool) -> list[FieldError]:
+    path = "metadata"
     errors: list[FieldError] = []
-    if not new.get("resourceVersion"):
-        errors.append(invalid(f"{path}.resourceVersion", 0, "must be specified for an update"))
-    if new.get("generation", 0) < old.get("generation", 0):
-        errors.append(invalid(f"{path}.generation", new.get("generation", 0),
-                              "must not be decremented"))  # fmt: skip
-    for key in _IMMUTABLE:
-        if new.get(key) != old.get(key):
-            errors.append(invalid(f"{path}.{key}", new.get(key), "field is immutable"))
     if old.get("deletionTimestamp") and "finalizers" in new:
         kept = old.get("finalizers", ())
         added = [name for name in new["finalizers"] if name not in kept]
@@ -201,7 +224,16 @@ def validate_meta_update(new: Tree, old: Tree, path: str = "metadata") -> list[F
                 "no new finalizers can be added if the object is being deleted, found new "
                 f"finalizers []string{{{listed}}}"
             )))  # fmt: skip
-    if any(new.get(key) is not old.get(key) for key in
-           ("labels", "annotations", "ownerReferences", "finalizers")):  # fmt: skip
-        errors += _validate_accessors(new, path)
+    if not new.get("resourceVersion"):
+        errors.append(invalid(f"{path}.resourceVersion", 0, "must be specified for an update"))
+    if new.get("generation", 0) < old.get("generation", 0):
+        errors.append(invalid(f"{path}.generation", new.get("generation", 0),
+                              "must not be decremented"))  # fmt: skip
+    for key in _IMMUTABLE:
+        if new.get(key) != old.get(key):
+            errors.append(invalid(f"{path}.{key}", new.get(key), "field is immutable"))
+    if changed:
+        errors += validate_labels(new.get("labels") or {}, f"{path}.labels")
+        errors += validate_annotations(new.get("annotations") or {}, f"{path}.annotations")
+        errors += _validate_owners(new.get("ownerReferences") or [], f"{path}.ownerReferences")
     return errors

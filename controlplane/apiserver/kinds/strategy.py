@@ -125,7 +125,10 @@ class Strategy:
     name_rule: Callable[[str], names.Problems] = staticmethod(names.dns_subdomain)
     unsupported_gc = False
     status_keeps_labels = False
-    meta_checked_twice = True
+    meta_steps = "U"
+    """How the kind's own update rules check metadata, see `metadata.validate_meta_update`."""
+    standard_finalizers = True
+    """Whether finalizers must be standard ones or qualified."""
     deletes_in_steps = False
     allocates = False
     """Whether begin_create and begin_update choose what no other object of the kind may have."""

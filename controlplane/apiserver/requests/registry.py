@@ -169,7 +169,7 @@ class Registry:
             tree = strategy.prepare_create(ctx, tree)
             meta = tree["metadata"]
             errors = validate_meta(meta, strategy.name_rule, namespaced=info.namespaced)
-            if strategy.meta_checked_twice:
+            if strategy.standard_finalizers:
                 errors += finalizer_errors(meta)
             errors += strategy.validate(ctx, tree)
             if errors:
@@ -401,9 +401,14 @@ class Registry:
             new = strategy.begin_update(ctx, new, old)
             new = strategy.prepare_update(ctx, new, old)
             check = strategy.validate_update
-        errors = validate_meta_update(new["metadata"], was)
-        if errors and strategy.meta_checked_twice:
-            errors += errors
+        errors = validate_meta_update(
+            new["metadata"],
+            was,
+            strategy.name_rule,
+            "U" if sub else strategy.meta_steps,
+            namespaced=self.info.namespaced,
+            standard_finalizers=strategy.standard_finalizers,
+        )
         errors += check(ctx, new, old)
         if errors:
             raise status.invalid(ctx.info, was["name"], errors)

@@ -52,7 +52,7 @@ class DefinitionStrategy(Strategy):
     """The rules of CustomResourceDefinitions."""
 
     generation = True
-    meta_checked_twice = False
+    standard_finalizers = False
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """Names derived from the kind, and no conversion."""

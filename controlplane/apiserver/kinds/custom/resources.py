@@ -157,7 +157,7 @@ class CustomStrategy(Strategy):
 
     unconditional_update = False
     generation = True
-    meta_checked_twice = False
+    standard_finalizers = False
 
     def __init__(self, has_status: bool) -> None:
         self.has_status = has_status

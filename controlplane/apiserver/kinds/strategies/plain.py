@@ -201,7 +201,7 @@ class VolumeStrategy(Strategy):
     """Persistent volumes note when their phase changed."""
 
     returns_deleted = True
-    meta_checked_twice = False
+    meta_steps = "AA"
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """The defaults of this kind."""
@@ -261,8 +261,7 @@ class EventStrategy(Strategy):
 class PolicyStrategy(Strategy):
     """Pod disruption budgets."""
 
-    meta_checked_twice = False
-
+    meta_steps = "A"
     generation = True
     unconditional_update = False
 

@@ -201,7 +201,42 @@ def _table() -> dict[tuple[str, str], Strategy]:
         ("discovery.k8s.io", "endpointslices"): plain.EndpointSliceStrategy(),
         (_STORAGE, "volumeattachments"): plain.AttachmentStrategy(),
     }
-    return plain_kinds | special
+    table = plain_kinds | special
+    for steps, kinds in _META_STEPS.items():
+        for group, resources in kinds.items():
+            for resource in resources.split():
+                table[group, resource].meta_steps = steps
+    for group in (_ADMISSION, "apiregistration.k8s.io"):
+        for (owner, _), strategy in table.items():
+            if owner == group:
+                strategy.standard_finalizers = False
+    return table
+
+
+_META_STEPS = {
+    "A": {
+        "": "limitranges", _FLOW: "flowschemas prioritylevelconfigurations",
+        "discovery.k8s.io": "endpointslices", _ADMISSION: (
+            "mutatingwebhookconfigurations validatingwebhookconfigurations "
+            "validatingadmissionpolicies validatingadmissionpolicybindings "
+            "mutatingadmissionpolicies mutatingadmissionpolicybindings"
+        ), _STORAGE: "csinodes volumeattachments",
+    },
+    "AA": {"": "persistentvolumes"},
+    "": {"": "events", "policy": "poddisruptionbudgets"},
+    "AU": {
+        "": "replicationcontrollers namespaces nodes persistentvolumeclaims endpoints",
+        "batch": "jobs", _RESOURCE: "deviceclasses resourceclaims",
+        _STORAGE: "storageclasses csistoragecapacities volumeattributesclasses",
+        _RBAC: "roles clusterroles rolebindings clusterrolebindings",
+        "node.k8s.io": "runtimeclasses", "certificates.k8s.io": "certificatesigningrequests",
+    },
+    "UA": {
+        "": "pods configmaps secrets serviceaccounts", "apps": "controllerrevisions",
+        _NETWORK: "ingressclasses ingresses", "apiregistration.k8s.io": "apiservices",
+    },
+}  # fmt: skip
+"""The kinds whose update rules ask those of a new object, too, and in which order."""
 
 
 @cache
