@@ -19,6 +19,7 @@ from typing import Any
 from controlplane.api import quantity
 from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.api.tree import Tree
+from controlplane.apiserver.schema.go_types import embedding, text_type
 from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
 from controlplane.apiserver.schema.zero_values import keeps_zero
 
@@ -35,11 +36,6 @@ __all__ = [
 
 _INT_RANGES = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
 
-# Fields that Go declares in an embedded struct; the struct's name stands in error paths.
-_EMBEDDED = {
-    "Probe": ("ProbeHandler", ("exec", "httpGet", "tcpSocket", "grpc")),
-    "EphemeralContainer": ("EphemeralContainerCommon", ()),
-}
 _FIRST_TIME = re.compile(r"\d{4}")
 
 
@@ -66,9 +62,7 @@ class DecodeError(ValueError):
         if not self._struct:
             self._struct = struct
         self._path.append(name)
-        embedded = _EMBEDDED.get(struct)
-        if embedded and (not embedded[1] or name in embedded[1]):
-            self._path.append(embedded[0])
+        self._path.extend(embedding(struct, name))
 
     def __str__(self) -> str:
         if self._text:
@@ -131,16 +125,17 @@ def _go_number(value: float) -> str:
 class FieldCodec:
     """How values of one field are read."""
 
-    __slots__ = ("element", "enum", "field", "go_type", "keep_zero", "kind", "struct")
+    __slots__ = ("element", "enum", "field", "go_type", "keep_zero", "kind", "struct", "text_type")
 
-    def __init__(self, field: Field, *, keep_zero: bool) -> None:
+    def __init__(self, field: Field, *, keep_zero: bool, text_type: str = "string") -> None:
         self.field = field
+        self.text_type = text_type
         self.kind = field.kind
         self.keep_zero = keep_zero
         self.struct: StructCodec | None = None
         self.element: FieldCodec | None = None
         if field.element is not None:
-            self.element = FieldCodec(field.element, keep_zero=True)
+            self.element = FieldCodec(field.element, keep_zero=True, text_type=text_type)
         if field.kind == Kind.STRUCT:
             self.struct = codec(field.type_name)
         self.go_type = self._go_name()
@@ -161,7 +156,7 @@ class FieldCodec:
             if self.element.kind == Kind.QUANTITY:
                 return "v1.ResourceList"
             return "map[string]" + self.element.go_type
-        return "[]uint8" if kind == Kind.BYTES else "string"
+        return "[]uint8" if kind == Kind.BYTES else self.text_type
 
     def decode(self, value: Any, old: Any) -> Any:
         """The canonical value; None where upstream leaves the field out."""
@@ -183,7 +178,7 @@ class FieldCodec:
         kind = self.kind
         if kind == Kind.STRING:
             if not isinstance(value, str):
-                raise _mismatch(value, "string")
+                raise _mismatch(value, self.text_type)
         elif kind == Kind.BOOL:
             if not isinstance(value, bool):
                 raise _mismatch(value, "bool")
@@ -287,7 +282,8 @@ class StructCodec:
             keep = keeps_zero(self.type, field) or (
                 name == "labels" and self.type.short == "ObjectMeta"
             )
-            self.fields[name] = FieldCodec(field, keep_zero=keep)
+            named = text_type(self.type.short, name, self.type.package_version)
+            self.fields[name] = FieldCodec(field, keep_zero=keep, text_type=named)
             if name in ("apiVersion", "kind") and not field.required:
                 continue
             if field.has_default and (keep or field.kind == Kind.STRUCT):
@@ -355,6 +351,9 @@ _ALWAYS_NULL: dict[str, tuple[str, ...]] = {
     "io.k8s.api.core.v1.Event": ("eventTime", "firstTimestamp", "lastTimestamp"),
     "io.k8s.api.core.v1.TypedLocalObjectReference": ("apiGroup",),
     "io.k8s.api.core.v1.TypedObjectReference": ("apiGroup",),
+    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus": ("currentMetrics",),
+    "io.k8s.api.resource.v1.DeviceClaim": ("requests",),
+    "io.k8s.api.storage.v1.CSINodeDriver": ("topologyKeys",),
     "io.k8s.api.rbac.v1.Role": ("rules",),
     "io.k8s.api.rbac.v1.ClusterRole": ("rules",),
 }
@@ -434,7 +433,7 @@ def _quantity(value: Any) -> str:
     if not isinstance(value, str):
         raise DecodeError(_QUANTITY_RULE)
     try:
-        text = quantity.parse(value).canonical()
+        text = str(quantity.parse(value.strip()))
     except ValueError as error:
         raise DecodeError(str(error)) from None
     return value if text == value else text
@@ -528,14 +527,19 @@ def _bad_byte(text: str, good: int) -> int:
     return min(len(text), good + (4 - quantum))
 
 
+# Go reads these two whatever the case of their letters.
+_META_KEYS = {"apiversion": "apiVersion", "kind": "kind"}
+
+
 def kind_error(body: Tree) -> str:
     """Why the apiVersion and kind of a body cannot be read; "" if they can, or are missing."""
     for key in body:
         value = body[key]
-        if key in ("apiVersion", "kind") and value is not None and not isinstance(value, str):
+        name = _META_KEYS.get(key.lower())
+        if name is not None and value is not None and not isinstance(value, str):
             return (
                 "couldn't get version/kind; json parse error: json: cannot unmarshal "
-                f"{json_type(value)} into Go struct field .{key} of type string"
+                f"{json_type(value)} into Go struct field .{name} of type string"
             )
     return ""
 

@@ -139,7 +139,8 @@ def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError])
 
 def invalid(info: ResourceInfo, name: str, errors: Sequence[FieldError]) -> ApiError:
     """422: the object violates the rules of its kind."""
-    return invalid_kind(info.group, info.kind, name, errors)
+    group = info.hub[0] if info.hub[1] else info.group
+    return invalid_kind(group, info.kind, name, errors)
 
 
 def bad_request(text: str) -> ApiError:

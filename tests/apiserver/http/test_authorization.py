@@ -95,7 +95,7 @@ async def test_acting_as_somebody_else_must_be_allowed_itself():
             'in API group "" at the cluster scope'
         )
         admin = {"Authorization": "Bearer secret"}
-        assert (await session.ask("GET", PODS, Impersonate_Group="g", **admin)).code == 500
+        assert (await session.ask("GET", PODS, Impersonate_Group="g", **admin)).code == 400
 
 
 async def test_access_reviews_tell_the_truth():
@@ -139,4 +139,4 @@ async def test_more_about_a_user_must_be_allowed_too():
         assert ops.code == 403
         assert 'cannot impersonate resource "userextras/scopes"' in ops.tree["message"]
         alone = await session.ask("GET", "/api", Impersonate_Extra_Scopes="dev", **admin)
-        assert alone.code == 500
+        assert alone.code == 400

@@ -9,6 +9,7 @@ from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.defaulting import others
+from controlplane.apiserver.kinds.defaulting.pods import each, filled, inside
 from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status, without
 from controlplane.apiserver.kinds.validation import common as rules
 from controlplane.apiserver.schema.field_errors import FieldError
@@ -56,6 +57,26 @@ class PlainStrategy(Strategy):
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""
         return [] if self._status_rule is None else self._status_rule(new, old)
+
+
+class SliceStrategy(PlainStrategy):
+    """Resource slices: taints of devices say since when."""
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return super().prepare_create(ctx, _taints_timed(ctx, tree))
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        return super().prepare_update(ctx, _taints_timed(ctx, new), old)
+
+
+def _taints_timed(ctx: Context, tree: Tree) -> Tree:
+    def device(device: Tree) -> Tree:
+        return each(device, "taints", lambda taint: filled(taint, {"timeAdded": now}))
+
+    now = format_time(ctx.now)
+    return inside(tree, "spec", lambda spec: each(spec, "devices", device))
 
 
 class EndpointsStrategy(PlainStrategy):
@@ -255,7 +276,7 @@ class EventStrategy(Strategy):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return rules.validate_event(new, ctx)
+        return rules.validate_event_update(new, old, ctx)
 
 
 class PolicyStrategy(Strategy):

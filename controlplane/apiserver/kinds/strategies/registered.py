@@ -69,11 +69,12 @@ def _table() -> dict[tuple[str, str], Strategy]:
             has_status=False, returns_deleted=True, unconditional_update=False,
         ),
         (_STORAGE, "csinodes"): PlainStrategy(
-            None, rules.validate_csi_node, has_status=False, returns_deleted=True,
+            None, rules.validate_csi_node, rules.validate_csi_node_update, has_status=False, returns_deleted=True,
             unconditional_update=False,
         ),
         (_STORAGE, "csistoragecapacities"): PlainStrategy(
-            None, rules.validate_storage_capacity, has_status=False, unconditional_update=False,
+            None, rules.validate_storage_capacity, rules.validate_storage_capacity_update,
+            has_status=False, unconditional_update=False,
         ),
         (_STORAGE, "volumeattributesclasses"): PlainStrategy(
             None, rules.validate_attributes_class, rules.validate_attributes_class_update,
@@ -162,7 +163,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
             others.default_resource_claim_template, rules.validate_claim_template,
             rules.validate_claim_template_update, returns_deleted=True, has_status=False,
         ),
-        (_RESOURCE, "resourceslices"): PlainStrategy(
+        (_RESOURCE, "resourceslices"): plain.SliceStrategy(
             None, rules.validate_resource_slice, rules.validate_resource_slice_update, returns_deleted=True, has_status=False, generation=True,
         ),
         (_RESOURCE, "deviceclasses"): PlainStrategy(

@@ -338,6 +338,8 @@ def _with_ports(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tree:
     meta = tree["metadata"]
     key = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
     used: dict[int, None] | None = None
+    if was is None:
+        key = ""  # one of the same name is in the way like any other
     if _wants_node_ports(spec):
         used = _used_ports(ctx, key)
         old_ports = {p.get("nodePort") for p in (was or {}).get("ports", ())}

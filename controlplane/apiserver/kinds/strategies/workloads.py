@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting import workloads as defaults
-from controlplane.apiserver.kinds.metadata import validate_annotations
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
 from controlplane.apiserver.kinds.validation import autoscaling, jobs
 from controlplane.apiserver.kinds.validation import workloads as rules
@@ -65,12 +64,7 @@ class DeploymentStrategy(_Workload):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        given = new["metadata"].get("annotations") or {}
-        errors = []
-        if given is not old["metadata"].get("annotations"):
-            # Seen in recordings: a deployment's annotations are looked at once more than others'.
-            errors = validate_annotations(given, "metadata.annotations")
-        return errors + rules.validate_deployment_update(new, old)
+        return rules.validate_deployment_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""

@@ -6,13 +6,14 @@ from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.validation.shared import immutable
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     invalid,
     required,
 )
 
-__all__ = ["validate_event"]
+__all__ = ["validate_event", "validate_event_update"]
 
 
 # -- events --------------------------------------------------------------------------------------
@@ -37,6 +38,35 @@ def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
         errors.append(required("eventTime"))
     errors += _new_event(tree)
     return errors
+
+
+_KEPT = (
+    ("involvedObject", "involvedObject"), ("reason", "reason"), ("message", "message"),
+    ("source", "source"), ("firstTimestamp", "firstTimestamp"), ("lastTimestamp", "lastTimestamp"),
+    ("count", "count"), ("reason", "reason"), ("type", "type"), ("eventTime", "eventTime"),
+    ("action", "action"), ("related", "related"), ("reportingComponent", "reportingController"),
+    ("reportingInstance", "reportingInstance"),
+)  # fmt: skip
+"""What an update in the newer group may not change (ours, then upstream's name); reason counts twice."""
+
+
+def validate_event_update(new: Tree, old: Tree, ctx: Any) -> list[FieldError]:
+    """A changed event: in the newer group only its series may change."""
+    if ctx.info.group == "":
+        return validate_event(new, ctx)
+    errors = _event_namespace(new.get("involvedObject") or {}, new["metadata"].get("namespace", ""))
+    errors += _new_event({**new, "series": None})
+    if new.get("series") != old.get("series"):
+        errors += _series(new)
+    for key, name in _KEPT:
+        errors += immutable(new.get(key, _ZERO.get(key)), old.get(key, _ZERO.get(key)), name)
+    return errors
+
+
+_ZERO: dict[str, Any] = {
+    "reason": "", "message": "", "count": 0, "type": "", "action": "", "reportingComponent": "",
+    "reportingInstance": "",
+}  # fmt: skip
 
 
 def _event_namespace(involved: Tree, namespace: str) -> list[FieldError]:
@@ -74,10 +104,13 @@ def _new_event(tree: Tree) -> list[FieldError]:
     if len(tree.get("message", "")) > 1024:
         errors.append(invalid("message", "", "can have at most 1024 characters"))
     kind = tree.get("type", "")
-    if not kind:
-        errors.append(required("type"))
-    elif kind not in ("Normal", "Warning"):
+    if kind not in ("Normal", "Warning"):
         errors.append(invalid("type", "", f"has invalid value: {kind}"))
+    return errors + _series(tree)
+
+
+def _series(tree: Tree) -> list[FieldError]:
+    errors: list[FieldError] = []
     if tree.get("series") is not None:
         if not tree["series"].get("count"):
             errors.append(required("series.count"))

@@ -80,7 +80,7 @@ def validate_volume(tree: Tree) -> list[FieldError]:
     if not capacity:
         errors.append(required("spec.capacity"))
     if "storage" not in capacity or len(capacity) > 1:
-        errors.append(not_supported("spec.capacity", capacity, ("storage",)))
+        errors.append(not_supported("spec.capacity", spec.get("capacity"), ("storage",)))
     for name, text in sorted(capacity.items()):
         path = f"spec.capacity[{name}]"
         amount = quantity.parse(text)

@@ -11,6 +11,7 @@ from controlplane.apiserver.kinds.validation.containers import port_or_name
 from controlplane.apiserver.kinds.validation.resources import validate_amount
 from controlplane.apiserver.kinds.validation.selectors import (
     label_name,
+    selector_of,
     validate_label_selector,
     validate_tolerations,
 )
@@ -477,9 +478,10 @@ def validate_role(tree: Tree) -> list[FieldError]:
                                    "at least one clusterRoleSelector required if "
                                    "aggregationRule is non-nil"))  # fmt: skip
         for index, selector in enumerate(selectors):
-            errors += validate_label_selector(
-                selector, f"aggregationRule.clusterRoleSelectors[{index}]"
-            )
+            place = f"aggregationRule.clusterRoleSelectors[{index}]"
+            errors += validate_label_selector(selector, place)
+            if selector_of(selector) is None:
+                errors.append(invalid(place, None, "invalid label selector."))
     return errors
 
 

@@ -14,11 +14,13 @@ from controlplane.apiserver.kinds.validation.volumes import csi_driver_name
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
+    forbidden,
     invalid,
     not_supported,
     required,
     too_long,
 )
+from controlplane.apiserver.schema.field_order import in_order
 
 __all__ = [
     "validate_attachment",
@@ -28,7 +30,9 @@ __all__ = [
     "validate_csi_driver",
     "validate_csi_driver_update",
     "validate_csi_node",
+    "validate_csi_node_update",
     "validate_storage_capacity",
+    "validate_storage_capacity_update",
     "validate_storage_class",
     "validate_storage_class_update",
 ]
@@ -184,6 +188,38 @@ def validate_storage_capacity(tree: Tree) -> list[FieldError]:
     return errors
 
 
+def validate_storage_capacity_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed capacity stays with its nodes and class."""
+    errors = validate_storage_capacity(new)
+    selector = new.get("nodeTopology")
+    shown = None if selector is None else in_order(_SELECTOR, selector)
+    if selector != old.get("nodeTopology"):
+        errors += immutable(shown, UNEQUAL, "nodeTopology")
+    name, was = new.get("storageClassName", ""), old.get("storageClassName", "")
+    return errors + immutable(name, was, "storageClassName")
+
+
+_SELECTOR = "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"
+UNEQUAL = object()
+
+
+def validate_csi_node_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed CSI node; a driver that stays stays as it is."""
+    errors = validate_csi_node(new)
+    before = {each.get("name", ""): each for each in (old.get("spec") or {}).get("drivers") or ()}
+    for driver in (new.get("spec") or {}).get("drivers") or ():
+        was = before.get(driver.get("name", ""))
+        if was is not None and was != driver:
+            allocatable = driver.get("allocatable")
+            shown = {
+                "Name": driver.get("name", ""), "NodeID": driver.get("nodeID", ""),
+                "TopologyKeys": driver.get("topologyKeys"),
+                "Allocatable": allocatable and {"Count": allocatable.get("count")},
+            }  # fmt: skip
+            errors.append(invalid("spec.drivers", shown, "field is immutable"))
+    return errors
+
+
 def validate_attributes_class(tree: Tree) -> list[FieldError]:
     """A volume attributes class."""
     errors: list[FieldError] = []
@@ -199,8 +235,11 @@ def validate_attributes_class(tree: Tree) -> list[FieldError]:
 
 def validate_attributes_class_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed volume attributes class."""
-    errors = immutable(new.get("driverName"), old.get("driverName"), "driverName")
-    return errors + immutable(new.get("parameters"), old.get("parameters"), "parameters")
+    errors = validate_attributes_class(new)
+    for key in ("driverName", "parameters"):
+        if new.get(key) != old.get(key):
+            errors.append(forbidden(key, f"updates to {key} are forbidden."))
+    return errors
 
 
 def validate_attachment(tree: Tree) -> list[FieldError]:
