@@ -198,7 +198,7 @@ def validate_meta_update(
         return []
     changed = any(new.get(key) is not old.get(key) for key in _CHECKED)
     kube = finalizer_errors(new) if changed and standard_finalizers else []
-    change = _change_errors(new, old, changed=changed)
+    change = change_errors(new, old, changed=changed)
     errors = validate_meta(new, names.path_segment, namespaced=namespaced) if changed else []
     errors = errors + change
     for step in steps:
@@ -212,7 +212,8 @@ def validate_meta_update(
 _CHECKED = ("labels", "annotations", "ownerReferences", "finalizers", "generateName")
 
 
-def _change_errors(new: Tree, old: Tree, *, changed: bool) -> list[FieldError]:
+def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldError]:
+    """What a change of metadata may not do."""
     path = "metadata"
     errors: list[FieldError] = []
     if old.get("deletionTimestamp") and "finalizers" in new:

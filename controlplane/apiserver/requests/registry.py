@@ -52,6 +52,8 @@ _MODIFIED = (
 _ORPHAN = "orphan"
 _FOREGROUND = "foregroundDeletion"
 _ATTEMPTS = 8
+_SUB_STEPS = {"resize": ""}
+"""Subresources whose rules look at the metadata themselves."""
 
 
 def with_version(tree: Tree, version: str) -> Tree:
@@ -405,7 +407,7 @@ class Registry:
             new["metadata"],
             was,
             strategy.name_rule,
-            "U" if sub else strategy.meta_steps,
+            _SUB_STEPS.get(sub, "U") if sub else strategy.meta_steps,
             namespaced=self.info.namespaced,
             standard_finalizers=strategy.standard_finalizers,
         )

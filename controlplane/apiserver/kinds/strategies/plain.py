@@ -244,7 +244,9 @@ class VolumeStrategy(Strategy):
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
-        return rules.validate_volume(tree)
+        spec = (ctx.request.body or {}).get("spec") if isinstance(ctx.request.body, dict) else None
+        capacity = spec.get("capacity") if isinstance(spec, dict) else None
+        return rules.validate_volume(tree, capacity)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""

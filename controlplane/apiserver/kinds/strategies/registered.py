@@ -164,7 +164,8 @@ def _table() -> dict[tuple[str, str], Strategy]:
             rules.validate_claim_template_update, returns_deleted=True, has_status=False,
         ),
         (_RESOURCE, "resourceslices"): plain.SliceStrategy(
-            None, rules.validate_resource_slice, rules.validate_resource_slice_update, returns_deleted=True, has_status=False, generation=True,
+            None, rules.validate_resource_slice, rules.validate_resource_slice_update,
+            returns_deleted=True, has_status=False, generation=True,
         ),
         (_RESOURCE, "deviceclasses"): PlainStrategy(
             None, rules.validate_device_class, returns_deleted=True, has_status=False, generation=True,
@@ -178,7 +179,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
         ("certificates.k8s.io", "certificatesigningrequests"): PlainStrategy(
             None,
             rules.validate_signing_request,
-            rules.validate_signing_request_update,
+            None,
             rules.validate_signing_request_status,
         ),
     }

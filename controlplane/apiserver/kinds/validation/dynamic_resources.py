@@ -328,8 +328,8 @@ def validate_resource_slice_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed slice stays with its driver, pool and nodes."""
     errors = validate_resource_slice(new)
     spec, was = new.get("spec") or {}, old.get("spec") or {}
-    pools = ((part.get("pool") or {}).get("name", "") for part in (spec, was))
-    errors += immutable(*pools, "spec.pool.name")
+    pool, before = ((part.get("pool") or {}).get("name", "") for part in (spec, was))
+    errors += immutable(pool, before, "spec.pool.name")
     for key in ("driver", "nodeName", "nodeSelector", "allNodes"):
         errors += immutable(spec.get(key), was.get(key), f"spec.{key}")
     return errors

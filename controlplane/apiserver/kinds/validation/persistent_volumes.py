@@ -62,8 +62,8 @@ def _source_part(spec: Tree) -> Tree:
     return {key: value for key, value in spec.items() if key in _SOURCES}
 
 
-def validate_volume(tree: Tree) -> list[FieldError]:
-    """A persistent volume."""
+def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]:
+    """A persistent volume. `missing` is how a capacity was written that has nothing in it."""
     spec = tree.get("spec") or {}
     capacity = spec.get("capacity") or {}
     errors: list[FieldError] = []
@@ -80,7 +80,7 @@ def validate_volume(tree: Tree) -> list[FieldError]:
     if not capacity:
         errors.append(required("spec.capacity"))
     if "storage" not in capacity or len(capacity) > 1:
-        errors.append(not_supported("spec.capacity", spec.get("capacity"), ("storage",)))
+        errors.append(not_supported("spec.capacity", capacity or missing, ("storage",)))
     for name, text in sorted(capacity.items()):
         path = f"spec.capacity[{name}]"
         amount = quantity.parse(text)

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.metadata import change_errors
 from controlplane.apiserver.kinds.quality_of_service import qos_class
 from controlplane.apiserver.kinds.strategy import with_status
 from controlplane.apiserver.kinds.validation.pod_updates import validate_whole_pod
@@ -81,7 +82,7 @@ def _resized(container: Tree, earlier: Tree) -> Tree:
 def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list[FieldError]:
     """What is wrong with resizing a pod: only cpu and memory may change."""
     spec, was = new["spec"], old["spec"]
-    errors = validate_whole_pod(new, old)
+    errors = change_errors(new["metadata"], old["metadata"]) + validate_whole_pod(new, old)
     if (old["metadata"].get("annotations") or {}).get("kubernetes.io/config.mirror") is not None:
         return [forbidden(_WHOLE, "static pods cannot be resized")]
     if (was.get("os") or {}).get("name") == "windows":

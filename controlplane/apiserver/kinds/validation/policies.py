@@ -437,8 +437,8 @@ _PATH_TEXT = f"Invalid path (e.g. 'foo/bar', regex used for validation is '{_PAT
 
 def validate_ingress_class_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed ingress class; its controller stays."""
-    controllers = ((tree.get("spec") or {}).get("controller", "") for tree in (new, old))
-    return immutable(*controllers, "spec.controller") + validate_ingress_class(new)
+    name, was = ((tree.get("spec") or {}).get("controller", "") for tree in (new, old))
+    return immutable(name, was, "spec.controller") + validate_ingress_class(new)
 
 
 # -- RBAC ----------------------------------------------------------------------------------------
@@ -548,7 +548,8 @@ def validate_role_binding_update(new: Tree, old: Tree) -> list[FieldError]:
 
 __all__ = [
     "label_name", "port_or_name", "validate_budget", "validate_budget_status",
-    "validate_cluster_role_binding", "validate_ingress", "validate_ingress_class", "validate_ingress_class_update", "validate_ingress_status",
+    "validate_cluster_role_binding", "validate_ingress", "validate_ingress_class", "validate_ingress_class_update",
+    "validate_ingress_status",
     "validate_lease", "validate_network_policy", "validate_priority_class",
     "validate_priority_class_update", "validate_role", "validate_role_binding",
     "validate_role_binding_update", "validate_runtime_class", "validate_runtime_class_update",

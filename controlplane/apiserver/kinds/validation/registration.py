@@ -23,7 +23,6 @@ from controlplane.apiserver.schema.field_errors import (
 
 __all__ = [
     "validate_api_service", "validate_signing_request", "validate_signing_request_status",
-    "validate_signing_request_update",
 ]  # fmt: skip
 
 MIN_SECONDS = 600
@@ -186,11 +185,6 @@ def _conditions(tree: Tree) -> list[FieldError]:
         text = "Approved and Denied conditions are mutually exclusive"
         errors.append(invalid("status.conditions", "Denied", text))
     return errors
-
-
-def validate_signing_request_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed request: what the requester says stays as it is (the strategy keeps it)."""
-    return validate_signing_request(new)
 
 
 def validate_signing_request_status(new: Tree, old: Tree) -> list[FieldError]:
