@@ -581,6 +581,14 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.24",
         ),
         FixGate(
+            number="126587",
+            title="a namespace that goes loses its network policies while its pods still run",
+            issue="126587",
+            component="controllers",
+            variants=("pods-first",),
+            fixed_in="1.33",
+        ),
+        FixGate(
             number="es261",
             title="a snapshot whose making timed out is left in the storage when it is deleted",
             issue="134",

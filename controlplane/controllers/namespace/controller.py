@@ -170,7 +170,9 @@ class NamespaceController(Controller):
             if each.namespaced and each.has("delete")
         }
         estimate = 0
-        pods = kinds.pop(PODS, None)
+        # Before 126587 (OrderedNamespaceDeletion) pods were one kind among others, and nobody waited for them.
+        first = self.host.fixes.fixed("126587")
+        pods = kinds.pop(PODS, None) if first else None
         if pods is not None:
             try:
                 removed = yield from self._delete_kind(pods, found.name, deleted_at)
