@@ -24,6 +24,12 @@ OFF: Final = "off"
 """What a header says of a gate that is off."""
 
 
+def by_number(number: str) -> tuple[str, int]:
+    """The order of gates: Kubernetes' own, by number, then those of other projects (es261)."""
+    project = number.rstrip("0123456789")
+    return project, int(number[len(project) :])
+
+
 @cache
 def minor_of(release: str) -> tuple[int, int]:
     """A release as numbers. Raises UsageError."""
@@ -770,5 +776,7 @@ def from_header(header: dict[str, str]) -> FixGates:
 def _known(number: str) -> FixGate:
     gate = CATALOGUE.get(number)
     if gate is None:
-        raise UsageError(f"no fix gate {number!r}; known: {', '.join(sorted(CATALOGUE, key=int))}")
+        raise UsageError(
+            f"no fix gate {number!r}; known: {', '.join(sorted(CATALOGUE, key=by_number))}"
+        )
     return gate

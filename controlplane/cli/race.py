@@ -63,10 +63,10 @@ def list_races(output_format: str) -> None:
 @format_option()
 def gates(release: str, output_format: str) -> None:
     """All fix gates: what happens without the fix, who has it, and the switch."""
-    from controlplane.gates import CATALOGUE, OFF, fix_gates
+    from controlplane.gates import CATALOGUE, OFF, by_number, fix_gates
 
     forms = fix_gates(release).to_header()
-    ordered = sorted(CATALOGUE.values(), key=lambda gate: (gate.component, int(gate.number)))
+    ordered = sorted(CATALOGUE.values(), key=lambda gate: (gate.component, by_number(gate.number)))
     if output_format == "json":
         output.emit_json(
             [

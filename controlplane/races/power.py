@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from controlplane.gates import CATALOGUE
+from controlplane.gates import CATALOGUE, by_number
 from controlplane.scenarios import churn, kubelet_churn
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.plan import plan_of
@@ -169,7 +169,7 @@ def _most_often_first(names: Iterable[str]) -> tuple[str, ...]:
 def gates(component: str = COMPONENT) -> tuple[str, ...]:
     """The gates that are looked for: those of a component, ascending."""
     ours = (gate.number for gate in CATALOGUE.values() if gate.component == component)
-    return tuple(sorted(ours, key=int))
+    return tuple(sorted(ours, key=by_number))
 
 
 def every_fix(*but: str) -> tuple[str, ...]:
