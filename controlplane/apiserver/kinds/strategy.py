@@ -132,8 +132,8 @@ class Strategy:
     deletes_in_steps = False
     allocates = False
     """Whether begin_create and begin_update choose what no other object of the kind may have."""
-    settles_on_update = False
-    """Whether the first PUT after creation is a write even if it changes nothing.
+    settles_on_update: tuple[str, ...] = ()
+    """The endpoints whose first PUT or PATCH after creation is a write even if it changes nothing.
 
     Seen in recordings of claims and jobs: the form that creation stores is not the one that an
     update of the same object stores.

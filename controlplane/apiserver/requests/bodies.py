@@ -46,8 +46,7 @@ class Bodies:
             return tree
         body = check_kind(self._registries.table, info, body)
         request = ctx.request
-        if request.path or "fieldValidation" in request.query:
-            self._field_validation(ctx, info, body)
+        given = body
         hub_old = old
         if old is not None and (info.group, info.version) != info.hub:
             hub_old = None
@@ -65,6 +64,8 @@ class Bodies:
                 f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: '
                 f"{error}"
             ) from None
+        if request.path or "fieldValidation" in request.query:
+            self._field_validation(ctx, info, given)
         meta = tree.get("metadata")
         if meta is None:
             tree = {**tree, "metadata": {}}

@@ -310,7 +310,7 @@ class Registry:
             if self.is_finished(old, new):
                 yield from self._remove(ctx, key, obj)
                 return Object(new), False
-            if new == old and (found.rewritten or not self._settles(ctx)):
+            if new == old and (found.rewritten or not self._settles(ctx, sub)):
                 return obj, False
             done = self.write(ctx, key, new, obj, unchanged)
             if type(done) is Transaction:
@@ -427,9 +427,9 @@ class Registry:
             and self._finished(new)
         )
 
-    def _settles(self, ctx: Context) -> bool:
+    def _settles(self, ctx: Context, sub: str) -> bool:
         """Whether an unchanged first update is a write, because the stored form only then settles."""
-        return self.strategy.settles_on_update and ctx.request.verb == "update"
+        return sub in self.strategy.settles_on_update and ctx.request.verb in ("update", "patch")
 
     def _finished(self, tree: Tree) -> bool:
         """Whether a deleting object without metadata finalizers may go."""

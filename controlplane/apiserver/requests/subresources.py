@@ -22,7 +22,7 @@ from controlplane.apiserver.kinds.strategy import Context, with_status, without
 from controlplane.apiserver.kinds.validation.selectors import selector_of
 from controlplane.apiserver.requests import pod_subresources, tokens, usage
 from controlplane.apiserver.requests.authorization import reviews
-from controlplane.apiserver.requests.managed.ordinary import track
+from controlplane.apiserver.requests.managed.ordinary import claimed, track
 from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.requests.parts import Parts
 from controlplane.apiserver.requests.patching.apply_patch import patched_document, undecodable
@@ -180,7 +180,10 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
             changed = {
                 **changed, "metadata": {**changed["metadata"], "resourceVersion": version}
             }  # fmt: skip
-        return track(ctx, changed, current, "scale", timed=False)
+        changed = track(ctx, changed, current, "scale", timed=False)
+        if info.custom is not None or changed.get("spec") != current.get("spec"):
+            return changed
+        return claimed(ctx, changed, ("f:spec", "f:replicas"), "scale")
 
     obj, _ = yield from registry.update(ctx, request.namespace, request.name, transform)
     return Response(200, _scale_of(ctx, obj.tree), warnings=ctx.warnings or [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from typing import Any
 
@@ -27,6 +28,8 @@ def _constant(name: str) -> Any:
 
 def parse_json(raw: bytes) -> Any:
     """The value of a JSON text; objects with repeated keys are `PairsDict`. TextError."""
+    if raw.startswith(codecs.BOM_UTF8):
+        raise TextError("invalid character 'ï' looking for beginning of value")
     try:
         return json.loads(
             raw, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=WrittenFloat

@@ -25,6 +25,9 @@ def _spec(tree: Tree, change: Any) -> Tree:
 
 def default_namespace(tree: Tree) -> Tree:
     """The label with the namespace's own name."""
+    status = tree.get("status")
+    if status is not None and not status.get("phase"):
+        tree = {**tree, "status": {**status, "phase": "Active"}}
     meta = tree["metadata"]
     name = meta.get("name")
     labels = meta.get("labels", {})

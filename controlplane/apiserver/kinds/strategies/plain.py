@@ -10,7 +10,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.defaulting import others
 from controlplane.apiserver.kinds.defaulting.pods import each, filled, inside
-from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status, without
+from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
 from controlplane.apiserver.kinds.validation import common as rules
 from controlplane.apiserver.schema.field_errors import FieldError
 
@@ -57,6 +57,14 @@ class PlainStrategy(Strategy):
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""
         return [] if self._status_rule is None else self._status_rule(new, old)
+
+
+class PodTemplateStrategy(PlainStrategy):
+    """Pod templates count the changes of the template: they have no spec."""
+
+    def spec_changed(self, new: Tree, old: Tree) -> bool:
+        """Whether an update counts as a new generation."""
+        return not same(new, old, "template")
 
 
 class SliceStrategy(PlainStrategy):
@@ -165,7 +173,7 @@ class ClaimStrategy(Strategy):
     """Persistent volume claims."""
 
     returns_deleted = True
-    settles_on_update = True
+    settles_on_update = ("", "status")
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """The defaults of this kind."""

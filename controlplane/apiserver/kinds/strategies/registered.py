@@ -47,7 +47,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
             rules.validate_quota_status,
             returns_deleted=True,
         ),
-        ("", "podtemplates"): PlainStrategy(
+        ("", "podtemplates"): plain.PodTemplateStrategy(
             others.default_pod_template, rules.validate_pod_template, has_status=False,
             returns_deleted=True, generation=True,
         ),

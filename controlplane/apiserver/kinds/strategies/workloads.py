@@ -202,7 +202,7 @@ class JobStrategy(_Workload):
 
     _default = staticmethod(defaults.default_job)
     orphan_by_default = True
-    settles_on_update = True
+    settles_on_update = ("",)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""

@@ -6,11 +6,11 @@ from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.managed.fieldsets import Path
-from controlplane.apiserver.requests.managed.tracking import Identity, updated
+from controlplane.apiserver.requests.managed.tracking import Entry, Identity, encoded, managers_of, updated
 from controlplane.apiserver.schema.codec import codec
 from controlplane.apiserver.schema.types import StructType
 
-__all__ = ["empty", "reset", "track", "type_of"]
+__all__ = ["claimed", "empty", "reset", "track", "type_of"]
 
 
 def type_of(ctx: Context) -> StructType:
@@ -31,6 +31,21 @@ def empty(ctx: Context) -> Tree:
 def reset(ctx: Context, sub: str) -> tuple[Path, ...]:
     """Paths that a write through this endpoint cannot set."""
     return ctx.strategy.reset_fields(sub)
+
+
+def claimed(ctx: Context, tree: Tree, path: Path, sub: str) -> Tree:
+    """The object, of which the writer has come to own a path through a subresource.
+
+    An unchanged first write of a scale is a write all the same: it notes who wrote.
+    """
+    if not ctx.track_fields:
+        return tree
+    identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
+    managers = managers_of(tree["metadata"].get("managedFields"))
+    if identity in managers:
+        return tree
+    managers[identity] = Entry(frozenset((path,)), "", ctx.info.api_version)
+    return {**tree, "metadata": {**tree["metadata"], "managedFields": encoded(managers)}}
 
 
 def track(
