@@ -18,6 +18,7 @@ from controlplane.apiserver.front import negotiation, rendering
 from controlplane.apiserver.front.served import Served
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.options import parse_flag, parse_int64
+from controlplane.apiserver.requests.registries import no_such_resource
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path, to_request
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status
@@ -121,8 +122,7 @@ def answering(
         if target is None or not target.resource or not server.table.versions(target.group):
             return _nonresource(server, http)
         if target.version not in server.table.versions(target.group):
-            return HttpAnswer(404, {"Content-Type": "text/plain; charset=utf-8"}, None,
-                              "404 page not found\n")  # fmt: skip
+            return _plain(failure(no_such_resource()))
         if http.method == "HEAD":
             return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
         request = to_request(server.table, http, target)

@@ -24,7 +24,7 @@ from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Items, Range, Steps, TooNew, TooOld
 from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
 
-__all__ = ["Page", "list_objects", "parse_version", "validate_list_options"]
+__all__ = ["Page", "check_list_options", "list_objects", "parse_version", "validate_list_options"]
 
 UINT64_DIGITS = 20
 _EXPIRED = (
@@ -180,12 +180,17 @@ def _token_problem(token: str) -> str:
     return f"continue key is not valid: {problem}" if problem else "continue key is not valid"
 
 
-def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page]:
-    """The objects that a list request selects. ApiError for versions that cannot be served."""
-    info, query = ctx.info, ctx.request.query
+def check_list_options(query: dict[str, str]) -> None:
+    """Refuse options that cannot be, before anything else is looked at. ApiError 400, 422."""
+    parse_int64(query.get("limit", ""))
     errors = validate_list_options(query, watch=False)
     if errors:
         raise status.invalid_kind("meta.k8s.io", "ListOptions", "", errors)
+
+
+def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page]:
+    """The objects that a list request selects. ApiError for versions that cannot be served."""
+    info, query = ctx.info, ctx.request.query
     limit = max(parse_int64(query.get("limit", "")), 0)
     version, match, token = (query.get("resourceVersion", ""),
                              query.get("resourceVersionMatch", ""),

@@ -10,7 +10,12 @@ from controlplane.apiserver.kinds.selectable import interest_of
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.caches import Caches
-from controlplane.apiserver.requests.listing import Page, list_objects, parse_version
+from controlplane.apiserver.requests.listing import (
+    Page,
+    check_list_options,
+    list_objects,
+    parse_version,
+)
 from controlplane.apiserver.requests.options import delete_options
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.requests.registry import Registry
@@ -77,6 +82,7 @@ class Reader:
     def list(self, ctx: Context) -> Steps[Response]:
         """GET of many."""
         request, info = ctx.request, ctx.info
+        check_list_options(request.query)
         interest = interest_of(info, request.namespace, request.name, request.query)
         page = yield from list_objects(ctx, self._caches, interest)
         return self.list_response(info, page, ctx.warnings)
@@ -108,6 +114,7 @@ class Reader:
         request, info = ctx.request, ctx.info
         options = delete_options(request)
         ctx.dry_run = options.dry_run
+        check_list_options(request.query)
         interest = interest_of(info, request.namespace, "", request.query)
         registry = self._registries.of(info)
         registry.strategy.warn_delete(ctx, options)

@@ -27,6 +27,7 @@ from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.admission.quota import charge
 from controlplane.apiserver.requests.authorization import escalation
 from controlplane.apiserver.requests.authorization.access import Access
+from controlplane.apiserver.requests.listing import parse_version
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
 from controlplane.apiserver.schema.field_order import in_order, sorted_keys
@@ -371,6 +372,10 @@ class Registry:
                 FieldError("FieldValueInvalid", "metadata.resourceVersion", 0,
                            "must be specified for an update")
             ])  # fmt: skip
+        try:
+            parse_version(version)
+        except ValueError as error:
+            raise status.plain_error(str(error)) from None
         raise status.conflict(ctx.info, name, _MODIFIED)
 
     def _before_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:

@@ -235,11 +235,18 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     body = read_typed("io.k8s.api.authentication.v1.TokenRequest", request.body)
     spec = {key: value for key, value in body["spec"].items() if value is not None}
     seconds = spec.get("expirationSeconds", 3600)
+    if seconds > 1 << 32:
+        raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", [
+            invalid("spec.expirationSeconds", seconds,
+                    "may not specify a duration larger than 2^32 seconds")
+        ])  # fmt: skip
     if seconds < 600:
         raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", [
             invalid("spec.expirationSeconds", seconds,
                     "may not specify a duration less than 10 minutes")
         ])  # fmt: skip
+    if spec.get("boundObjectRef"):
+        yield from _bound(parts, ctx, spec["boundObjectRef"])
     spec["expirationSeconds"] = seconds
     spec.setdefault("audiences", [ISSUER])
     spec.setdefault("boundObjectRef", None)
@@ -263,6 +270,31 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
         "status": {"token": _web_token(claims, ctx), "expirationTimestamp": ends},
     }  # fmt: skip
     return Response(201, tree)
+
+
+_BINDABLE = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets", ("v1", "Node"): "nodes"}
+
+
+def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[None]:
+    """What a token is bound to must be there. ApiError 400, 404, 409."""
+    version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+    resource = _BINDABLE.get((version, kind))
+    if resource is None:
+        group, _, short = version.rpartition("/")
+        raise status.bad_request(
+            f"cannot bind token to object of type {group}/{short}, Kind={kind}"
+        )
+    registry = parts.registries.named("", resource)
+    namespace = "" if resource == "nodes" else ctx.request.namespace
+    found = yield from registry.find(ctx, namespace, reference.get("name", ""))
+    if found is None:
+        raise status.not_found(registry.info, reference.get("name", ""))
+    uid = reference.get("uid", "")
+    if uid and uid != found.uid:
+        raise status.conflict(registry.info, found.name, (
+            f"the UID in the bound object reference ({uid}) does not match the UID in record. "
+            "The object might have been deleted and then recreated"
+        ))  # fmt: skip
 
 
 def _web_token(claims: Tree, ctx: Context) -> str:

@@ -10,6 +10,7 @@ from controlplane.apiserver.kinds.validation.pods import validate_template
 from controlplane.apiserver.kinds.validation.schedules import known_zone, schedule_problem
 from controlplane.apiserver.kinds.validation.selectors import (
     selector_of,
+    selector_shown,
     template_mismatch,
     validate_label_selector,
 )
@@ -78,7 +79,9 @@ def _generated(tree: Tree, spec: Tree) -> list[FieldError]:
     if len(matched) != 1 or selector.get("matchExpressions") or not any(
         matched.get(key) == uid for key in keys
     ):  # fmt: skip
-        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+        errors.append(
+            invalid("spec.selector", selector_shown(selector), "`selector` not auto-generated")
+        )
     return errors
 
 
@@ -280,7 +283,9 @@ def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
         and spec.get("completions") == spec.get("parallelism")
     ):
         errors.append(invalid("spec.completions", spec.get("completions"), "field is immutable"))
-    errors += immutable(spec.get("selector"), was.get("selector"), "spec.selector")
+    errors += immutable(
+        selector_shown(spec.get("selector")), selector_shown(was.get("selector")), "spec.selector"
+    )
     if spec.get("template") != was.get("template"):
         suspended = was.get("suspend") and "startTime" not in (old.get("status") or {})
         if not suspended or _fixed_part(spec) != _fixed_part(was):

@@ -16,9 +16,10 @@ from controlplane.apiserver.schema.field_errors import (
     not_supported,
     required,
 )
+from controlplane.apiserver.schema.field_order import in_order
 
 __all__ = [
-    "label_name", "requirement_values", "selector_of", "template_mismatch", "validate_affinity",
+    "label_name", "requirement_values", "selector_of", "selector_shown", "template_mismatch", "validate_affinity",
     "validate_label_selector",
     "validate_node_selector", "validate_requirement",
     "validate_taint_effect", "validate_tolerations", "validate_topology_spread",
@@ -325,6 +326,14 @@ def validate_topology_spread(constraints: list[Tree], path: str) -> list[FieldEr
 
 
 _MISMATCH = "`selector` does not match template `labels`"
+
+
+_SELECTOR = "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"
+
+
+def selector_shown(selector: Tree | None) -> Tree | None:
+    """A label selector as messages quote it: fields in the order of the type."""
+    return None if selector is None else in_order(_SELECTOR, selector)
 
 
 def selector_of(selector: Tree | None) -> labels.Selector | None:

@@ -253,7 +253,10 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
         errors += csi_driver_name(attacher, "spec.attacher")
     source = spec.get("source") or {}
     name = source.get("persistentVolumeName")
-    if name is None and source.get("inlineVolumeSpec") is None:
+    if name is not None and source.get("inlineVolumeSpec") is not None:
+        text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+        errors.append(forbidden("spec.source", text))
+    elif name is None and source.get("inlineVolumeSpec") is None:
         errors.append(required("spec.source", "must specify exactly one of inlineVolumeSpec and "
                                               "persistentVolumeName"))  # fmt: skip
     elif name is not None and not name:

@@ -14,6 +14,7 @@ from controlplane.apiserver.kinds.metadata import validate_annotations, validate
 from controlplane.apiserver.kinds.validation.pods import pod_annotations, validate_template
 from controlplane.apiserver.kinds.validation.selectors import (
     selector_of,
+    selector_shown,
     template_mismatch,
     validate_label_selector,
 )
@@ -90,7 +91,9 @@ def validate_deployment(tree: Tree) -> list[FieldError]:
     errors += _selected(spec, path, "deployment")
     selector = selector_of(spec.get("selector"))
     if selector is None:
-        errors.append(invalid("spec.selector", spec.get("selector"), "invalid label selector"))
+        errors.append(
+            invalid("spec.selector", selector_shown(spec.get("selector")), "invalid label selector")
+        )
     else:
         errors += _replica_template(spec, selector, "spec.template")
     errors += _deployment_strategy(spec.get("strategy") or {}, "spec.strategy")
@@ -136,7 +139,8 @@ def validate_deployment_update(new: Tree, old: Tree) -> list[FieldError]:
         return []
     errors = validate_deployment(new)
     return errors + immutable(
-        (new.get("spec") or {}).get("selector"), (old.get("spec") or {}).get("selector"),
+        selector_shown((new.get("spec") or {}).get("selector")),
+        selector_shown((old.get("spec") or {}).get("selector")),
         "spec.selector",
     )  # fmt: skip
 
@@ -188,7 +192,9 @@ def validate_replica_set(tree: Tree) -> list[FieldError]:
     errors += _selected(spec, "spec", "deployment")
     selector = selector_of(spec.get("selector"))
     if selector is None:
-        errors.append(invalid("spec.selector", spec.get("selector"), "invalid label selector"))
+        errors.append(
+            invalid("spec.selector", selector_shown(spec.get("selector")), "invalid label selector")
+        )
     else:
         errors += _replica_template(spec, selector, "spec.template")
     return errors
@@ -200,7 +206,8 @@ def validate_replica_set_update(new: Tree, old: Tree) -> list[FieldError]:
         return []
     errors = validate_replica_set(new)
     return errors + immutable(
-        (new.get("spec") or {}).get("selector"), (old.get("spec") or {}).get("selector"),
+        selector_shown((new.get("spec") or {}).get("selector")),
+        selector_shown((old.get("spec") or {}).get("selector")),
         "spec.selector",
     )  # fmt: skip
 
@@ -412,7 +419,8 @@ def validate_daemon_set_update(new: Tree, old: Tree) -> list[FieldError]:
         return []
     errors = validate_daemon_set(new)
     return immutable(
-        (new.get("spec") or {}).get("selector"), (old.get("spec") or {}).get("selector"),
+        selector_shown((new.get("spec") or {}).get("selector")),
+        selector_shown((old.get("spec") or {}).get("selector")),
         "spec.selector",
     ) + errors  # fmt: skip
 

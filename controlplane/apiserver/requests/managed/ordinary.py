@@ -6,7 +6,13 @@ from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.managed.fieldsets import Path
-from controlplane.apiserver.requests.managed.tracking import Entry, Identity, encoded, managers_of, updated
+from controlplane.apiserver.requests.managed.tracking import (
+    Entry,
+    Identity,
+    encoded,
+    managers_of,
+    updated,
+)
 from controlplane.apiserver.schema.codec import codec
 from controlplane.apiserver.schema.types import StructType
 
