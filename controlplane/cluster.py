@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.apiserver.requests.caches import CacheMade
     from controlplane.client.features import ClientFeatures
+    from controlplane.controllers.loops.csi_driver import DriverProbe
+    from controlplane.controllers.loops.storage import Storage
     from controlplane.kubelet.loops.host import Host
     from controlplane.kubelet.settings import KubeletSettings
     from controlplane.scheduler.plugins.registry import Registry
@@ -84,6 +86,7 @@ class ClusterConfig:
     unless `connected` names the server for the process. `client` is the client library of all
     of them; without it the plain one, with the queue that `release` had. Of several `schedulers`
     or `controller_managers` one leads, elected over a Lease.
+        `storage` are emulated CSI drivers with their sidecars (`controllers.loops.storage`).
         `own_controllers` are a user's, each a process of its own (`examples/operator.py`).
     `enabled_controllers` are named as `--controllers` does ("*", "job", "-cronjob-controller").
     With `service_accounts` pods run as accounts that exist, where the controllers run that make them.
@@ -98,6 +101,7 @@ class ClusterConfig:
     controllers: bool = True
     enabled_controllers: Sequence[str] = STANDARD
     own_controllers: Sequence[type[Controller]] = ()
+    storage: Storage | None = None
     heartbeats: bool = True
     kubelet_events: bool = True
     kubelet_settings: Mapping[str, KubeletSettings] = field(factory=dict)
@@ -211,6 +215,15 @@ class Cluster:
         self._add_apiservers(config)
         if config.apiserver_memory is not None:
             self.world.actor(SUPERVISOR, supervisor_actor.run)
+        enabled, own = config.enabled_controllers, list(config.own_controllers)
+        self.csi_drivers: dict[str, DriverProbe] = {}
+        if config.storage is not None:
+            from controlplane.controllers.loops import storage
+
+            self.csi_drivers = storage.add_drivers(self.world, config.epoch_ns, config.storage)
+            own += storage.controllers_of(config.storage)
+            if config.storage.drivers and config.storage.snapshots:
+                enabled = (*enabled, storage.PROVISIONER)
         if config.controllers:
             self._add_replicas(
                 CONTROLLER_MANAGER,
@@ -218,13 +231,13 @@ class Cluster:
                 controllers.run,
                 tuple,
                 monitor_nodes=config.heartbeats,
-                enabled=config.enabled_controllers,
+                enabled=enabled,
                 joined_informers=config.joined_informers,
                 features=controller_features.of_release(config.release),
                 kinds=served_kinds(),
                 fixes=config.gates,
             )
-        for kind in config.own_controllers:
+        for kind in own:
             self.world.actor(
                 kind.name,
                 controllers.run,

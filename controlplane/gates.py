@@ -4,7 +4,7 @@ A *fix gate* is named after the upstream pull request that fixed a published rac
 default; `--without-fix` turns it off, and a fix with several forms can be chosen by name.
 `--release` sets each gate as that release had it. A fix that no release up to ours has, because it
 is younger or only proposed, is off by default; `--fix` puts it in force.
-Numbers that begin with "es" are those of external-snapshotter; its releases count as those of Kubernetes
+Numbers of the component "storage" are those of external-snapshotter, whose releases count as those of Kubernetes
 that they came out with (8.2 as 1.32, 8.3 as 1.33, 8.5 as 1.35, 8.6 as 1.36).
 
 What upstream did before and after a fix is told where the gate is asked.
@@ -595,7 +595,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.33",
         ),
         FixGate(
-            number="es261",
+            number="261",
             title="a snapshot whose making timed out is left in the storage when it is deleted",
             issue="134",
             component="storage",
@@ -603,7 +603,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.17",
         ),
         FixGate(
-            number="es249",
+            number="249",
             title="a retained content loses its mark when its snapshot vanishes first",
             issue="248",
             component="storage",
@@ -611,7 +611,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.17",
         ),
         FixGate(
-            number="es360",
+            number="360",
             title="a claim that is being deleted keeps its snapshots from being made",
             issue="349",
             component="storage",
@@ -619,7 +619,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.19",
         ),
         FixGate(
-            number="es1302",
+            number="1302",
             title="a sidecar that missed a deletion never hears of it again",
             issue="1258",
             component="storage",
@@ -627,15 +627,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.33",
         ),
         FixGate(
-            number="es1303",
-            title="an error after a snapshot was deleted is swallowed",
-            issue="1301",
-            component="storage",
-            variants=("returned",),
-            fixed_in="1.33",
-        ),
-        FixGate(
-            number="es1231",
+            number="1231",
             title="members of a group are deleted one by one beside the group",
             issue="1231",
             component="storage",
@@ -643,15 +635,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.32",
         ),
         FixGate(
-            number="es1216",
-            title="a group that vanished is synced for ever",
-            issue="1214",
-            component="storage",
-            variants=("own-store",),
-            fixed_in="1.32",
-        ),
-        FixGate(
-            number="es1224",
+            number="1224",
             title="a retained group vanishes before its content is marked",
             issue="1212",
             component="storage",
@@ -659,7 +643,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.32",
         ),
         FixGate(
-            number="es1339",
+            number="1339",
             title="a conflict leaves the finalizer on a claim",
             issue="957",
             component="storage",
@@ -667,7 +651,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.36",
         ),
         FixGate(
-            number="es1354",
+            number="1354",
             title="members that exist already are taken for empty objects",
             issue="1280",
             component="storage",
@@ -675,15 +659,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.35",
         ),
         FixGate(
-            number="es1392",
-            title="a deletion that waited for a snapshot to be made is forgotten",
-            issue="1388",
-            component="storage",
-            variants=("became-ready",),
-            fixed_in="1.36",
-        ),
-        FixGate(
-            number="es1394",
+            number="1394",
             title="a deletion that a restore blocked is not tried again",
             issue="1366",
             component="storage",

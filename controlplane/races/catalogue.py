@@ -16,7 +16,7 @@ from controlplane.scenarios.loading import from_module
 if TYPE_CHECKING:
     from controlplane.races.race import Race
 
-COMPONENTS = ("scheduler", "kubelet", "apiserver", "client", "controllers")
+COMPONENTS = ("scheduler", "kubelet", "apiserver", "client", "controllers", "storage")
 """In the order of the catalogue; others follow."""
 
 

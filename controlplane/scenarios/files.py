@@ -10,9 +10,10 @@ from controlplane.scenarios.option import Option
 from controlplane.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from controlplane.cluster import ClusterConfig
+    from controlplane.controllers.loops.storage import Storage
     from controlplane.scenarios.execution import Execution
     from controlplane.scenarios.inputs import reading
     from controlplane.scenarios.inputs.submission import Resources
@@ -109,6 +110,56 @@ def build(setting: Setting) -> ClusterConfig:
         heartbeats=given.heartbeats,
         kubelet_events=given.kubelet_events,
         epoch_ns=setting.options.get("epoch") or EPOCH_NS,
+        storage=storage_of(given.submissions),
+    )
+
+
+DRIVER = "emulate.controlplane/csi-driver"
+ATOMIC = "emulate.controlplane/csi-atomic-groups"
+UPLOAD = "emulate.controlplane/csi-upload-seconds"
+
+
+def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
+    """Emulated CSI drivers: one for each CSIDriver object that asks for it in an annotation.
+
+    `emulate.controlplane/csi-driver: hostpath` asks. `.../csi-atomic-groups: "true"` has all volumes of
+    a group cut at once, `.../csi-upload-seconds` says how long after its cut a snapshot is
+    ready. Snapshots and group snapshots are looked after if their definitions are there.
+    """
+    from controlplane.controllers.csi.hostpath import DriverOptions
+    from controlplane.controllers.loops.storage import CsiDriver, Storage
+
+    drivers, defined = [], set()
+    for submission in submissions:
+        tree = submission.tree
+        metadata = tree.get("metadata") or {}
+        notes = metadata.get("annotations") or {}
+        if tree["kind"] == "CustomResourceDefinition":
+            defined.add(metadata.get("name", ""))
+        if tree["kind"] != "CSIDriver" or DRIVER not in notes:
+            continue
+        if notes[DRIVER] != "hostpath":
+            raise submission.error(
+                f"metadata.annotations[{DRIVER}]", f"{notes[DRIVER]!r}: expected hostpath"
+            )
+        try:
+            upload = float(notes.get(UPLOAD, "0"))
+        except ValueError:
+            raise submission.error(
+                f"metadata.annotations[{UPLOAD}]", f"{notes[UPLOAD]!r}: expected seconds"
+            ) from None
+        options = DriverOptions(
+            name=metadata["name"],
+            atomic_groups=notes.get(ATOMIC) == "true",
+            upload_ns=round(upload * 1_000_000_000),
+        )
+        drivers.append(CsiDriver(options))
+    if not drivers:
+        return None
+    return Storage(
+        drivers,
+        snapshots="volumesnapshots.snapshot.storage.k8s.io" in defined,
+        groups="volumegroupsnapshots.groupsnapshot.storage.k8s.io" in defined,
     )
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from controlplane.api.request import Request
 from controlplane.apiserver.requests.server import ApiServer
+from controlplane.scenarios import storage
 from tests.golden.answer_crud import Replay, compare
 
 __all__ = ["answer", "compare"]
 
 Json = Any
-_FIXTURE = Path(__file__).parent.parent / "apiserver" / "data" / "snapshot_crds.json.gz"
+_FIXTURE = Path(storage.__file__).with_name("snapshot_definitions.json.gz")
 
 
 @cache

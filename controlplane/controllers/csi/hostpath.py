@@ -80,15 +80,18 @@ class DriverOptions:
     """How a driver behaves.
 
     `atomic_groups`: all volumes of a group are cut in one step. `groups` False: there is no group
-    service. `upload_ns`: how long after its cut a snapshot is ready. `keeps_partial_groups`: as
-    upstream, a group that fails half-way leaves the snapshots that were cut.
+    service. A call takes `call_ns`. `upload_ns`: how long after its cut a snapshot is ready. `keeps_partial_groups`: as
+    upstream, a group that fails half-way leaves the snapshots that were cut. `aborts_duplicates`: a
+    second call to make something of a name that is being made is refused.
     """
 
     name: str = "hostpath.csi.k8s.io"
     groups: bool = True
     atomic_groups: bool = False
+    call_ns: int = 10_000_000
     upload_ns: int = 0
     keeps_partial_groups: bool = True
+    aborts_duplicates: bool = False
     capabilities: Sequence[str] = CAPABILITIES
 
 

@@ -22,6 +22,7 @@ OUT_OF_RANGE: Final = "OutOfRange"
 UNIMPLEMENTED: Final = "Unimplemented"
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 UNAVAILABLE: Final = "Unavailable"
+ABORTED: Final = "Aborted"
 INTERNAL: Final = "Internal"
 
 GROUP_METHODS: Final = frozenset(

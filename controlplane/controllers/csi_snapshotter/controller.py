@@ -65,8 +65,7 @@ class CsiSnapshotter(Controller):
         queues, fixes = self.shared.queues, self.shared.fixes
 
         def updated(old: Object[Any], new: Object[Any]) -> None:
-            passing = {"resync": fixes.fixed("es1302"), "became_ready": fixes.fixed("es1392")}
-            if content_change_matters(old.tree, new.tree, **passing):
+            if content_change_matters(old.tree, new.tree, resync=fixes.fixed("1302")):
                 queues[SNAPSHOT].add(new.key)
 
         def handlers(kind: Kind, update: Callable[[Object[Any], Object[Any]], None]) -> Handlers:
@@ -84,7 +83,7 @@ class CsiSnapshotter(Controller):
     def _resync(self) -> Reconcile[None]:
         """Updates without a change pass the filter, since #1302."""
         for kind, lister in self.shared.listers.items():
-            if kind is SNAPSHOT and not self.shared.fixes.fixed("es1302"):
+            if kind is SNAPSHOT and not self.shared.fixes.fixed("1302"):
                 continue
             for obj in lister:
                 self.shared.queues[kind].add(obj.key)

@@ -76,17 +76,15 @@ def _should_be_deleted(
     return created not in annotations and deleted in annotations
 
 
-def content_change_matters(
-    old: Tree, new: Tree, *, resync: bool = True, became_ready: bool = True
-) -> bool:
+def content_change_matters(old: Tree, new: Tree, *, resync: bool = True) -> bool:
     """Whether an update of a content wakes the sidecar: a resync, becoming ready, or what others wrote.
 
     Its own writes must not, or failing calls would be repeated without backoff (#533). Before #1302
-    resyncs did not pass either, and before #1392 becoming ready did not.
+    resyncs did not pass either.
     """
     if resync and old["metadata"].get("resourceVersion") == new["metadata"].get("resourceVersion"):
         return True
-    if became_ready and not _ready(old) and _ready(new):
+    if not _ready(old) and _ready(new):
         return True
     return _essence(old) != _essence(new)
 

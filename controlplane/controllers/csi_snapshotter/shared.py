@@ -154,7 +154,7 @@ class SidecarShared:
     def mark_being_created(self, kind: Kind, content: Tree) -> Reconcile[Tree]:
         """Note, before the driver is called, that a snapshot may be in the making (#261)."""
         annotations = annotations_of(content)
-        if kind.being_created in annotations or not self.fixes.fixed("es261"):
+        if kind.being_created in annotations or not self.fixes.fixed("261"):
             return content
         body = [replace("/metadata/annotations", {**annotations, kind.being_created: "yes"})]
         written = yield from self.patch(kind, content, body)

@@ -53,7 +53,7 @@ class Single:
             if (
                 spec["deletionPolicy"] == "Delete"
                 and told.get("snapshotHandle") is not None
-                and not (member and shared.fixes.fixed("es1231"))
+                and not (member and shared.fixes.fixed("1231"))
             ):
                 yield from self._delete(content)
             else:
@@ -264,8 +264,4 @@ class Single:
             raise
         if not shared.stores[SNAPSHOT].put(cleared):
             return
-        try:
-            yield from self.sync(cleared)
-        except Retry:
-            if shared.fixes.fixed("es1303"):
-                raise
+        yield from self.sync(cleared)

@@ -15,7 +15,7 @@ from actors.log import INFO
 from controlplane.api import identity
 from controlplane.controllers.csi.faults import AFTER, Fault, Faults, overridden
 from controlplane.controllers.csi.hostpath import HostpathDriver
-from controlplane.controllers.csi.messages import OK, UNAVAILABLE, CsiReply, CsiRequest
+from controlplane.controllers.csi.messages import ABORTED, OK, UNAVAILABLE, CsiReply, CsiRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,6 +106,7 @@ class _Process:
         self.faults = Faults()
         self._changed = ctx.condition()
         self._held = False
+        self._making: dict[str, None] = {}
         kept: HostpathDriver | None = probe.driver if ctx.incarnation > 1 else None
         self._driver = kept or initial or HostpathDriver(options)
         probe.driver = self._driver
@@ -134,6 +135,13 @@ class _Process:
         request: CsiRequest = message.payload
         seen = SeenCall(request.method, request.fields, ctx.step, ctx.now)
         self._probe.calls.append(seen)
+        name = f"{request.method} {request.fields.get('name', '')}"
+        if self._driver.options.aborts_duplicates and request.fields.get("name"):
+            if name in self._making:
+                text = "an operation with the given name already exists"
+                self._answer(ctx, message, seen, CsiReply(ABORTED, text))
+                return
+            self._making[name] = None
         fault = self.faults.take(request.method) or self._mood(ctx, request)
         await ctx.point("csi.begin")
         if fault is not None and fault.delay_ns:
@@ -150,10 +158,13 @@ class _Process:
                 if fault.code != OK:
                     reply = CsiReply(fault.code, fault.message)
                 reply = overridden(reply, fault.override)
+        self._making.pop(name, None)
         await ctx.point("csi.answer")
+        self._answer(ctx, message, seen, reply)
+
+    def _answer(self, ctx: Context, message: Message, seen: SeenCall, reply: CsiReply) -> None:
         seen.ended, seen.reply = ctx.step, reply
-        data = {"method": request.method, "code": reply.code}
-        ctx.log("csi.call", level=INFO, data=data)
+        ctx.log("csi.call", level=INFO, data={"method": seen.method, "code": reply.code})
         message.reply(reply)
 
     def _mood(self, ctx: Context, request: CsiRequest) -> Fault | None:
@@ -174,7 +185,10 @@ class _Process:
         while self._held:
             await self._changed.wait(point="csi.mutex")
         self._held = True
-        await ctx.point("csi.work")
+        if self._driver.options.call_ns:
+            await ctx.sleep(self._driver.options.call_ns, point="csi.work")
+        else:
+            await ctx.point("csi.work")
         steps = self._driver.handle(
             request, self._epoch + ctx.now, lambda: identity.uid(ctx.serial())
         )

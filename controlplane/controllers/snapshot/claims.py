@@ -108,7 +108,7 @@ class SourceClaims:
             raise update_error(name_of(snapshot), "cannot get claim from snapshot") from None
         finalizers = finalizers_of(claim)
         # Before #360 a claim that was being deleted failed even where the finalizer was there already.
-        if CLAIM_FINALIZER in finalizers and self._shared.fixes.fixed("es360"):
+        if CLAIM_FINALIZER in finalizers and self._shared.fixes.fixed("360"):
             return
         if is_deleting(claim):
             text = "cannot add finalizer on claim because it is being deleted"
@@ -154,7 +154,7 @@ class SourceClaims:
             others = [each for each in finalizers_of(live) if each != CLAIM_FINALIZER]
             yield from calls.update(CLAIMS, with_finalizers(live, others))
 
-        if not self._shared.fixes.fixed("es1339"):
+        if not self._shared.fixes.fixed("1339"):
             yield from attempt()  # the error was wrapped, so that a conflict was not recognised
             return
         yield from retry_on_conflict(attempt, RETRY, "snapshots.conflict")

@@ -110,9 +110,7 @@ class SnapshotController(Controller):
         if found is None:
             known = shared.stores[kind].get(key)
             if known is not None:
-                # Before #1216 a group that was gone was removed from the store of snapshots.
-                wrong = kind is GROUP and not shared.fixes.fixed("es1216")
-                shared.stores[SNAPSHOT if wrong else kind].remove(key)
+                shared.stores[kind].remove(key)
                 gone(known)
             return
         tree, failure = found.tree, None

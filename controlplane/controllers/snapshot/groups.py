@@ -85,7 +85,7 @@ class Groups:
             wanted = GROUP.finalizer not in finalizers_of(group) and is_bound(GROUP, group)
             # Before #1224 a retained group had no finalizer.
             kept = content is not None and (
-                shared.fixes.fixed("es1224") or content["spec"]["deletionPolicy"] == "Delete"
+                shared.fixes.fixed("1224") or content["spec"]["deletionPolicy"] == "Delete"
             )
             added = [GROUP.finalizer] if wanted and kept else []
             yield from self._binding.add_finalizers(GROUP, group, added)
@@ -270,7 +270,7 @@ class Groups:
                     "is being used to restore a PVC"
                 )
                 shared.event(group, WARNING, "SnapshotDeletePending", text)
-                if shared.fixes.fixed("es1394"):
+                if shared.fixes.fixed("1394"):
                     raise Retry(text)
                 return
         deletes = content is not None and content["spec"]["deletionPolicy"] == "Delete"

@@ -98,7 +98,7 @@ class Members:
         except RequestFailed as error:
             if not is_already_exists(error):
                 raise
-            if not self._shared.fixes.fixed("es1354"):
+            if not self._shared.fixes.fixed("1354"):
                 # The client answered an empty object, and the error was taken for success.
                 raise Retry("resource name may not be empty") from None
         found: Tree = (yield from calls.get(resource, namespace, name_of(tree))).tree

@@ -337,14 +337,14 @@ class Snapshots:
         if content is not None and self._claims.is_being_restored(snapshot):
             text = "Snapshot is being used to restore a PVC"
             shared.event(snapshot, WARNING, PENDING, text)
-            if shared.fixes.fixed("es1394"):
+            if shared.fixes.fixed("1394"):
                 raise Retry(f"snapshot {key_of(snapshot)} is being used to restore a PVC")
             return
         group_gone = self._check_group(snapshot)
         deletes = content is not None and content["spec"]["deletionPolicy"] == "Delete"
         if content is not None:
             # Before #249 only the content's own sync marked it, if it came before the snapshot was gone.
-            if shared.fixes.fixed("es249"):
+            if shared.fixes.fixed("249"):
                 content = yield from self._binding.mark_being_deleted(SNAPSHOT, content)
             if deletes:
                 yield from self._delete_content(snapshot, content)
