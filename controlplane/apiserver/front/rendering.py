@@ -27,8 +27,11 @@ def partial(obj: Object, version: str) -> Tree:
 
 def _wrong_form(info: ResourceInfo, wanted: str, why: str, suffix: str) -> status.ApiError:
     package = info.group.partition(".")[0] or "core"
+    shown = f"{package}.{info.kind}{suffix}"
+    if info.custom is not None:
+        shown = f"unstructured.Unstructured{suffix}"
     return status.ApiError(406, "NotAcceptable", (
-        f"you requested {wanted}, but the requested object {why} (*{package}.{info.kind}{suffix})"
+        f"you requested {wanted}, but the requested object {why} (*{shown})"
     ))  # fmt: skip
 
 
@@ -58,10 +61,12 @@ def rendered(
         return table
     if chosen.kind == "PartialObjectMetadataList":
         if not is_list:
+            if info.custom is not None:
+                raise status.plain_error("content is not a list")
             raise _wrong_form(info, "PartialObjectMetadataList", "is not a list", "")
         return {
             "kind": "PartialObjectMetadataList", "apiVersion": version,
-            "metadata": tree["metadata"],
+            "metadata": {k: v for k, v in tree["metadata"].items() if v != ""},
             "items": [partial(obj, chosen.version) for obj in response.items or ()] or None,
         }  # fmt: skip
     if is_list:

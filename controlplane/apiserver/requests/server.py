@@ -208,6 +208,8 @@ class ApiServer:
     def _dispatch(self, ctx: Context) -> Response | Steps[Response]:
         """The answer, or the steps to it. ApiError."""
         request, info = ctx.request, ctx.info
+        if info.custom is not None and info.custom.deprecation:
+            ctx.warn(info.custom.deprecation)
         if request.subresource or subresources.is_virtual(info):
             return subresources.handle(self._parts, ctx)
         verb = request.verb

@@ -14,7 +14,7 @@ from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.managed.applying import Apply
 from controlplane.apiserver.requests.managed.ordinary import track
 from controlplane.apiserver.requests.options import check_write_options, delete_options
-from controlplane.apiserver.requests.patching.apply_patch import patched
+from controlplane.apiserver.requests.patching.apply_patch import check_media_type, patched
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.transactions import Get, Steps
@@ -93,6 +93,7 @@ class Writer:
         registry = self.registries.of(info)
         if request.content_type.startswith(APPLY):
             return (yield from self._apply.apply(ctx, sub))
+        check_media_type(ctx)
         found = registry.read(ctx, request.namespace, request.name)
         if type(found) is Get:
             found = yield found

@@ -153,3 +153,26 @@ def test_rules_mean_what_the_language_says(rule, value, expected):
 def test_rules_that_make_no_sense_do_not_compile(rule):
     with pytest.raises(CelError):
         compile_rule(rule)
+
+
+def test_a_deprecated_version_warns_and_names_the_most_preferred_other_one():
+    made = World()
+    crd = definition()
+    schema = crd["spec"]["versions"][0]["schema"]
+    crd["spec"]["versions"] = [
+        {"name": "v1", "served": True, "storage": True, "schema": schema},
+        {"name": "v2beta1", "served": True, "storage": False, "schema": schema},
+        {"name": "v1beta1", "served": True, "storage": False, "schema": schema, "deprecated": True},
+    ]
+    group = "apiextensions.k8s.io"
+    assert made.create("customresourcedefinitions", crd, group=group, namespace="").code == 201
+    answer = made.get("foos", "none", group=GROUP, version="v1beta1")
+    assert answer.code == 404
+    text = f"{GROUP}/v1beta1 Foo is deprecated; use {GROUP}/v1 Foo"
+    assert answer.warnings == [text]
+    assert not made.get("foos", "none", group=GROUP, version="v1").warnings
+
+
+def test_a_strategic_patch_of_a_custom_resource_is_refused_before_the_object_is_looked_for(world):
+    answer = world.patch("foos", "none", {"spec": {}}, media=STRATEGIC, group=GROUP)
+    assert answer.code == 415

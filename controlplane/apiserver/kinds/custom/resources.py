@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -164,16 +165,16 @@ class CustomStrategy(Strategy):
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Status belongs to its subresource; generations count from one."""
-        if self.has_status:
+        if _custom(ctx).has_status:
             tree = without(tree, "status")
         return {**tree, "metadata": {**tree["metadata"], "generation": 1}}
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Any change outside of metadata and status is a new generation."""
-        if self.has_status:
+        if _custom(ctx).has_status:
             new = with_status(new, old)
         if any(not same(new, old, key) for key in {*new, *old} if key not in (
-            "metadata", "apiVersion", *(("status",) if self.has_status else ())
+            "metadata", "apiVersion", *(("status",) if _custom(ctx).has_status else ())
         )):  # fmt: skip
             meta = new["metadata"]
             generation = old["metadata"].get("generation", 0) + 1
@@ -232,6 +233,10 @@ class CustomResource:
     columns: tuple[Tree, ...]
     selectable_fields: tuple[str, ...]
     strategy: CustomStrategy
+    has_status: bool
+    """Whether this version has the status subresource; a write goes by the version it came in."""
+    deprecation: str
+    """The warning that every request for a deprecated version gets."""
     struct: StructType
     ruled: bool
     stored_schema: Tree | None
@@ -417,6 +422,39 @@ def _schema(version: Tree) -> Tree:
     return found
 
 
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+
+
+def _preference(version: str) -> tuple[int, ...]:
+    """What versions are ordered by: v10, v2, v1, v2beta1, v1alpha3, then other names reversed."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (-1, *(-ord(char) for char in version), 1)
+    stage = {"alpha": 0, "beta": 1}.get(match[2], 2)
+    return (stage, int(match[1]), int(match[3] or 0))
+
+
+def _deprecation(spec: Tree, kind: str, version: Tree) -> str:
+    """What is said to every caller of a deprecated version: its own text, or the version to use.
+
+    Named is the most preferred version above it that is served and not deprecated.
+    """
+    if not version.get("deprecated"):
+        return ""
+    own = version.get("deprecationWarning")
+    if own is not None:
+        return str(own)
+    group, name = spec["group"], version["name"]
+    text = f"{group}/{name} {kind} is deprecated"
+    best = name
+    for other in spec["versions"]:
+        if not other["served"] or other.get("deprecated"):
+            continue
+        if _preference(other["name"]) > _preference(best):
+            best = other["name"]
+    return text if best == name else f"{text}; use {group}/{best} {kind}"
+
+
 def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
     """The resource that one version of an accepted definition serves."""
     spec = crd["spec"]
@@ -465,6 +503,8 @@ def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
             item["jsonPath"].removeprefix(".") for item in version.get("selectableFields", ())
         ),
         strategy=CustomStrategy(subresources.get("status") is not None),
+        has_status=subresources.get("status") is not None,
+        deprecation=_deprecation(spec, kind, version),
         struct=StructType(kind, {**struct.fields, **meta}),
         ruled=has_rules(schema),
         stored_schema=None if storage == name else _schema(stored),

@@ -23,8 +23,8 @@ from controlplane.apiserver.schema.codec import META_STRUCT, PairsDict, json_typ
 from controlplane.apiserver.schema.field_errors import invalid
 from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
 
-__all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "patched", "patched_document",
-           "patched_tree", "undecodable"]  # fmt: skip
+__all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "check_media_type", "patched",
+           "patched_document", "patched_tree", "undecodable"]  # fmt: skip
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -210,6 +210,14 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, list):
         return [_sorted(item) for item in value]
     return value
+
+
+def check_media_type(ctx: Context) -> None:
+    """415 for a patch of a kind that the resource does not take, before anything is looked for."""
+    kind = ctx.request.content_type.partition(";")[0].strip()
+    custom = ctx.info.custom is not None
+    if kind == STRATEGIC_PATCH and custom:
+        raise _unsupported(custom)
 
 
 def _unsupported(custom: bool) -> status.ApiError:
