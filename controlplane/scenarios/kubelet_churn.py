@@ -18,12 +18,14 @@ from controlplane.api.times import SECOND
 from controlplane.scenarios.invariants.nodes import (
     checkpoints_agree,
     conditions_name_their_resize,
+    ended_pods_hold_nothing,
     kubelets_start,
     no_condition_means_done,
     no_two_run_on_one_cpu,
     nothing_is_handed_out_twice,
     nothing_starts_with_more_than_promised,
     pinned_containers_have_their_cpus,
+    promises_fit,
     running_containers_keep_their_cpus,
     statuses_are_their_own,
 )
@@ -180,6 +182,8 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
     found = (
         nothing_is_handed_out_twice(NODE),
         checkpoints_agree(NODE),
+        promises_fit(NODE),
+        ended_pods_hold_nothing(NODE),
         kubelets_start(NODE),
         statuses_are_their_own(NODE),
         no_condition_means_done(NODE),

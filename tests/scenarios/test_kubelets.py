@@ -12,8 +12,10 @@ from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.faults import restarts
 from controlplane.scenarios.invariants.nodes import (
     checkpoints_agree,
+    ended_pods_hold_nothing,
     no_two_run_on_one_cpu,
     nothing_is_handed_out_twice,
+    promises_fit,
 )
 from controlplane.scenarios.kubelets import pictures
 from controlplane.scenarios.plan import plan_of
@@ -26,6 +28,8 @@ HOLDS = (
     nothing_is_handed_out_twice(NODE),
     no_two_run_on_one_cpu(NODE),
     checkpoints_agree(NODE),
+    promises_fit(NODE),
+    ended_pods_hold_nothing(NODE),
 )
 
 
@@ -72,6 +76,51 @@ def test_after_a_crash_memory_and_files_agree_or_the_kubelet_says_why_not() -> N
     )
     found = Campaign(plan_of(scenario, **EQUIPPED)).explore(40)
     assert not found.findings, found.findings[0].result.reason
+
+
+def test_a_file_that_says_something_else_than_the_managers_is_told_of() -> None:
+    agree = checkpoints_agree(NODE)
+    said = []
+
+    async def tampered(user) -> None:
+        await user.create(sized("pin", "2", limits=True))
+        await user.sleep(20)
+        user.run.world.disk(NODE).write("cpu_manager_state", "{}")
+        said.append(agree.check(user.run))
+
+    Campaign(plan_of(Scenario("tampered", workload=tampered), **EQUIPPED), "fifo").under(0)
+    assert agree.after == (NODE,)
+    assert said == ["node-1: cpu_manager_state is not what is remembered"]
+
+
+def test_more_promises_than_there_is_room_are_told_of() -> None:
+    async def shrunk(user) -> None:
+        await user.create(sized("big", "12", limits=True))
+        await user.sleep(20)
+        smaller = {"status": {"allocatable": {"cpu": "4"}}}
+        await user.patch("Node", NODE, smaller, subresource="status")
+        await user.sleep(5)
+
+    assert verdict(shrunk, promises_fit(NODE)) == (
+        "no more is promised than is allocatable: node-1: 12000 of cpu are promised, 4000 are allocatable"
+    )
+
+
+def test_cpus_of_a_pod_that_is_over_are_told_of() -> None:
+    async def kept(user) -> None:
+        await user.create(sized("pin", "2", limits=True))
+        await user.sleep(20)
+        user.cut(NODE, "apiserver")
+        await user.delete("Pod", "pin", grace_period_seconds=0)
+
+    said = verdict(kept, ended_pods_hold_nothing(NODE))
+    assert said.startswith("a pod that has ended holds nothing: node-1: pod ")
+
+
+def verdict(workload, invariant) -> str:
+    scenario = Scenario("broken", workload=workload, invariants=(invariant,))
+    plan = plan_of(scenario, heartbeats=False, **EQUIPPED)
+    return str(Campaign(plan, "fifo").under(0).result.reason)
 
 
 @pytest.mark.parametrize(

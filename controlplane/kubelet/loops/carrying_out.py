@@ -38,13 +38,17 @@ class Helper(Protocol):
 
 
 async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | None = None) -> T:
-    """Carry an operation out. Until a point comes, or its end, its writes belong together (`host.writing`)."""
+    """Carry an operation out. Until a point comes, or its end, its writes belong together (`host.writing`).
+
+    A process that is killed amid them stays so for who looks from outside, until another begins.
+    """
     writing = False
     try:
         while True:
             try:
                 step = next(steps)
             except StopIteration as stop:
+                host.writing -= writing
                 result: T = stop.value
                 return result
             if isinstance(step, Write):
@@ -65,5 +69,6 @@ async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | 
             else:
                 assert helper is not None
                 await helper.fetch_node(ctx)
-    finally:
+    except Exception:
         host.writing -= writing
+        raise

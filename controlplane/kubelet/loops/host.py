@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from controlplane.api.quantity import Quantity
+    from controlplane.kubelet.admission import Amounts
     from controlplane.kubelet.cm.container_manager import ContainerManager
     from controlplane.kubelet.container_runtime import Sandbox
     from controlplane.metrics.numbers import Metrics
@@ -20,6 +24,8 @@ class Host:
         """The managers of the kubelet that runs at present, for who looks at the run from outside."""
         self.metrics: Metrics | None = None
         """What that kubelet counts, for the same."""
+        self.promised: Callable[[], tuple[Amounts, Mapping[str, Quantity]]] | None = None
+        """What that kubelet has promised to pods together, and what it may, for the same."""
         self.refused = ""
         """Why the kubelet's last start ended at once: what its disk has does not fit; "" if it does."""
         self.writing = 0

@@ -72,7 +72,11 @@ async def run(
     It ends, as the process does upstream, when a checkpoint does not fit the machine.
     """
     name: str = tree["metadata"]["name"]
-    host.containers, host.writing = None, 0  # whatever a process before had in its memory
+    host.containers, host.promised, host.writing = (
+        None,
+        None,
+        0,
+    )  # whatever a process before had in its memory
     node = await own_node.register(ctx, Client(ctx, server), tree, host, epoch_ns)
     recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
     sources = (API,) if settings.manifests is None else (API, FILE)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.log import ERROR
+from controlplane.api.pod_resources import CPU, MEMORY, PODS, pod_requests
 from controlplane.api.resize_policy import forbids_preemption
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.event_recorder import reference
 from controlplane.client.loops.guarded import attempted
 from controlplane.kubelet import preemption
+from controlplane.kubelet.admission import amount
 from controlplane.kubelet.admission_chain import AdmissionChain
 from controlplane.kubelet.allocation.conditions import ResizeConditions
 from controlplane.kubelet.allocation.feasibility import Feasibility
@@ -37,12 +39,14 @@ from controlplane.kubelet.status import Condition as PodCondition
 from controlplane.metrics.numbers import Metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from actors import Context
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
+    from controlplane.api.quantity import Quantity
     from controlplane.gates import FixGates
+    from controlplane.kubelet.admission import Amounts
     from controlplane.kubelet.allocation.events import ResizeEvent
     from controlplane.kubelet.allocation.state import PodResources
     from controlplane.kubelet.loops.pod_workers import PodWorkers
@@ -154,6 +158,20 @@ class NodeResources:
                 if pod is not None:
                     self._sync(pod)
 
+    def _promised_together(self) -> tuple[Amounts, Mapping[str, Quantity]]:
+        """What the pods that were admitted and count are promised, and what is allocatable."""
+        together = dict.fromkeys((CPU, MEMORY, PODS), 0)
+        for pod in self._workers.active_pods():
+            promised = self.allocation.allocation(pod.uid)
+            if promised is None or self._workers.get(pod.uid) is None:
+                continue
+            together[PODS] += 1
+            asked = pod_requests(self.allocation.allocated_pod(pod))
+            for name in (CPU, MEMORY):
+                if name in asked:
+                    together[name] += amount(name, asked[name])
+        return together, self._shared.node.status.allocatable
+
     def _promised(self, uid: str) -> PodResources | None:
         return self.allocation.allocation(uid)
 
@@ -187,6 +205,7 @@ class NodeResources:
             self._shared.host.refused = str(error)
             return False
         self._shared.host.containers = self.containers
+        self._shared.host.promised = self._promised_together
         ctx.spawn(self._retry_now_and_then, name="allocation-manager")
         if self.containers is not None:
             ctx.spawn(self._reconcile_forever, name="cpu-manager")

@@ -66,14 +66,18 @@ def no_two_run_on_one_cpu(*nodes: str) -> Invariant:
 
 
 def checkpoints_agree(*nodes: str) -> Invariant:
-    """Once nothing moves, of these nodes: what the managers remember is what their files say."""
+    """Of these nodes: what the managers remember is what their files say, but for amid a write; after a restart too."""
 
     def check(run: Run) -> str | None:
         from controlplane.kubelet.cm.container_manager import FILES
 
-        for node in nodes:
-            manager = run.cluster.machines[node].containers
-            if manager is None or not run.world.alive(node):
+        checked: dict[str, tuple[Any, ...]] = run.notes.setdefault("checkpoints that agree", {})
+        for node, _, manager in _between_writes(run, nodes):
+            states = manager, manager.cpu.state, manager.memory.state
+            before = checked.get(node)
+            if before is not None and all(
+                one is other for one, other in zip(before, states, strict=True)
+            ):
                 continue
             disk = run.world.disk(node)
             texts = manager.cpu.state.text, manager.memory.state.text
@@ -81,9 +85,49 @@ def checkpoints_agree(*nodes: str) -> Invariant:
                 written = disk.read(file)
                 if written is not None and written != remembered:
                     return f"{node}: {file} is not what is remembered"
+            checked[node] = states
         return None
 
-    return Invariant("files say what managers remember", check)
+    return Invariant("files say what managers remember", check, nodes)
+
+
+def promises_fit(*nodes: str) -> Invariant:
+    """Of these nodes: what the pods that were admitted are promised together is never more than is allocatable."""
+
+    def check(run: Run) -> str | None:
+        from controlplane.kubelet.admission import amount
+
+        for node in nodes:
+            host = run.cluster.machines[node]
+            if host.promised is None or not run.world.alive(node):
+                continue
+            promised, allocatable = host.promised()
+            for name, total in promised.items():
+                most = amount(name, allocatable[name]) if name in allocatable else 0
+                if total > most:
+                    return f"{node}: {total} of {name} are promised, {most} are allocatable"
+        return None
+
+    return Invariant("no more is promised than is allocatable", check, nodes)
+
+
+def ended_pods_hold_nothing(*nodes: str) -> Invariant:
+    """Of these nodes, once nothing moves: no CPU and no memory belongs to a pod that has ended, or is gone."""
+
+    def check(run: Run) -> str | None:
+        there = {
+            obj.uid
+            for obj in run.objects(PODS)
+            if (obj.tree.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        }
+        for node, _, manager in _between_writes(run, nodes):
+            for held in (manager.cpu.state.assignments, manager.memory.state.entries):
+                for uid in held:
+                    if uid not in there:
+                        return f"{node}: pod {uid} is over and holds {held[uid]}"
+        return None
+
+    return Invariant("a pod that has ended holds nothing", check)
 
 
 def kubelets_start(*nodes: str) -> Invariant:

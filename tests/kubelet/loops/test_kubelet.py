@@ -42,6 +42,21 @@ def test_a_status_that_was_refused_is_written_by_the_next_pass() -> None:
     assert found(run(workload)).status.phase == "Running"
 
 
+@pytest.mark.parametrize("down_at", range(6))
+def test_pods_run_although_the_api_server_was_away_for_three_seconds_meanwhile(down_at) -> None:
+    async def workload(user) -> None:
+        await user.sleep(5)
+        await user.create(pod("web", nodeName="node-1"))
+        await user.sleep(down_at / 2)
+        user.crash("apiserver")
+        await user.sleep(3)
+        user.restart("apiserver")
+        await user.sleep(60)
+
+    web = found(run(workload)).status
+    assert (web.phase, web.container_statuses[0].ready) == ("Running", True)
+
+
 def test_readiness_that_others_took_away_comes_back() -> None:
     seen = []
 
