@@ -12,6 +12,8 @@ import re
 from functools import cache
 from typing import Any, NamedTuple
 
+from attrs import evolve
+
 from actors import Context
 from actors.log import INFO, EventLog
 from actors.strategies.random_walk import RandomWalk
@@ -72,6 +74,8 @@ PACES = (
     Pace(2 * MS, MS, 5 * MS, 12 * MS),
     Pace(MS, MS, MS, MS, MS),
     Pace(4 * MS, MS, MS, 2 * MS, 3 * MS),
+    Pace(2 * MS, MS, MS, MS // 10),
+    Pace(6 * MS, MS // 4, MS, MS // 10),
 )
 """What happens depends on who is faster; the recordings show what came of a few runs on one machine."""
 POLL_NS = 20 * MS
@@ -143,7 +147,7 @@ def _initial(given: Json) -> HostpathDriver:
     for rule in given.get("rules", ()):
         if rule["method"] == "ControllerGetCapabilities":
             capabilities = [each["rpc"]["type"] for each in rule["override"]["capabilities"]]
-    driver = HostpathDriver(DriverOptions(options.name, options.groups, capabilities=capabilities))
+    driver = HostpathDriver(evolve(options, call_ns=0, capabilities=capabilities))
     for each in given.get("volumes", ()):
         driver.volumes[each["id"]] = Volume(each["id"], each["id"], each["size"])
     for each in given.get("snapshots", ()):
@@ -202,6 +206,7 @@ class SnapshotWorld:
         self.case = case
         self.pace = pace
         self.refused: list[Json] = []
+        self.controllers: list[SnapshotController] = []
         self.began_revision = 0
         self.done = False
         self.uid_flags: tuple[int, ...] = ()
@@ -245,7 +250,17 @@ class SnapshotWorld:
             groups="CSIVolumeGroupSnapshot=false" not in args.get("feature-gates", ""),
             prevent_volume_mode_conversion=args.get("prevent-volume-mode-conversion") != "false",
         )
-        return type("Configured", (SnapshotController,), {"flags": flags})
+        made = self.controllers
+
+        class Configured(SnapshotController):
+            """With the case's flags; the harness looks at what it counted."""
+
+            def __init__(self, host: Any, caches: Any) -> None:
+                super().__init__(host, caches)
+                made.append(self)
+
+        Configured.flags = flags
+        return Configured
 
     def _sidecar_flags(self, case: Json, driver: str) -> SidecarFlags:
         args = _arguments(case.get("sidecar", {}).get("args", []))
@@ -378,10 +393,12 @@ class SnapshotWorld:
         return json.loads(text)
 
     def _stored(self, kind: str, name: str) -> Any:
-        for obj in self.cluster.objects(PLACES[kind][3]):
-            if obj.name == name:
-                return obj
-        return None
+        """The object of this name, or the last one there was."""
+        last = None
+        for event in self.cluster.store.keyspace(PLACES[kind][3]).events_after(0):
+            if event.new is not None and event.new.name == name:
+                last = event.new
+        return last
 
     # ------------------------------------------------------------------ waiting
 
