@@ -22,6 +22,7 @@ from bench import (
     bench_scheduler,
     bench_schedules,
     bench_serve,
+    bench_snapshots,
     bench_store,
 )
 from bench.harness import Row
@@ -37,6 +38,7 @@ SUITES = {
     "cli": bench_cli.rows,
     "kubelet": bench_kubelet.rows,
     "controllers": bench_controllers.rows,
+    "snapshots": bench_snapshots.rows,
     "nodes": bench_nodes.rows,
     "serve": bench_serve.rows,
     "memory": bench_list_memory.rows,

@@ -52,8 +52,8 @@ def definitions() -> list[Tree]:
 
 
 @lru_cache(maxsize=1)
-def _store() -> Store:
-    """A store in which the definitions are served."""
+def _defined() -> Store:
+    """The store that each world begins with a fork of."""
     from controlplane.api.request import Request
     from controlplane.apiserver.requests.server import ApiServer
     from controlplane.apiserver.storage.store import Store
@@ -69,6 +69,11 @@ def _store() -> Store:
         assert response.ok, response.message
     server.settle(EPOCH_NS)
     return store
+
+
+def store() -> Store:
+    """A store of its own in which the definitions are served."""
+    return _defined().fork()
 
 
 def volume(number: int) -> str:
@@ -95,7 +100,7 @@ def world(
             kubelets=False,
             heartbeats=False,
             enabled_controllers=VOLUME_CONTROLLERS,
-            store=_store().fork(),
+            store=store(),
             storage=Storage([driver]),
         )
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MOODS: Final = ("well", "refused", "answer lost")
 """What may become of a call where that is explored; the first is the dull one."""
+MOST_FAILURES: Final = 6
+"""Of a process's calls so many fail at most where that is explored: backoff grows, and a run has to end."""
 
 
 @frozen
@@ -103,6 +105,7 @@ class _Process:
         self._epoch = epoch_ns
         self._probe = probe
         self._moods = moods
+        self._spent = 0
         self.faults = Faults()
         self._changed = ctx.condition()
         self._held = False
@@ -168,14 +171,22 @@ class _Process:
         message.reply(reply)
 
     def _mood(self, ctx: Context, request: CsiRequest) -> Fault | None:
-        if not self._moods:
+        if not self._moods or self._spent >= MOST_FAILURES:
             return None
         chosen = MOODS[ctx.choose("csi", len(MOODS), request.method)]
+        self._spent += chosen != MOODS[0]
         if chosen == "refused":
             return Fault(request.method, code=UNAVAILABLE, message="not now")
         if chosen == "answer lost":
             return Fault(request.method, code=UNAVAILABLE, message="answer lost", when=AFTER)
         return None
+
+    async def _take_time(self, ctx: Context, point: str) -> None:
+        """A call, and each further volume of a group, takes its time."""
+        if self._driver.options.call_ns:
+            await ctx.sleep(self._driver.options.call_ns, point=point)
+        else:
+            await ctx.point(point)
 
     async def _gate(self, gate: str) -> None:
         while gate not in self.faults.opened:
@@ -185,16 +196,13 @@ class _Process:
         while self._held:
             await self._changed.wait(point="csi.mutex")
         self._held = True
-        if self._driver.options.call_ns:
-            await ctx.sleep(self._driver.options.call_ns, point="csi.work")
-        else:
-            await ctx.point("csi.work")
+        await self._take_time(ctx, "csi.work")
         steps = self._driver.handle(
             request, self._epoch + ctx.now, lambda: identity.uid(ctx.serial())
         )
         try:
             while True:
-                await ctx.point(next(steps))
+                await self._take_time(ctx, next(steps))
         except StopIteration as stop:
             reply: CsiReply = stop.value
             return reply
