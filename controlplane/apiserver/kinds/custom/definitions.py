@@ -12,7 +12,7 @@ from typing import Any
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.custom.rules import rule_mistakes
+from controlplane.apiserver.kinds.custom.rules import RULES, rule_forms, rule_mistakes
 from controlplane.apiserver.kinds.custom.schemas import PRESERVE, validate
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
 from controlplane.apiserver.schema.field_errors import (
@@ -31,6 +31,7 @@ _APPROVAL = "api-approved.kubernetes.io"
 _SEE = "https://github.com/kubernetes/enhancements/pull/1111"
 _DUMPED = ("Name", "Served", "Storage", "Deprecated", "DeprecationWarning", "Schema",
            "Subresources", "AdditionalPrinterColumns", "SelectableFields")  # fmt: skip
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _PART_NAMES = {"schema": "Schema", "subresources": "Subresources",
                "additionalPrinterColumns": "AdditionalPrinterColumns",
                "selectableFields": "SelectableFields"}  # fmt: skip
@@ -163,7 +164,7 @@ def _dumped(versions: list[Tree]) -> Raw:
             if not _hoisted(versions, key):
                 shown[name] = version.get(key)
         out.append(shown)
-    return Raw(json.dumps(out, separators=(",", ":")))
+    return Raw(json.dumps(out or None, separators=(",", ":")))
 
 
 def _spec_errors(spec: Tree) -> list[FieldError]:
@@ -206,16 +207,24 @@ def _version_errors(versions: list[Tree]) -> list[FieldError]:
         errors.append(invalid("spec.versions", _dumped(versions), text))
     if versions:
         errors += _labels(versions[0].get("name", ""), "spec.version")
-    for key, check in (("schema", _schema_errors), ("subresources", _subresource_errors),
-                       ("additionalPrinterColumns", _column_errors),
-                       ("selectableFields", _selectable_errors)):  # fmt: skip
-        if not versions:
-            continue
+    checks = (("schema", _schema_errors), ("subresources", _subresource_errors),
+              ("additionalPrinterColumns", _column_errors),
+              ("selectableFields", _selectable_errors))  # fmt: skip
+    for index, version in enumerate(versions):
+        for key, check in checks:
+            if _hoisted(versions, key):
+                continue
+            where = f"spec.versions[{index}].{key}"
+            if key == "selectableFields" and _hoisted(versions, "schema"):
+                # The internal form has the schema no longer where these fields are looked for.
+                if version.get(key):
+                    text = "may only be set when `version.schema.openAPIV3Schema` is not included"
+                    errors.append(invalid(where, "", text))
+                continue
+            errors += check(version, where)
+    for key, check in checks if versions else ():
         if _hoisted(versions, key):
             errors += check(versions[0], "spec.validation" if key == "schema" else f"spec.{key}")
-        else:
-            for index, version in enumerate(versions):
-                errors += check(version, f"spec.versions[{index}].{key}")
     return errors
 
 
@@ -331,7 +340,7 @@ def _column_errors(version: Tree, path: str) -> list[FieldError]:
 
 
 def _selectable_errors(version: Tree, path: str) -> list[FieldError]:
-    errors = []
+    errors: list[FieldError] = []
     root = version.get("schema", {}).get("openAPIV3Schema") or {}
     for index, item in enumerate(version.get("selectableFields") or ()):
         target = item.get("jsonPath", "")
@@ -343,7 +352,8 @@ def _selectable_errors(version: Tree, path: str) -> list[FieldError]:
             text = "is an invalid path: does not refer to a valid field"
             errors.append(invalid(where, target, text))
         elif here.get("type") not in ("string", "boolean", "integer"):
-            text = "is an invalid path: field type must be one of string, boolean or integer"
+            text = ("must point to a field of type string, boolean or integer. Enum string fields "
+                    "and strings with formats are allowed.")  # fmt: skip
             errors.append(invalid(where, target, text))
     return errors
 
@@ -358,10 +368,17 @@ def _schema_errors(version: Tree, path: str) -> list[FieldError]:
         return [required(f"{path}.type", "must not be empty at the root")]
     if kind != "object":
         return [invalid(f"{path}.type", kind, "must be object at the root")]
-    return _part_errors(schema, path)
+    return _part_errors(schema, path, root=True)
 
 
-def _part_errors(schema: Tree, path: str) -> list[FieldError]:
+def _part_errors(
+    schema: Tree, path: str, *, root: bool = False, loose: str = ""
+) -> list[FieldError]:
+    """What is wrong with a schema and its parts.
+
+    `loose` is the part around it whose elements cannot be told from each other in time. Rules are
+    compiled only where nothing else is wrong.
+    """
     errors: list[FieldError] = []
     if schema.get("x-kubernetes-list-type") == "map":
         keys = schema.get("x-kubernetes-list-map-keys")
@@ -377,23 +394,46 @@ def _part_errors(schema: Tree, path: str) -> list[FieldError]:
         errors += [FieldError(e.reason, f"{path}.default" + (
             f".{e.field}" if e.field not in ("", "<nil>") else ""
         ), e.value, e.detail) for e in found]  # fmt: skip
-    errors += rule_mistakes(schema, path)
     for name, inner in sorted((schema.get("properties") or {}).items()):
         here = f"{path}.properties[{name}]"
+        within = loose or (path if schema.get("x-kubernetes-map-type") == "atomic" else "")
+        errors += _part_errors(inner, here, loose=within)
         errors += _type_errors(inner, here, "must not be empty for specified object fields")
-        errors += _part_errors(inner, here)
     for key, text in (
         ("items", "must not be empty for specified array items"),
         ("additionalProperties", "must not be empty for specified object fields"),
     ):
         more = schema.get(key)
         if isinstance(more, dict):
+            kept = (
+                schema.get("x-kubernetes-list-type") == "map"
+                if key == "items"
+                else schema.get("x-kubernetes-map-type") != "atomic"
+            )
+            within = loose or ("" if kept else path)
+            errors += _part_errors(more, f"{path}.{key}", loose=within)
             errors += _type_errors(more, f"{path}.{key}", text)
-            errors += _part_errors(more, f"{path}.{key}")
+    errors += rule_forms(schema, path)
+    if not any(map(_is_structural, errors)):
+        embedded = root or bool(schema.get("x-kubernetes-embedded-resource"))
+        errors += rule_mistakes(schema, path, root=embedded, loose=loose)
     return errors
 
 
+def _is_structural(error: FieldError) -> bool:
+    """Whether an error is of the schema or a rule's form, not of what a rule says."""
+    forms = (".fieldPath", ".message", ".reason")
+    return (
+        RULES not in error.field
+        or error.field.endswith(forms)
+        or error.reason == "FieldValueRequired"
+    )
+
+
 def _type_errors(schema: Tree, path: str, text: str) -> list[FieldError]:
+    kind = schema.get("type")
+    if kind and kind not in _TYPES:
+        return [not_supported(f"{path}.type", kind, _TYPES)]
     free = schema.get(PRESERVE) or schema.get("x-kubernetes-int-or-string")
     if schema.get("type") or free:
         return []

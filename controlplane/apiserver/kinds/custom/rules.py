@@ -3,16 +3,45 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, Final
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.custom.cel import CelError, Optional, Program, compile_rule
-from controlplane.apiserver.kinds.custom.schemas import PRESERVE, UNSET, child
-from controlplane.apiserver.schema.field_errors import FieldError, Raw
+from controlplane.apiserver.kinds.custom.cel import (
+    CelError,
+    Optional,
+    Program,
+    compile_rule,
+    compiled,
+)
+from controlplane.apiserver.kinds.custom.cel.types import (
+    BOOL,
+    DYN,
+    STRING,
+    Type,
+    of_schema,
+    optional_of,
+)
+from controlplane.apiserver.kinds.custom.cel.values import seen
+from controlplane.apiserver.kinds.custom.schemas import UNSET, child
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    Raw,
+    invalid,
+    not_supported,
+    required,
+)
 
-__all__ = ["apply_rules", "has_rules", "location", "rule_mistakes"]
+__all__ = ["RULES", "apply_rules", "has_rules", "location", "rule_forms", "rule_mistakes"]
 
-RULES = "x-kubernetes-validations"
+RULES: Final = "x-kubernetes-validations"
+_REASONS: Final = (
+    "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired",
+)  # fmt: skip
+_STEP: Final = re.compile(r"\.([A-Za-z_][\w-]*)|\['((?:\\.|[^'\\])+)'\]")
+_SIGNATURE: Final = (
+    "call arguments did not match a supported operator, function or macro signature for rule"
+)
 
 
 def has_rules(schema: Any) -> bool:
@@ -27,24 +56,16 @@ def has_rules(schema: Any) -> bool:
 
 
 def location(source: str, error: CelError) -> str:
-    """Where and why an expression does not compile, with the place marked."""
-    return f"ERROR: <input>:1:{error.at + 1}: {error}\n | {source}\n | {'.' * error.at}^"
-
-
-def _checked(source: str, schema: Tree) -> Program:
-    """The compiled rule, with its selections known to the schema. CelError."""
-    program = compile_rule(source)
-    for selection in program.selections:
-        here: Any = schema
-        for name in selection.path:
-            if not isinstance(here, dict) or here.get(PRESERVE) or here.get("type") != "object":
-                break
-            more = here.get("additionalProperties")
-            found = here.get("properties", {}).get(name)
-            if found is None and more is None:
-                raise CelError(f"undefined field '{name}'", selection.at)
-            here = found if found is not None else more
-    return program
+    """Where and why an expression does not compile, with each place marked."""
+    lines = []
+    for at, text in error.issues:
+        before = source[: max(at, 0)]
+        row = before.count("\n")
+        column = len(before) - (before.rfind("\n") + 1)
+        shown = source.split("\n")[row]
+        lines.append(f"ERROR: <input>:{row + 1}:{column + 1}: {text}\n | {shown}\n | "
+                     f"{'.' * column}^")  # fmt: skip
+    return "\n".join(lines)
 
 
 def _rule_value(rule: Tree) -> Raw:
@@ -59,17 +80,119 @@ def _rule_value(rule: Tree) -> Raw:
     return Raw(text)
 
 
-def rule_mistakes(schema: Tree, path: str) -> list[FieldError]:
-    """Rules of this schema (not of its parts) that do not compile."""
-    errors = []
-    for index, rule in enumerate(schema.get(RULES, ())):
-        source = rule.get("rule", "")
-        try:
-            _checked(source, schema)
-        except CelError as error:
-            text = f"compilation failed: {location(source, error)}"
-            errors.append(FieldError("FieldValueInvalid", f"{path}.{RULES}[{index}].rule",
-                                     _rule_value(rule), text))  # fmt: skip
+def field_path(path: str, schema: Tree) -> str | None:
+    """A rule's fieldPath as errors show it, or None if it leads to nothing in the schema."""
+    shown, at = "", 0
+    here: Any = schema
+    while at < len(path):
+        match = _STEP.match(path, at)
+        if match is None or not isinstance(here, dict):
+            return None
+        at = match.end()
+        name = match[1] if match[1] is not None else re.sub(r"\\(.)", r"\1", match[2])
+        found = (here.get("properties") or {}).get(name)
+        if found is None:
+            found = here.get("additionalProperties")
+            if not isinstance(found, dict):
+                return None
+            shown += f"[{name}]"
+        else:
+            shown += f".{name}"
+        here = found
+    return shown or None
+
+
+def rule_forms(schema: Tree, path: str) -> list[FieldError]:
+    """Rules of this schema (not of its parts) that are wrong whatever they say."""
+    errors: list[FieldError] = []
+    for index, rule in enumerate(schema.get(RULES) or ()):
+        here = f"{path}.{RULES}[{index}]"
+        source, message = str(rule.get("rule", "")), str(rule.get("message", ""))
+        if not source.strip():
+            errors.append(required(f"{here}.rule", "rule is not specified"))
+        elif message and not message.strip():
+            text = "message must be non-empty if specified"
+            errors.append(invalid(f"{here}.message", message, text))
+        elif "\n" in message.strip() or "\r" in message.strip():
+            text = "message must not contain line breaks"
+            errors.append(invalid(f"{here}.message", message, text))
+        elif "\n" in source.strip() and not message.strip():
+            text = "message must be specified if rule contains line breaks"
+            errors.append(required(f"{here}.message", text))
+        expression = str(rule.get("messageExpression", ""))
+        if expression and not expression.strip():
+            text = "messageExpression must be non-empty if specified"
+            errors.append(required(f"{here}.messageExpression", text))
+        reason = rule.get("reason")
+        if reason is not None and reason not in _REASONS:
+            errors.append(not_supported(f"{here}.reason", reason, _REASONS))
+        target = str(rule.get("fieldPath", ""))
+        if target and not target.strip():
+            text = "must be non-empty if specified"
+            errors.append(invalid(f"{here}.fieldPath", target, text))
+        elif "\n" in target:
+            text = "must not contain line breaks"
+            errors.append(invalid(f"{here}.fieldPath", target, text))
+        elif target and field_path(target.strip(), schema) is None:
+            errors.append(invalid(f"{here}.fieldPath", target, "must be a valid path"))
+    return errors
+
+
+def rule_mistakes(schema: Tree, path: str, *, root: bool, loose: str = "") -> list[FieldError]:
+    """Rules of this schema (not of its parts) that do not compile.
+
+    `loose` is the path of the part around it whose elements have no former state, if there is one.
+    """
+    rules = schema.get(RULES) or ()
+    kind = of_schema(schema, root=root) if rules else None
+    errors: list[FieldError] = []
+    if kind is None:
+        return errors
+    for index, rule in enumerate(rules):
+        old = optional_of(kind) if rule.get("optionalOldSelf") else kind
+        here = f"{path}.{RULES}[{index}]"
+        errors += _rule_problems(rule, {"self": kind, "oldSelf": old}, here, loose)
+    return errors
+
+
+def _rule_problems(rule: Tree, types: dict[str, Type], here: str, loose: str) -> list[FieldError]:
+    source = rule.get("rule", "")
+    errors: list[FieldError] = []
+    program: Program | None = None
+    problem = ""
+    try:
+        program = compiled(source, types)
+    except CelError as error:
+        problem = f"compilation failed: {location(source, error)}"
+    if program is not None and program.gives not in (BOOL, DYN):
+        problem = "cel expression must evaluate to a bool"
+    if not problem and program is not None:
+        unused = "oldSelf" not in program.variables
+        given = rule.get("optionalOldSelf")
+        if given is not None and unused:
+            text = "may not be set if oldSelf is not used in rule"
+            errors.append(invalid(f"{here}.optionalOldSelf", given, text))
+        if loose and not unused:
+            text = (
+                f"oldSelf cannot be used on the uncorrelatable portion of the schema within {loose}"
+            )
+            errors.append(invalid(f"{here}.rule", source, text))
+    if problem:
+        errors.append(FieldError("FieldValueInvalid", f"{here}.rule", _rule_value(rule), problem))
+        return errors
+    expression = rule.get("messageExpression", "")
+    if not expression:
+        return errors
+    where = f"{here}.messageExpression"
+    problem = ""
+    try:
+        program = compiled(expression, types)
+        if program.gives not in (STRING, DYN):
+            problem = "messageExpression must evaluate to a string"
+    except CelError as error:
+        problem = f"messageExpression compilation failed: {location(expression, error)}"
+    if problem:
+        errors.append(FieldError("FieldValueInvalid", where, _rule_value(rule), problem))
     return errors
 
 
@@ -106,16 +229,16 @@ def _before(item: Any, schema: Tree, old: Any) -> Any:
 
 def _violation(value: Any, schema: Tree, rule: Tree, path: str, old: Any) -> FieldError | None:
     source = rule.get("rule", "")
-    scope: dict[str, Any] = {"self": value}
+    scope: dict[str, Any] = {"self": seen(value, schema)}
     try:
         program = compile_rule(source)
         if "oldSelf" in program.variables:
             if rule.get("optionalOldSelf"):
-                scope["oldSelf"] = Optional() if old is UNSET else Optional(old, True)
+                scope["oldSelf"] = Optional() if old is UNSET else Optional(seen(old, schema), True)
             elif old is UNSET:
                 return None
             else:
-                scope["oldSelf"] = old
+                scope["oldSelf"] = seen(old, schema)
         elif old is not UNSET and old == value:
             return None
         if program.run(scope):
@@ -123,11 +246,17 @@ def _violation(value: Any, schema: Tree, rule: Tree, path: str, old: Any) -> Fie
     except CelError as error:
         said = str(rule.get("message", "")).strip() or source
         text = f"{error} evaluating rule: {said}"
+        if str(error).startswith("no such overload"):
+            text = f"'{error}': {_SIGNATURE}: {said}"
         shown = schema.get("type", "")
         return FieldError("FieldValueInvalid", path or "<nil>", shown, text)
     text = _message(rule, scope)
-    where = path + rule.get("fieldPath", "") if path else rule.get("fieldPath", "")[1:]
+    target = rule.get("fieldPath", "").strip()
+    where = path + ((field_path(target, schema) or target) if target else "")
+    where = where if path else where.removeprefix(".")
     reason = rule.get("reason") or "FieldValueInvalid"
+    if reason == "FieldValueDuplicate":
+        text = ""
     return FieldError(reason, where or "<nil>", _shown(value, schema), text)
 
 

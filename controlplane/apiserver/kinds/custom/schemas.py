@@ -160,7 +160,9 @@ def _is_network(text: str) -> bool:
 _FORMATS: dict[str, Callable[[str], object]] = {
     "date-time": _is_time,
     "date": re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])").fullmatch,
-    "byte": re.compile(r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?").fullmatch,
+    "byte": re.compile(
+        r"(?=.)([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
+    ).fullmatch,
     "duration": re.compile(r"[-+]?(\d+(\.\d*)?\s*[a-zµ]+\s*)+|0").fullmatch,
     "email": re.compile(r"[^@\s]+@[^@\s]+").fullmatch,
     "hostname": re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*").fullmatch,
@@ -211,6 +213,7 @@ def validate(
     _check_combined(value, schema, path, errors)
     if isinstance(value, str):
         _check_string(value, schema, path, shown, errors)
+        _check_format(value, schema, path, shown, errors)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         _check_number(value, schema, path, shown, errors)
     elif isinstance(value, list):
@@ -266,8 +269,15 @@ def _check_type(value: Any, schema: Tree, path: str, shown: str, errors: list[Fi
     if allowed and not wide.intersection(allowed):
         text = f'{shown} in body must be of type {",".join(allowed)}: "{kind}"'
         errors.append(type_invalid(path or NOWHERE, kind, text))
-        return
-    if isinstance(value, str) and form in _FORMATS and not _FORMATS[form](value):
+
+
+def _check_format(
+    value: str, schema: Tree, path: str, shown: str, errors: list[FieldError]
+) -> None:
+    kinds = ("string",) if not schema.get("type") else (schema["type"],)
+    form = schema.get("format")
+    fits = schema.get(INT_OR_STRING) or "string" in kinds
+    if fits and form in _FORMATS and not _FORMATS[form](value):
         text = f'{shown} in body must be of type {form}: "{value}"'
         errors.append(type_invalid(path, value, text))
 

@@ -1,0 +1,214 @@
+"""What functions take and give: the declarations of every library that rules may use.
+
+Upstream: cel-go's standard library with its strings, lists, sets, optional types and two-variable
+comprehensions, and apiserver pkg/cel/library.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from controlplane.apiserver.kinds.custom.cel.types import Type, read_type
+
+__all__ = ["FUNCTIONS", "METHODS", "NAMED_TYPES", "Overload"]
+
+
+@frozen(eq=False)
+class Overload:
+    """What one form of a function takes (a method's target first) and gives."""
+
+    takes: tuple[Type, ...]
+    gives: Type
+
+
+_TEXT: Final = """
+_==_(A, A) bool; _!=_(A, A) bool
+_&&_(bool, bool) bool; _||_(bool, bool) bool; !_(bool) bool; _?_:_(bool, A, A) A
+@in(A, list(A)) bool; @in(A, map(A, B)) bool
+_[_](list(A), int) A; _[_](map(A, B), A) B
+_[_](optional_type(list(A)), int) optional_type(A); _[_](optional_type(map(A, B)), A) optional_type(B)
+_[?_](list(A), int) optional_type(A); _[?_](map(A, B), A) optional_type(B)
+_[?_](optional_type(list(A)), int) optional_type(A); _[?_](optional_type(map(A, B)), A) optional_type(B)
+_+_(int, int) int; _+_(uint, uint) uint; _+_(double, double) double; _+_(string, string) string
+_+_(bytes, bytes) bytes; _+_(list(A), list(A)) list(A); _+_(timestamp, duration) timestamp
+_+_(duration, timestamp) timestamp; _+_(duration, duration) duration
+_-_(int, int) int; _-_(uint, uint) uint; _-_(double, double) double
+_-_(timestamp, timestamp) duration; _-_(timestamp, duration) timestamp; _-_(duration, duration) duration
+_*_(int, int) int; _*_(uint, uint) uint; _*_(double, double) double
+_/_(int, int) int; _/_(uint, uint) uint; _/_(double, double) double
+_%_(int, int) int; _%_(uint, uint) uint
+-_(int) int; -_(double) double
+size(string) int; size(bytes) int; size(list(A)) int; size(map(A, B)) int
+int(int) int; int(uint) int; int(double) int; int(string) int; int(timestamp) int; int(duration) int
+uint(int) uint; uint(uint) uint; uint(double) uint; uint(string) uint
+double(int) double; double(uint) double; double(double) double; double(string) double
+bool(bool) bool; bool(string) bool; bytes(bytes) bytes; bytes(string) bytes
+string(string) string; string(bool) string; string(bytes) string; string(double) string
+string(duration) string; string(int) string; string(timestamp) string; string(uint) string
+string(net.IP) string; string(net.CIDR) string
+duration(duration) duration; duration(string) duration; duration(int) duration
+timestamp(timestamp) timestamp; timestamp(string) timestamp; timestamp(int) timestamp
+dyn(A) dyn; type(A) type(A); matches(string, string) bool
+quantity(string) kubernetes.Quantity; isQuantity(string) bool
+ip(string) net.IP; isIP(string) bool; ip.isCanonical(string) bool
+cidr(string) net.CIDR; isCIDR(string) bool
+url(string) kubernetes.URL; isURL(string) bool
+semver(string) kubernetes.Semver; semver(string, bool) kubernetes.Semver
+isSemver(string) bool; isSemver(string, bool) bool
+sets.contains(list(A), list(A)) bool; sets.equivalent(list(A), list(A)) bool
+sets.intersects(list(A), list(A)) bool; lists.range(int) list(int)
+strings.quote(string) string
+optional.of(A) optional_type(A); optional.none() optional_type(A)
+optional.ofNonZeroValue(A) optional_type(A)
+format.named(string) optional_type(kubernetes.NamedFormat)
+"""
+
+_FORMATS: Final = (
+    "dns1123Label dns1123Subdomain dns1035Label qualifiedName dns1123LabelPrefix "
+    "dns1123SubdomainPrefix dns1035LabelPrefix labelValue uri uuid byte date datetime"
+).split()
+
+_METHOD_TEXT: Final = """
+string.size() int; bytes.size() int; list(A).size() int; map(A, B).size() int
+string.contains(string) bool; string.startsWith(string) bool; string.endsWith(string) bool
+string.matches(string) bool; string.charAt(int) string
+string.indexOf(string) int; string.indexOf(string, int) int
+string.lastIndexOf(string) int; string.lastIndexOf(string, int) int
+string.lowerAscii() string; string.upperAscii() string; string.trim() string
+string.replace(string, string) string; string.replace(string, string, int) string
+string.split(string) list(string); string.split(string, int) list(string)
+string.substring(int) string; string.substring(int, int) string
+string.format(list(dyn)) string; list(string).join() string; list(string).join(string) string
+string.find(string) string; string.findAll(string) list(string); string.findAll(string, int) list(string)
+list(A).indexOf(A) int; list(A).lastIndexOf(A) int
+list(A).distinct() list(A); list(A).reverse() list(A); list(A).slice(int, int) list(A)
+list(A).flatten() list(dyn); list(A).flatten(int) list(dyn)
+optional_type(A).hasValue() bool; optional_type(A).value() A; optional_type(A).orValue(A) A
+optional_type(A).or(optional_type(A)) optional_type(A)
+kubernetes.Quantity.sign() int; kubernetes.Quantity.isInteger() bool
+kubernetes.Quantity.asInteger() int; kubernetes.Quantity.asApproximateFloat() double
+kubernetes.Quantity.isGreaterThan(kubernetes.Quantity) bool
+kubernetes.Quantity.isLessThan(kubernetes.Quantity) bool
+kubernetes.Quantity.compareTo(kubernetes.Quantity) int
+kubernetes.Quantity.add(kubernetes.Quantity) kubernetes.Quantity; kubernetes.Quantity.add(int) kubernetes.Quantity
+kubernetes.Quantity.sub(kubernetes.Quantity) kubernetes.Quantity; kubernetes.Quantity.sub(int) kubernetes.Quantity
+net.IP.family() int; net.IP.isUnspecified() bool; net.IP.isLoopback() bool
+net.IP.isLinkLocalMulticast() bool; net.IP.isLinkLocalUnicast() bool; net.IP.isGlobalUnicast() bool
+net.CIDR.containsIP(string) bool; net.CIDR.containsIP(net.IP) bool
+net.CIDR.containsCIDR(string) bool; net.CIDR.containsCIDR(net.CIDR) bool
+net.CIDR.ip() net.IP; net.CIDR.masked() net.CIDR; net.CIDR.prefixLength() int
+kubernetes.URL.getScheme() string; kubernetes.URL.getHost() string
+kubernetes.URL.getHostname() string; kubernetes.URL.getPort() string
+kubernetes.URL.getEscapedPath() string; kubernetes.URL.getQuery() map(string, list(string))
+kubernetes.Semver.major() int; kubernetes.Semver.minor() int; kubernetes.Semver.patch() int
+kubernetes.Semver.isGreaterThan(kubernetes.Semver) bool
+kubernetes.Semver.isLessThan(kubernetes.Semver) bool; kubernetes.Semver.compareTo(kubernetes.Semver) int
+kubernetes.NamedFormat.validate(string) optional_type(list(string))
+timestamp.getFullYear() int; timestamp.getFullYear(string) int
+timestamp.getMonth() int; timestamp.getMonth(string) int
+timestamp.getDayOfYear() int; timestamp.getDayOfYear(string) int
+timestamp.getDayOfMonth() int; timestamp.getDayOfMonth(string) int
+timestamp.getDate() int; timestamp.getDate(string) int
+timestamp.getDayOfWeek() int; timestamp.getDayOfWeek(string) int
+timestamp.getHours() int; timestamp.getHours(string) int; duration.getHours() int
+timestamp.getMinutes() int; timestamp.getMinutes(string) int; duration.getMinutes() int
+timestamp.getSeconds() int; timestamp.getSeconds(string) int; duration.getSeconds() int
+timestamp.getMilliseconds() int; timestamp.getMilliseconds(string) int; duration.getMilliseconds() int
+kubernetes.authorization.Authorizer.path(string) kubernetes.authorization.PathCheck
+kubernetes.authorization.Authorizer.group(string) kubernetes.authorization.GroupCheck
+kubernetes.authorization.Authorizer.serviceAccount(string, string) kubernetes.authorization.Authorizer
+kubernetes.authorization.GroupCheck.resource(string) kubernetes.authorization.ResourceCheck
+kubernetes.authorization.ResourceCheck.subresource(string) kubernetes.authorization.ResourceCheck
+kubernetes.authorization.ResourceCheck.namespace(string) kubernetes.authorization.ResourceCheck
+kubernetes.authorization.ResourceCheck.name(string) kubernetes.authorization.ResourceCheck
+kubernetes.authorization.ResourceCheck.fieldSelector(string) kubernetes.authorization.ResourceCheck
+kubernetes.authorization.ResourceCheck.labelSelector(string) kubernetes.authorization.ResourceCheck
+kubernetes.authorization.ResourceCheck.check(string) kubernetes.authorization.Decision
+kubernetes.authorization.PathCheck.check(string) kubernetes.authorization.Decision
+kubernetes.authorization.Decision.allowed() bool; kubernetes.authorization.Decision.reason() string
+kubernetes.authorization.Decision.errored() bool; kubernetes.authorization.Decision.error() string
+"""
+
+_ORDERED: Final = ("int", "uint", "double", "bool", "string", "bytes", "duration", "timestamp")
+_MIXED: Final = (("int", "uint"), ("int", "double"), ("uint", "int"), ("uint", "double"),
+                 ("double", "int"), ("double", "uint"))  # fmt: skip
+
+NAMED_TYPES: Final = {
+    name: read_type(kind) for name, kind in (
+        ("bool", "bool"), ("int", "int"), ("uint", "uint"), ("double", "double"),
+        ("string", "string"), ("bytes", "bytes"), ("list", "list(dyn)"), ("map", "map(dyn, dyn)"),
+        ("null_type", "null"), ("type", "type(dyn)"),
+    )
+}  # fmt: skip
+"""Names that stand for types."""
+
+
+def _split(text: str) -> list[Type]:
+    whole = read_type(f"x({text})") if text.strip() else None
+    return list(whole.params) if whole is not None else []
+
+
+def _closing(text: str, at: int) -> int:
+    depth = 0
+    while True:
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at
+        at += 1
+
+
+def _lines(text: str) -> list[str]:
+    return [part.strip() for line in text.strip().splitlines() for part in line.split(";")]
+
+
+def _functions() -> dict[str, list[Overload]]:
+    found: dict[str, list[Overload]] = {}
+    for line in _lines(_TEXT):
+        at = line.index("(")
+        close = _closing(line, at)
+        takes = tuple(_split(line[at + 1 : close]))
+        found.setdefault(line[:at], []).append(Overload(takes, read_type(line[close + 1 :])))
+    for sign in ("<", "<=", ">", ">="):
+        pairs = [*((name, name) for name in _ORDERED), *_MIXED]
+        found[f"_{sign}_"] = [
+            Overload((read_type(a), read_type(b)), read_type("bool")) for a, b in pairs
+        ]
+    for name in _FORMATS:
+        found[f"format.{name}"] = [Overload((), read_type("kubernetes.NamedFormat"))]
+    return found
+
+
+def _methods() -> dict[str, list[Overload]]:
+    found: dict[str, list[Overload]] = {}
+    for line in _lines(_METHOD_TEXT):
+        close = len(line) - 1
+        # The arguments are the last parentheses before the result.
+        dot = line.rindex(".", 0, _arguments_at(line))
+        at = _arguments_at(line)
+        close = _closing(line, at)
+        takes = (read_type(line[:dot]), *_split(line[at + 1 : close]))
+        overload = Overload(takes, read_type(line[close + 1 :]))
+        found.setdefault(line[dot + 1 : at], []).append(overload)
+    for name in _ORDERED:
+        kind = read_type(f"list({name})")
+        found.setdefault("isSorted", []).append(Overload((kind,), read_type("bool")))
+        found.setdefault("sort", []).append(Overload((kind,), kind))
+        for one in ("min", "max"):
+            found.setdefault(one, []).append(Overload((kind,), read_type(name)))
+        if name in ("int", "uint", "double", "duration"):
+            found.setdefault("sum", []).append(Overload((kind,), read_type(name)))
+    return found
+
+
+def _arguments_at(line: str) -> int:
+    """Where a method's arguments open: after the name that follows the target's type."""
+    at = line.index("(")
+    if line[:at] in ("list", "map", "optional_type"):
+        return line.index("(", _closing(line, at) + 1)
+    return at
+
+
+FUNCTIONS: Final = _functions()
+METHODS: Final = _methods()

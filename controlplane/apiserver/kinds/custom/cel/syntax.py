@@ -1,0 +1,299 @@
+"""Expressions as trees: tokens, operators, macros, each with its place in the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import frozen
+
+__all__ = ["CelError", "Expr", "MACROS", "Unsigned", "parsed", "unescaped", "walked"]
+
+_TOKEN = re.compile(
+    r"""(?:\s|//[^\n]*)*(?:(?P<number>\d+\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+|\d+(?:[eE][+-]?\d+)?)(?P<u>[uU]?)
+    |(?P<string>(?:[bB][rR]?|[rR][bB]?)?(?:'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"
+      |'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
+    |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    |(?P<sign>&&|\|\||==|!=|<=|>=|\.\?|\[\?|[-+*/%<>!?:.,()\[\]{}]))""",
+    re.VERBOSE | re.DOTALL,
+)
+_SPACE = re.compile(r"(?:\s|//[^\n]*)*")
+_EXPECTED = ("'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, "
+             "NUM_UINT, STRING, BYTES, IDENTIFIER")  # fmt: skip
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_LEVELS: tuple[tuple[str, ...], ...] = (
+    ("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"),
+)  # fmt: skip
+MACROS = {
+    "all": (2, 3), "exists": (2, 3), "exists_one": (2, 3), "existsOne": (2, 3), "filter": (2,),
+    "map": (2, 3), "optMap": (2,), "optFlatMap": (2,), "transformList": (3, 4),
+    "transformMap": (3, 4), "sortBy": (2,),
+}  # fmt: skip
+"""The macros and with how many arguments each is one."""
+_TWO = {"all": 3, "exists": 3, "exists_one": 3, "existsOne": 3, "transformList": 3,
+        "transformMap": 3}  # fmt: skip
+"""From how many arguments on a macro has two variables."""
+
+
+class Unsigned(int):
+    """An unsigned number."""
+
+
+class CelError(Exception):
+    """An expression that does not compile, or whose evaluation failed.
+
+    `issues` are the places and texts of all mistakes, in the order of the source.
+    """
+
+    def __init__(
+        self, text: str, at: int = -1, issues: tuple[tuple[int, str], ...] = ()
+    ) -> None:  # fmt: skip
+        super().__init__(text)
+        self.at = at
+        self.issues = issues or ((at, text),)
+
+
+@frozen(eq=False)
+class Expr:
+    """A part of an expression: what it is, its parts, and its place.
+
+    `op` is one of const, ident, select, optselect, has, call, method, list, map, macro. Operators
+    are calls of functions with upstream's names, such as `_==_`. A method's or macro's first part
+    is what it is called on.
+    """
+
+    op: str
+    at: int
+    args: tuple[Expr, ...] = ()
+    name: str = ""
+    value: Any = None
+    bound: tuple[str, ...] = ()
+
+
+def walked(expr: Expr) -> Iterator[Expr]:
+    """An expression and all its parts."""
+    yield expr
+    for part in expr.args:
+        yield from walked(part)
+
+
+def unescaped(name: str) -> str:
+    """The property that an identifier stands for: `__dot__` and the like are undone."""
+    if "__" not in name:
+        return name
+    for coded, plain in (("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"),
+                         ("__slash__", "/")):  # fmt: skip
+        name = name.replace(coded, plain)
+    if len(name) > 4 and name.startswith("__") and name.endswith("__"):
+        return name[2:-2]
+    return name
+
+
+def _literal(text: str) -> str | bytes:
+    prefix = text[: min(text.find(quote) for quote in "'\"" if quote in text)].lower()
+    text = text[len(prefix) :]
+    quotes = 3 if text[:3] in ("'''", '"""') else 1
+    text = text[quotes:-quotes]
+
+    def replaced(match: re.Match[str]) -> str:
+        code = match[1]
+        if code[0] in "xXuU":
+            return chr(int(code[1:], 16))
+        if code[0].isdigit():
+            return chr(int(code, 8))
+        return _ESCAPES.get(code, code)
+
+    if "r" not in prefix:
+        text = re.sub(r"\\([xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)",
+                      replaced, text, flags=re.DOTALL)  # fmt: skip
+    return text.encode() if "b" in prefix else text
+
+
+def _tokens(source: str) -> list[tuple[str, Any, int]]:
+    out: list[tuple[str, Any, int]] = []
+    at = 0
+    while True:
+        blank = _SPACE.match(source, at)
+        if blank is not None and blank.end() == len(source):
+            break
+        match = _TOKEN.match(source, at)
+        if match is None:
+            where = blank.end() if blank is not None else at
+            raise CelError(
+                f"Syntax error: token recognition error at: '{source[where:][0]}'", where
+            )
+        kind = match.lastgroup or ""
+        if match["number"] is not None:
+            text = match["number"]
+            whole = "." not in text and ("e" not in text.lower() or text.startswith("0x"))
+            number: Any = int(text, 0) if whole else float(text)
+            if match["u"]:
+                number = Unsigned(number)
+            out.append(("value", number, match.start("number")))
+        elif match["string"] is not None:
+            out.append(("value", _literal(match["string"]), match.start("string")))
+        else:
+            out.append((kind, match[kind], match.start(kind)))
+        at = match.end()
+    out.append(("end", "<EOF>", len(source)))
+    return out
+
+
+class _Parser:
+    def __init__(self, source: str) -> None:
+        self.tokens = _tokens(source)
+        self.at = 0
+
+    def peek(self) -> Any:
+        kind, value, _ = self.tokens[self.at]
+        return None if kind == "value" else value
+
+    def take(self, wanted: str | None = None) -> tuple[str, Any, int]:
+        token = self.tokens[self.at]
+        if wanted is not None and (token[0] == "value" or token[1] != wanted):
+            raise self.unexpected()
+        self.at += 1
+        return token
+
+    def unexpected(self) -> CelError:
+        _, value, at = self.tokens[self.at]
+        return CelError(f"Syntax error: mismatched input '{value}' expecting {{{_EXPECTED}}}", at)
+
+    def whole(self) -> Expr:
+        node = self.ternary()
+        if self.tokens[self.at][0] != "end":
+            _, value, at = self.tokens[self.at]
+            raise CelError(f"Syntax error: extraneous input '{value}' expecting <EOF>", at)
+        return node
+
+    def ternary(self) -> Expr:
+        condition = self.binary(0)
+        if self.peek() != "?":
+            return condition
+        at = self.take()[2]
+        yes = self.binary(0)
+        self.take(":")
+        return Expr("call", at, (condition, yes, self.ternary()), "_?_:_")
+
+    def binary(self, level: int) -> Expr:
+        if level == len(_LEVELS):
+            return self.unary()
+        left = self.binary(level + 1)
+        while self.peek() in _LEVELS[level]:
+            _, sign, at = self.take()
+            name = "@in" if sign == "in" else f"_{sign}_"
+            left = Expr("call", at, (left, self.binary(level + 1)), name)
+        return left
+
+    def unary(self) -> Expr:
+        sign = self.peek()
+        if sign in ("!", "-"):
+            at = self.take()[2]
+            inner = self.unary()
+            number = isinstance(inner.value, (int, float)) and not isinstance(inner.value, bool)
+            if sign == "-" and inner.op == "const" and number:
+                return Expr("const", at, value=-inner.value)
+            return Expr("call", at, (inner,), f"{sign}_")
+        return self.member()
+
+    def member(self) -> Expr:
+        node = self.primary()
+        while True:
+            sign = self.peek()
+            if sign in (".", ".?"):
+                at = self.take()[2]
+                kind, name, _ = self.tokens[self.at]
+                if kind != "name":
+                    raise self.unexpected()
+                self.take()
+                if self.peek() == "(":
+                    node = self.call(node, name)
+                else:
+                    node = Expr("select" if sign == "." else "optselect", at, (node,), name)
+            elif sign in ("[", "[?"):
+                at = self.take()[2]
+                index = self.ternary()
+                self.take("]")
+                node = Expr("call", at, (node, index), "_[_]" if sign == "[" else "_[?_]")
+            else:
+                return node
+
+    def arguments(self, close: str) -> tuple[Expr, ...]:
+        found: list[Expr] = []
+        while self.peek() != close:
+            if close == "]" and self.peek() == "?":
+                self.take()
+            found.append(self.ternary())
+            if self.peek() != ",":
+                break
+            self.take()
+        self.take(close)
+        return tuple(found)
+
+    def call(self, target: Expr, name: str) -> Expr:
+        at = self.take("(")[2]
+        arguments = self.arguments(")")
+        if len(arguments) not in MACROS.get(name, ()):
+            return Expr("method", at, (target, *arguments), name)
+        many = 2 if len(arguments) >= _TWO.get(name, 9) else 1
+        for variable in arguments[:many]:
+            if variable.op != "ident":
+                raise CelError("argument must be a simple name", variable.at)
+        bound = tuple(variable.name for variable in arguments[:many])
+        return Expr("macro", at, (target, *arguments[many:]), name, bound=bound)
+
+    def primary(self) -> Expr:
+        kind, value, at = self.tokens[self.at]
+        if kind == "value":
+            self.take()
+            return Expr("const", at, value=value)
+        if value == ".":
+            self.take()
+            kind, value, at = self.tokens[self.at]
+        if kind == "name":
+            return self.named(value, at)
+        if value == "(":
+            self.take()
+            node = self.ternary()
+            self.take(")")
+            return node
+        if value == "[":
+            self.take()
+            return Expr("list", at, self.arguments("]"))
+        if value == "{":
+            self.take()
+            return self.map_literal(at)
+        raise self.unexpected()
+
+    def map_literal(self, at: int) -> Expr:
+        parts: list[Expr] = []
+        while self.peek() != "}":
+            parts.append(self.ternary())
+            self.take(":")
+            parts.append(self.ternary())
+            if self.peek() != ",":
+                break
+            self.take()
+        self.take("}")
+        return Expr("map", at, tuple(parts))
+
+    def named(self, name: str, at: int) -> Expr:
+        self.take()
+        if name in ("true", "false", "null"):
+            return Expr("const", at, value={"true": True, "false": False, "null": None}[name])
+        if self.peek() != "(":
+            return Expr("ident", at, name=name)
+        opened = self.take()[2]
+        arguments = self.arguments(")")
+        if name == "has":
+            if len(arguments) != 1 or arguments[0].op != "select":
+                raise CelError("invalid argument to has() macro", opened)
+            selected = arguments[0]
+            return Expr("has", opened, selected.args, selected.name)
+        return Expr("call", opened, arguments, name)
+
+
+def parsed(source: str) -> Expr:
+    """The tree of an expression. CelError."""
+    return _Parser(source).whole()
