@@ -52,6 +52,7 @@ def command(
     """
     from actors import collector
     from controlplane.metrics import listing
+    from controlplane.scenarios.custom_tables import custom_tables
     from controlplane.scenarios.kubelets import pictures
     from controlplane.scenarios.metrics import metrics_of
     from controlplane.scenarios.summary import summary_of
@@ -76,6 +77,8 @@ def command(
         reporting.print_summary(summary, wall)
         for text in pictures(run):
             output.echo(text)
+        for found in custom_tables(run):
+            output.table(*found)
         if metrics:
             reporting.print_metrics(counted)
         for note in run.plan.given.notes:
