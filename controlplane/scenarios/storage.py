@@ -439,8 +439,75 @@ def set_once() -> Invariant:
     return Invariant("times and sizes are set once", check, after=("apiserver",), begin=begin)
 
 
+def kept_while_being_made() -> Invariant:
+    """I3: no content goes while the driver may still be making its snapshot."""
+    known: dict[str, str] = {}
+
+    def begin(_run: Run) -> None:
+        known.clear()
+
+    def check(run: Run) -> str | None:
+        living = {}
+        for prefix, field in ((CONTENTS, "volumeSnapshotRef"), (GROUP_CONTENTS, _GROUP_REF)):
+            for obj in run.objects(prefix):
+                living[obj.name] = obj.tree["spec"][field].get("uid", "")
+        gone = [(name, uid) for name, uid in known.items() if uid and name not in living]
+        known.clear()
+        known.update(living)
+        for name, uid in gone:
+            for call in run.cluster.csi_drivers[DRIVER].calls:
+                made = str(call.fields.get("name", ""))
+                if not call.ended and call.method.startswith("Create") and uid in made:
+                    return f"{name} is gone, and {call.method} for it is under way"
+        return None
+
+    return Invariant("contents stay while they are made", check, after=("apiserver",), begin=begin)
+
+
+_GROUP_REF: Final = "volumeGroupSnapshotRef"
+MOST_CALLS: Final = 30
+"""More calls than backoff allows for in any of these scenarios."""
+
+
+def calls_back_off() -> Invariant:
+    """I8: a single snapshot is not asked for, or deleted, over and over without backoff."""
+
+    def check(run: Run) -> str | None:
+        counts: dict[tuple[str, str], int] = {}
+        for call in run.cluster.csi_drivers[DRIVER].calls:
+            if call.method in {"CreateSnapshot", "DeleteSnapshot"}:
+                about = call.fields.get("name") or call.fields.get("snapshot_id")
+                key = call.method, str(about)
+                counts[key] = counts.get(key, 0) + 1
+                if counts[key] > MOST_CALLS:
+                    return f"{call.method} was called more than {MOST_CALLS} times for {about}"
+        return None
+
+    return Invariant("calls back off", check)
+
+
+def claimed_volumes_stay() -> Invariant:
+    """I10: the volume of a claim that exists is not deleted from the storage."""
+
+    def check(run: Run) -> str | None:
+        disk = run.cluster.csi_drivers[DRIVER].driver
+        assert disk is not None
+        claims_by_uid = {obj.uid: obj for obj in run.objects(CLAIMS)}
+        for obj in run.objects(VOLUMES):
+            spec = obj.tree["spec"]
+            claim = claims_by_uid.get((spec.get("claimRef") or {}).get("uid", ""))
+            handle = spec["csi"]["volumeHandle"]
+            if claim is not None and handle not in disk.volumes:
+                return f"volume {handle} of claim {claim.key} is gone"
+        return None
+
+    return Invariant("volumes of claims stay", check)
+
+
 ALWAYS: Final = (
     bound_both_ways(),
+    calls_back_off(),
+    claimed_volumes_stay(),
     members_are_deleted_together(),
     one_object_a_name(),
     ready_groups_are_whole(),

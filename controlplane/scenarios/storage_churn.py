@@ -196,6 +196,7 @@ def invariants(_setting: Setting) -> tuple[Invariant, ...]:
     return (
         storage.no_leak(),
         storage.nothing_stays(),
+        storage.kept_while_being_made(),
         one_point_in_time(),
         restored_as_cut(),
         *storage.ALWAYS,
