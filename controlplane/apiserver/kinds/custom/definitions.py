@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from attrs import evolve
+
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.custom.cel.costs import Costs, Place, repeated
 from controlplane.apiserver.kinds.custom.rules import RULES, rule_forms, rule_mistakes
 from controlplane.apiserver.kinds.custom.schemas import PRESERVE, validate
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
@@ -120,6 +123,8 @@ class DefinitionStrategy(Strategy):
             errors.append(
                 invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
             )
+        if _written_empty(ctx.request.body):
+            spec = {**spec, "versions": []}
         errors += _spec_errors(spec)
         errors += _stored_errors(tree.get("status") or {}, spec.get("versions") or [])
         errors += _approval_errors(tree)
@@ -142,6 +147,12 @@ class DefinitionStrategy(Strategy):
         return errors
 
 
+def _written_empty(body: Any) -> bool:
+    """Whether a request has an empty list of versions, which errors show as such, and not none."""
+    spec = body.get("spec") if isinstance(body, dict) else None
+    return isinstance(spec, dict) and spec.get("versions") == []
+
+
 def _labels(text: str, path: str, detail: str = "") -> list[FieldError]:
     return [invalid(path, text, detail + problem) for problem in names.dns_1035_label(text)]
 
@@ -152,7 +163,8 @@ def _hoisted(versions: list[Tree], key: str) -> bool:
     return all(version.get(key) == first for version in versions)
 
 
-def _dumped(versions: list[Tree]) -> Raw:
+def _dumped(given: list[Tree] | None) -> Raw:
+    versions = given or []
     out = []
     for version in versions:
         shown: Tree = dict.fromkeys(_DUMPED)
@@ -164,7 +176,7 @@ def _dumped(versions: list[Tree]) -> Raw:
             if not _hoisted(versions, key):
                 shown[name] = version.get(key)
         out.append(shown)
-    return Raw(json.dumps(out or None, separators=(",", ":")))
+    return Raw(json.dumps(out if given is not None else None, separators=(",", ":")))
 
 
 def _spec_errors(spec: Tree) -> list[FieldError]:
@@ -173,8 +185,9 @@ def _spec_errors(spec: Tree) -> list[FieldError]:
     if not group:
         errors.append(required("spec.group"))
     else:
-        errors += [invalid("spec.group", group, text) for text in names.dns_subdomain(group)]
-        if "." not in group:
+        found = names.dns_subdomain(group)
+        errors += [invalid("spec.group", group, text) for text in found]
+        if not found and "." not in group:
             errors.append(invalid("spec.group", group, "should be a domain with at least one dot"))
     scope = spec.get("scope", "")
     if scope not in ("Cluster", "Namespaced"):
@@ -185,26 +198,25 @@ def _spec_errors(spec: Tree) -> list[FieldError]:
         text = ("cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
                 "spec.versions[*].schema instead")  # fmt: skip
         errors.append(invalid("spec.preserveUnknownFields", True, text))
-    errors += _version_errors(spec.get("versions") or [])
+    errors += _version_errors(spec.get("versions"))
     errors += _name_errors(spec.get("names") or {})
     errors += _conversion_errors(spec.get("conversion") or {})
     return errors
 
 
-def _version_errors(versions: list[Tree]) -> list[FieldError]:
+def _version_errors(given: list[Tree] | None) -> list[FieldError]:
     errors: list[FieldError] = []
+    versions = given or []
     for index, version in enumerate(versions):
         errors += _labels(version.get("name", ""), f"spec.versions[{index}].name")
     for index, version in enumerate(versions):
         if not version.get("schema", {}).get("openAPIV3Schema"):
             errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
     if len({version.get("name") for version in versions}) != len(versions):
-        errors.append(
-            invalid("spec.versions", _dumped(versions), "must contain unique version names")
-        )
+        errors.append(invalid("spec.versions", _dumped(given), "must contain unique version names"))
     if sum(1 for version in versions if version.get("storage")) != 1:
         text = "must have exactly one version marked as storage version"
-        errors.append(invalid("spec.versions", _dumped(versions), text))
+        errors.append(invalid("spec.versions", _dumped(given), text))
     if versions:
         errors += _labels(versions[0].get("name", ""), "spec.version")
     checks = (("schema", _schema_errors), ("subresources", _subresource_errors),
@@ -368,17 +380,13 @@ def _schema_errors(version: Tree, path: str) -> list[FieldError]:
         return [required(f"{path}.type", "must not be empty at the root")]
     if kind != "object":
         return [invalid(f"{path}.type", kind, "must be object at the root")]
-    return _part_errors(schema, path, root=True)
+    costs = Costs()
+    errors = _part_errors(schema, path, Place(costs), root=True)
+    return [*errors, *costs.total_problems(path)]
 
 
-def _part_errors(
-    schema: Tree, path: str, *, root: bool = False, loose: str = ""
-) -> list[FieldError]:
-    """What is wrong with a schema and its parts.
-
-    `loose` is the part around it whose elements cannot be told from each other in time. Rules are
-    compiled only where nothing else is wrong.
-    """
+def _part_errors(schema: Tree, path: str, place: Place, *, root: bool = False) -> list[FieldError]:
+    """What is wrong with a schema and its parts; rules are compiled only where nothing else is."""
     errors: list[FieldError] = []
     if schema.get("x-kubernetes-list-type") == "map":
         keys = schema.get("x-kubernetes-list-map-keys")
@@ -396,8 +404,9 @@ def _part_errors(
         ), e.value, e.detail) for e in found]  # fmt: skip
     for name, inner in sorted((schema.get("properties") or {}).items()):
         here = f"{path}.properties[{name}]"
-        within = loose or (path if schema.get("x-kubernetes-map-type") == "atomic" else "")
-        errors += _part_errors(inner, here, loose=within)
+        atomic = path if schema.get("x-kubernetes-map-type") == "atomic" else ""
+        within = evolve(place, loose=place.loose or atomic)
+        errors += _part_errors(inner, here, within)
         errors += _type_errors(inner, here, "must not be empty for specified object fields")
     for key, text in (
         ("items", "must not be empty for specified array items"),
@@ -410,13 +419,14 @@ def _part_errors(
                 if key == "items"
                 else schema.get("x-kubernetes-map-type") != "atomic"
             )
-            within = loose or ("" if kept else path)
-            errors += _part_errors(more, f"{path}.{key}", loose=within)
+            loose = place.loose or ("" if kept else path)
+            within = evolve(place, loose=loose, many=repeated(place.many, schema))
+            errors += _part_errors(more, f"{path}.{key}", within)
             errors += _type_errors(more, f"{path}.{key}", text)
     errors += rule_forms(schema, path)
     if not any(map(_is_structural, errors)):
         embedded = root or bool(schema.get("x-kubernetes-embedded-resource"))
-        errors += rule_mistakes(schema, path, root=embedded, loose=loose)
+        errors += rule_mistakes(schema, path, place, root=embedded)
     return errors
 
 

@@ -14,6 +14,7 @@ from controlplane.apiserver.kinds.custom.cel import (
     compile_rule,
     compiled,
 )
+from controlplane.apiserver.kinds.custom.cel.costs import Place
 from controlplane.apiserver.kinds.custom.cel.types import (
     BOOL,
     DYN,
@@ -138,11 +139,8 @@ def rule_forms(schema: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def rule_mistakes(schema: Tree, path: str, *, root: bool, loose: str = "") -> list[FieldError]:
-    """Rules of this schema (not of its parts) that do not compile.
-
-    `loose` is the path of the part around it whose elements have no former state, if there is one.
-    """
+def rule_mistakes(schema: Tree, path: str, place: Place, *, root: bool) -> list[FieldError]:
+    """Rules of this schema (not of its parts) that do not compile or cost too much."""
     rules = schema.get(RULES) or ()
     kind = of_schema(schema, root=root) if rules else None
     errors: list[FieldError] = []
@@ -151,49 +149,62 @@ def rule_mistakes(schema: Tree, path: str, *, root: bool, loose: str = "") -> li
     for index, rule in enumerate(rules):
         old = optional_of(kind) if rule.get("optionalOldSelf") else kind
         here = f"{path}.{RULES}[{index}]"
-        errors += _rule_problems(rule, {"self": kind, "oldSelf": old}, here, loose)
+        types = {"self": kind, "oldSelf": old}
+        program, found = _compiled_rule(rule, types, here, place.loose)
+        errors += found
+        if program is None:
+            continue
+        errors += place.costs.observed(program, schema, place.many, f"{here}.rule", "rule")
+        if rule.get("messageExpression"):
+            program, found = _compiled_message(rule, types, f"{here}.messageExpression")
+            errors += found
+            if program is not None:
+                what = "messageExpression"
+                errors += place.costs.observed(program, schema, place.many, f"{here}.{what}", what)
     return errors
 
 
-def _rule_problems(rule: Tree, types: dict[str, Type], here: str, loose: str) -> list[FieldError]:
+def _compiled_rule(
+    rule: Tree, types: dict[str, Type], here: str, loose: str
+) -> tuple[Program | None, list[FieldError]]:
+    """The compiled rule, if it compiles, and what is wrong with it."""
     source = rule.get("rule", "")
     errors: list[FieldError] = []
-    program: Program | None = None
-    problem = ""
+    problem = "cel expression must evaluate to a bool"
     try:
         program = compiled(source, types)
     except CelError as error:
         problem = f"compilation failed: {location(source, error)}"
-    if program is not None and program.gives not in (BOOL, DYN):
-        problem = "cel expression must evaluate to a bool"
-    if not problem and program is not None:
-        unused = "oldSelf" not in program.variables
-        given = rule.get("optionalOldSelf")
-        if given is not None and unused:
-            text = "may not be set if oldSelf is not used in rule"
-            errors.append(invalid(f"{here}.optionalOldSelf", given, text))
-        if loose and not unused:
-            text = (
-                f"oldSelf cannot be used on the uncorrelatable portion of the schema within {loose}"
-            )
-            errors.append(invalid(f"{here}.rule", source, text))
-    if problem:
-        errors.append(FieldError("FieldValueInvalid", f"{here}.rule", _rule_value(rule), problem))
-        return errors
-    expression = rule.get("messageExpression", "")
-    if not expression:
-        return errors
-    where = f"{here}.messageExpression"
-    problem = ""
+    else:
+        if program.gives in (BOOL, DYN):
+            unused = "oldSelf" not in program.variables
+            given = rule.get("optionalOldSelf")
+            if given is not None and unused:
+                text = "may not be set if oldSelf is not used in rule"
+                errors.append(invalid(f"{here}.optionalOldSelf", given, text))
+            if loose and not unused:
+                text = (
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within "
+                    f"{loose}"
+                )
+                errors.append(invalid(f"{here}.rule", source, text))
+            return program, errors
+    return None, [FieldError("FieldValueInvalid", f"{here}.rule", _rule_value(rule), problem)]
+
+
+def _compiled_message(
+    rule: Tree, types: dict[str, Type], where: str
+) -> tuple[Program | None, list[FieldError]]:
+    """The compiled messageExpression, or what is wrong with it."""
+    source = rule["messageExpression"]
+    problem = "messageExpression must evaluate to a string"
     try:
-        program = compiled(expression, types)
-        if program.gives not in (STRING, DYN):
-            problem = "messageExpression must evaluate to a string"
+        program = compiled(source, types)
+        if program.gives in (STRING, DYN):
+            return program, []
     except CelError as error:
-        problem = f"messageExpression compilation failed: {location(expression, error)}"
-    if problem:
-        errors.append(FieldError("FieldValueInvalid", where, _rule_value(rule), problem))
-    return errors
+        problem = f"messageExpression compilation failed: {location(source, error)}"
+    return None, [FieldError("FieldValueInvalid", where, _rule_value(rule), problem)]
 
 
 def apply_rules(value: Any, schema: Tree, path: str, old: Any = UNSET) -> list[FieldError]:
