@@ -26,6 +26,7 @@ NAMED = {
     "churn": "controlplane.scenarios.churn",
     "kubelet-churn": "controlplane.scenarios.kubelet_churn",
     "controller-churn": "controlplane.scenarios.controller_churn",
+    "storage-churn": "controlplane.scenarios.storage_churn",
 }
 """Scenarios that come with the package and may be named in place of a file."""
 _MODULES = "controlplane_user_scenarios"
