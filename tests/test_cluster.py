@@ -207,3 +207,23 @@ def test_a_pod_that_fits_nowhere_waits_and_is_scheduled_when_room_comes():
     run(cluster)
     (pod,) = pods(cluster)
     assert (pod.name, pod.status.phase, pod.spec.node_name) == ("second", "Running", "node-1")
+
+
+def test_a_server_that_starts_over_a_store_with_definitions_serves_them():
+    from controlplane.client.resources import Resource
+    from controlplane.scenarios import storage
+
+    seen = []
+    classes = Resource("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses")
+
+    async def user(ctx):
+        ctx.crash("apiserver")
+        ctx.restart("apiserver")
+        seen.append((await Client(ctx).list(classes)).items)
+
+    cluster = Cluster(
+        ClusterConfig(kubelets=False, controllers=False, heartbeats=False, store=storage.store())
+    )
+    cluster.user("user", user)
+    run(cluster)
+    assert [list(items) for items in seen] == [[]]

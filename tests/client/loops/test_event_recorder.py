@@ -54,6 +54,21 @@ def test_names_of_one_instant_differ():
     assert len(names) == 5
 
 
+def test_a_name_that_another_process_took_in_the_same_instant_is_given_up_for_good():
+    correlator = EventCorrelator("tester")
+    taken = report(correlator)
+    again = correlator.renamed(taken)
+    assert again.tree["metadata"] == {"name": f"p.{NOW + 1:x}", "namespace": "default"}
+    assert report(correlator).known == f"p.{NOW + 1:x}"
+
+
+def test_a_report_about_an_object_without_a_name_has_a_uid_for_a_name():
+    nameless = {"apiVersion": "v1", "kind": "Pod", "name": ""}
+    name = report(EventCorrelator("tester"), about=nameless).tree["metadata"]["name"]
+    assert len(name) == 36
+    assert "." not in name
+
+
 def test_objects_without_namespace_are_reported_in_default():
     node = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n"}
     assert report(EventCorrelator("tester"), about=node).tree["metadata"]["namespace"] == "default"
