@@ -176,3 +176,59 @@ def test_a_deprecated_version_warns_and_names_the_most_preferred_other_one():
 def test_a_strategic_patch_of_a_custom_resource_is_refused_before_the_object_is_looked_for(world):
     answer = world.patch("foos", "none", {"spec": {}}, media=STRATEGIC, group=GROUP)
     assert answer.code == 415
+
+
+def refused(**spec):
+    crd = definition()
+    root = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    root["properties"]["spec"] = {"type": "object", **spec}
+    answer = World().create("customresourcedefinitions", crd,
+                            group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    causes = answer.tree.get("details", {}).get("causes", [])
+    where = "spec.validation.openAPIV3Schema.properties[spec]."
+    return answer, [(c["field"].removeprefix(where), c["message"]) for c in causes]
+
+
+TEXTS = {"type": "array", "items": {"type": "string", "maxLength": 9}, "maxItems": 4}
+
+
+@pytest.mark.parametrize(
+    ("rule", "field", "text"),
+    [
+        ({"rule": "has(self.l)", "fieldPath": ".zz"}, "fieldPath",
+         'Invalid value: ".zz": must be a valid path'),
+        ({"rule": "has(self.l)", "optionalOldSelf": True}, "optionalOldSelf",
+         "Invalid value: true: may not be set if oldSelf is not used in rule"),
+        ({"rule": "has(self.l)", "reason": "Sometimes"}, "reason",
+         'Unsupported value: "Sometimes": supported values: "FieldValueDuplicate", '
+         '"FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"'),
+        ({"rule": " "}, "rule", "Required value: rule is not specified"),
+        ({"rule": "has(self.l)", "message": " "}, "message",
+         'Invalid value: " ": message must be non-empty if specified'),
+    ],
+)  # fmt: skip
+def test_a_rule_is_checked_when_it_is_declared(rule, field, text):
+    _, causes = refused(properties={"l": TEXTS}, **{"x-kubernetes-validations": [rule]})
+    assert causes == [(f"x-kubernetes-validations[0].{field}", text)]
+
+
+def test_rules_are_not_compiled_where_the_schema_is_wrong():
+    bad = {"type": "integer", "default": "x"}
+    _, causes = refused(properties={"a": bad}, **{"x-kubernetes-validations": [{"rule": "nope"}]})
+    assert [field for field, _ in causes] == ["properties[a].default"]
+
+
+def test_elements_that_have_no_former_state_may_not_be_compared_with_it():
+    items = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
+    _, causes = refused(properties={"l": {**TEXTS, "items": items}})
+    assert len(causes) == 1
+    assert causes[0][1].endswith(
+        "oldSelf cannot be used on the uncorrelatable portion of the schema within "
+        "spec.validation.openAPIV3Schema.properties[spec].properties[l]"
+    )
+
+
+def test_formats_that_nothing_validates_are_warned_of():
+    answer, causes = refused(properties={"q": {"type": "string", "format": "quantity"}})
+    assert not causes
+    assert answer.warnings == ['unrecognized format "quantity"']

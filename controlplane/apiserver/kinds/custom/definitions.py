@@ -16,7 +16,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.custom.cel.costs import Costs, Place, repeated
 from controlplane.apiserver.kinds.custom.rules import RULES, rule_forms, rule_mistakes
-from controlplane.apiserver.kinds.custom.schemas import PRESERVE, validate
+from controlplane.apiserver.kinds.custom.schemas import KNOWN_FORMATS, PRESERVE, validate
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -35,6 +35,7 @@ _SEE = "https://github.com/kubernetes/enhancements/pull/1111"
 _DUMPED = ("Name", "Served", "Storage", "Deprecated", "DeprecationWarning", "Schema",
            "Subresources", "AdditionalPrinterColumns", "SelectableFields")  # fmt: skip
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_LIST_TYPES = ("atomic", "set", "map")
 _PART_NAMES = {"schema": "Schema", "subresources": "Subresources",
                "additionalPrinterColumns": "AdditionalPrinterColumns",
                "selectableFields": "SelectableFields"}  # fmt: skip
@@ -130,6 +131,17 @@ class DefinitionStrategy(Strategy):
         errors += _approval_errors(tree)
         return errors
 
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """Formats that nothing validates are named."""
+        known: set[str] = set()
+        for version in (old or {}).get("spec", {}).get("versions") or ():
+            known.update(_formats((version.get("schema") or {}).get("openAPIV3Schema")))
+        found: list[str] = []
+        for version in tree["spec"].get("versions") or ():
+            found += _formats((version.get("schema") or {}).get("openAPIV3Schema"))
+        return [f'unrecognized format "{form}"' for form in dict.fromkeys(found)
+                if form not in known]  # fmt: skip
+
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """The same, and what must not change once resources are served."""
         errors = self.validate(ctx, new)
@@ -145,6 +157,19 @@ class DefinitionStrategy(Strategy):
                 if spec["names"].get(key) != was["names"].get(key):
                     errors.append(invalid(f"spec.names.{key}", spec["names"].get(key, ""), text))
         return errors
+
+
+def _formats(schema: Any) -> list[str]:
+    """The formats of texts in a schema, in order, that validation knows nothing of."""
+    if not isinstance(schema, dict):
+        return []
+    form = schema.get("format", "")
+    found = [form] if form and schema.get("type") == "string" and form not in KNOWN_FORMATS else []
+    for _, inner in sorted((schema.get("properties") or {}).items()):
+        found += _formats(inner)
+    for key in ("items", "additionalProperties"):
+        found += _formats(schema.get(key))
+    return found
 
 
 def _written_empty(body: Any) -> bool:
@@ -423,6 +448,13 @@ def _part_errors(schema: Tree, path: str, place: Place, *, root: bool = False) -
             within = evolve(place, loose=loose, many=repeated(place.many, schema))
             errors += _part_errors(more, f"{path}.{key}", within)
             errors += _type_errors(more, f"{path}.{key}", text)
+    kind = schema.get("x-kubernetes-list-type")
+    if kind and kind not in _LIST_TYPES:
+        where = f"{path}.x-kubernetes-list-type"
+        errors.append(not_supported(where, kind, _LIST_TYPES, sort=False))
+        if schema.get("x-kubernetes-list-map-keys"):
+            text = "must be map if x-kubernetes-list-map-keys is non-empty"
+            errors.append(invalid(where, kind, text))
     errors += rule_forms(schema, path)
     if not any(map(_is_structural, errors)):
         embedded = root or bool(schema.get("x-kubernetes-embedded-resource"))

@@ -65,6 +65,9 @@ _UNCHECKED = (
 )
 _BLOCKING = {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong",
              "FieldValueTooMany", "FieldValueTypeInvalid"}  # fmt: skip
+_APPLY = "application/apply-patch"
+_GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", WrittenFloat: "float64",
+             list: "[]interface {}"}  # fmt: skip
 _MOST_REPLICAS = 2**31 - 1
 
 
@@ -141,6 +144,21 @@ def value_at(tree: Any, path: str) -> Any:
             tree = tree[int(wanted)]
             _, bracket, rest = rest.partition("[")
     return tree
+
+
+def _nested(tree: Any, names: list[str]) -> tuple[Any, str]:
+    """What stands at a path of names, or why nothing can: a part of the way is no map."""
+    for name in names:
+        if not isinstance(tree, dict):
+            if tree is None:
+                return None, ""
+            shown = str(tree).lower() if isinstance(tree, bool) else tree
+            kind = _GO_TYPES.get(type(tree), type(tree).__name__)
+            return None, f"{shown} is of the type {kind}, expected map[string]interface{{}}"
+        if name not in tree:
+            return None, ""
+        tree = tree[name]
+    return tree, ""
 
 
 def _with_value(tree: Any, names: list[str], value: Any) -> Tree:
@@ -267,7 +285,8 @@ class CustomResource:
                 f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: '
                 f"{text}"
             ) from None
-        tree = without_nulls(body, self.schema)
+        applied = ctx.request.content_type.startswith(_APPLY)
+        tree = body if applied else without_nulls(body, self.schema)
         tree = pruned(tree, self.schema, "", unknown, root=True)
         issues = [*ctx.request.body_issues]
         issues += [text.replace('"', '"metadata.', 1) for text in strict_issues(META, meta_body)]
@@ -323,7 +342,9 @@ class CustomResource:
         if self.scale is None:
             return errors
         for path in (self.scale["specReplicasPath"], self.scale["statusReplicasPath"]):
-            value = value_at(tree, path)
+            value, problem = _nested(tree, steps(path))
+            if problem:
+                errors.append(invalid(path, 0, f"{path} accessor error: {problem}"))
             if value is None:
                 continue
             if not isinstance(value, int) or isinstance(value, bool):

@@ -26,7 +26,16 @@ from controlplane.apiserver.schema.field_errors import (
     type_invalid,
 )
 
-__all__ = ["PRESERVE", "UNSET", "check_lists", "defaulted", "pruned", "validate", "without_nulls"]
+__all__ = [
+    "KNOWN_FORMATS",
+    "PRESERVE",
+    "UNSET",
+    "check_lists",
+    "defaulted",
+    "pruned",
+    "validate",
+    "without_nulls",
+]
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"
@@ -175,6 +184,15 @@ _FORMATS: dict[str, Callable[[str], object]] = {
 }
 
 
+KNOWN_FORMATS = frozenset((
+    "bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3",
+    "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor",
+    "byte", "password", "date", "duration", "datetime", "date-time", "int32", "int64", "float",
+    "double", "k8s-short-name", "k8s-long-name",
+))  # fmt: skip
+"""Formats that validation of custom resources knows."""
+
+
 @lru_cache(maxsize=1024)
 def _pattern(text: str) -> re.Pattern[str] | None:
     try:
@@ -217,7 +235,6 @@ def validate(
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         _check_number(value, schema, path, shown, errors)
     elif isinstance(value, list):
-        _check_list(value, schema, path, shown, errors)
         items = schema.get("items")
         if isinstance(items, dict):
             for index, item in enumerate(value):
@@ -225,6 +242,7 @@ def validate(
                 errors += validate(
                     item, items, f"{path}[{index}]", was, update=update, inside=inside
                 )
+        _check_list(value, schema, path, shown, errors)
     enum = schema.get("enum")
     if enum is not None and value not in enum:
         texts = [item if isinstance(item, str) else str(item) for item in enum]
@@ -261,7 +279,11 @@ def _check_type(value: Any, schema: Tree, path: str, shown: str, errors: list[Fi
         wide.add("integer")
     form = schema.get("format")
     coded = _CODED.get(kind, "")
-    if form and not isinstance(value, (str, list)) and not wide.intersection(allowed):
+    if (
+        form in KNOWN_FORMATS
+        and not isinstance(value, (str, list))
+        and not wide.intersection(allowed)
+    ):
         if coded != form:
             text = f'{shown} in body must be of type {form}: "{coded}"'
             errors.append(type_invalid(path or NOWHERE, coded, text))
@@ -380,9 +402,9 @@ def _check_object(
     most, least = schema.get("maxProperties"), schema.get("minProperties")
     if least is not None and count < least:
         return [invalid(path, count, f"{path} in body should have at least {least} properties")]
-    if most is not None and count > most:
-        return [too_many(path, count, most)]
     errors: list[FieldError] = []
+    if most is not None and count > most:
+        errors.append(too_many(path, count, most))
     before = old if isinstance(old, dict) else {}
     for name in sorted(value):
         inner = _property(schema, name)
