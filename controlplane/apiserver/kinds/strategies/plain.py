@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,20 @@ class PlainStrategy(Strategy):
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""
         return [] if self._status_rule is None else self._status_rule(new, old)
+
+
+class SecretStrategy(PlainStrategy):
+    """Secrets; a certificate that cannot be one is remarked on."""
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        if tree.get("type") != "kubernetes.io/tls":
+            return []
+        data = tree.get("data") or {}
+        for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+            if b"-----BEGIN " not in base64.b64decode(data.get(key) or ""):
+                return [f"tls: failed to find any PEM data in {what} input"]
+        return []
 
 
 class PodTemplateStrategy(PlainStrategy):

@@ -26,7 +26,7 @@ _RESOURCE = "resource.k8s.io"
 
 def _table() -> dict[tuple[str, str], Strategy]:
     plain_kinds: dict[tuple[str, str], Strategy] = {
-        ("", "secrets"): PlainStrategy(
+        ("", "secrets"): plain.SecretStrategy(
             others.default_secret, rules.validate_secret, rules.validate_secret_update,
             has_status=False,
         ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.validation.selectors import validate_label_selector
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
@@ -135,7 +134,7 @@ def _identifier(metric: Tree, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.name", "must specify a metric name"))
     else:
         errors += [invalid(f"{path}.name", name, p) for p in names.path_segment(name)]
-    return errors + validate_label_selector(metric.get("selector"), f"{path}.selector")
+    return errors
 
 
 def _target(target: Tree, path: str) -> list[FieldError]:

@@ -328,9 +328,8 @@ def _value_from(variable: Tree, path: str) -> list[FieldError]:
 
 
 def _key_ref(ref: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not ref.get("name"):
-        errors.append(required(f"{path}.name"))
+    name = ref.get("name", "")
+    errors = [invalid(f"{path}.name", name, problem) for problem in names.dns_subdomain(name)]
     key = ref.get("key", "")
     if not key:
         errors.append(required(f"{path}.key"))
@@ -346,6 +345,9 @@ def validate_field_ref(ref: Tree, allowed: tuple[str, ...], path: str) -> list[F
     text = ref.get("fieldPath", "")
     if not text:
         return [required(f"{path}.fieldPath")]
+    if ref["apiVersion"] != "v1":
+        why = f"error converting fieldPath: unsupported pod version: {ref['apiVersion']}"
+        return [invalid(f"{path}.fieldPath", text, why)]
     match = _SUBSCRIPT.fullmatch(text)
     if match:
         base, key = match[1], match[2]
@@ -413,8 +415,12 @@ def _env_from(sources: list[Tree], path: str) -> list[FieldError]:
             errors += [invalid(f"{place}.prefix", prefix, p) for p in names.env_var_name(prefix)]
         found = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
         for key in found:
-            if not source[key].get("name"):
+            named = source[key].get("name", "")
+            if not named:
                 errors.append(required(f"{place}.{key}.name"))
+            else:
+                problems = names.dns_subdomain(named)
+                errors += [invalid(f"{place}.{key}.name", named, p) for p in problems]
         if not found:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(found) > 1:

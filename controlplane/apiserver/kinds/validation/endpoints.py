@@ -41,6 +41,8 @@ def validate_endpoints(tree: Tree) -> list[FieldError]:
 def _endpoint_address(address: Tree, path: str) -> list[FieldError]:
     ip = address.get("ip", "")
     errors = [invalid(f"{path}.ip", ip, problem) for problem in names.ip_problems(ip)]
+    if errors:  # the check for special addresses reads it once more
+        errors.append(invalid(f"{path}.ip", ip, "must be a valid IP address"))
     host = address.get("hostname", "")
     if host:
         errors += [invalid(f"{path}.hostname", host, p) for p in names.dns_label(host)]

@@ -8,10 +8,11 @@ import re
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.containers import port_or_name
-from controlplane.apiserver.kinds.validation.resources import validate_amount
+from controlplane.apiserver.kinds.validation.resources import validate_requirements
 from controlplane.apiserver.kinds.validation.selectors import (
     label_name,
     selector_of,
+    toleration_shown,
     validate_label_selector,
     validate_tolerations,
 )
@@ -25,6 +26,7 @@ from controlplane.apiserver.kinds.validation.shared import (
 )
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
+    duplicate,
     forbidden,
     invalid,
     not_supported,
@@ -153,16 +155,18 @@ def validate_runtime_class(tree: Tree) -> list[FieldError]:
         errors += [invalid("handler", handler, problem) for problem in names.dns_label(handler)]
     overhead = tree.get("overhead")
     if overhead is not None:
-        for name, text in sorted((overhead.get("podFixed") or {}).items()):
-            errors += validate_amount(name, text, f"overhead.podFixed[{name}]")
+        errors += validate_requirements({"limits": overhead.get("podFixed") or {}}, "overhead")
     scheduling = tree.get("scheduling")
     if scheduling is not None:
         from controlplane.apiserver.kinds.metadata import validate_labels
 
         errors += validate_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector")
-        errors += validate_tolerations(
-            scheduling.get("tolerations") or [], "scheduling.tolerations"
-        )
+        tolerations = scheduling.get("tolerations") or []
+        for index, toleration in enumerate(tolerations):
+            errors += validate_tolerations([toleration], "scheduling.tolerations", index)
+            if toleration in tolerations[:index]:
+                shown = toleration_shown(toleration)
+                errors.append(duplicate(f"scheduling.tolerations[{index}]", shown))
     return errors
 
 
@@ -281,6 +285,10 @@ def validate_ingress(tree: Tree) -> list[FieldError]:
     for index, tls in enumerate(spec.get("tls") or ()):
         for number, host in enumerate(tls.get("hosts") or ()):
             errors += _host(host, f"spec.tls[{index}].hosts[{number}]", ip_check=False)
+        secret = tls.get("secretName", "")
+        if secret:
+            place = f"spec.tls[{index}].secretName"
+            errors += [invalid(place, secret, p) for p in names.dns_subdomain(secret)]
     name = spec.get("ingressClassName")
     if name is not None:
         errors += [invalid("spec.ingressClassName", name, p) for p in names.dns_subdomain(name)]
@@ -347,12 +355,12 @@ def _backend(backend: Tree, path: str) -> list[FieldError]:
                 errors.append(required(f"{path}.resource.{key}"))
         return errors
     if service is None:
-        return [required(path, "resource or service backend is required")]
+        return [invalid(path, "", "resource or service backend is required")]
     name = service.get("name", "")
     if not name:
         errors.append(required(f"{path}.service.name"))
     else:
-        errors += [invalid(f"{path}.service.name", name, p) for p in names.dns_1035_label(name)]
+        errors += [invalid(f"{path}.service.name", name, p) for p in names.dns_label(name)]
     port = service.get("port") or {}
     named, number = port.get("name", ""), port.get("number", 0)
     if named and number:

@@ -19,7 +19,8 @@ from controlplane.apiserver.schema.field_errors import (
 from controlplane.apiserver.schema.field_order import in_order
 
 __all__ = [
-    "label_name", "requirement_values", "selector_of", "selector_shown", "template_mismatch", "validate_affinity",
+    "label_name", "requirement_values", "selector_of", "selector_shown", "template_mismatch", "toleration_shown",
+    "validate_affinity",
     "validate_label_selector",
     "validate_node_selector", "validate_requirement",
     "validate_taint_effect", "validate_tolerations", "validate_topology_spread",
@@ -231,10 +232,10 @@ def validate_taint_effect(effect: str, path: str) -> list[FieldError]:
 _ORDINARY = ("Exists", "NoExecute")
 
 
-def validate_tolerations(tolerations: list[Tree], path: str) -> list[FieldError]:
-    """Tolerations of a pod."""
+def validate_tolerations(tolerations: list[Tree], path: str, first: int = 0) -> list[FieldError]:
+    """Tolerations of a pod. `first` is the place of the first one."""
     errors: list[FieldError] = []
-    for index, toleration in enumerate(tolerations):
+    for index, toleration in enumerate(tolerations, first):
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
         effect, value = toleration.get("effect", ""), toleration.get("value", "")
         if (operator, effect) == _ORDINARY and not value and key and not names.label_key(key):
@@ -257,7 +258,7 @@ def validate_tolerations(tolerations: list[Tree], path: str) -> list[FieldError]
                 errors.append(invalid(f"{place}.operator", value, ";".join(problems)))
         elif operator == "Exists":
             if value:
-                errors.append(invalid(f"{place}.operator", _shown(toleration),
+                errors.append(invalid(f"{place}.operator", toleration_shown(toleration),
                                       "value must be empty when `operator` is 'Exists'"
                                       ))  # fmt: skip
         else:
@@ -267,7 +268,7 @@ def validate_tolerations(tolerations: list[Tree], path: str) -> list[FieldError]
     return errors
 
 
-def _shown(toleration: Tree) -> Tree:
+def toleration_shown(toleration: Tree) -> Tree:
     """A toleration as upstream's internal type prints."""
     return {
         "Key": toleration.get("key", ""), "Operator": toleration.get("operator", ""),
