@@ -174,31 +174,27 @@ def qualified_name(name: str) -> Problems:
         if not prefix:
             problems.append("prefix part must be non-empty")
         else:
-            problems += prefixed(dns_subdomain(prefix), "prefix part")
+            problems += (
+                text.replace("253 characters", "253 bytes")
+                for text in prefixed(dns_subdomain(prefix), "prefix part")
+            )
     elif len(parts) > 2:
         return (
-            "a qualified name "
+            "a valid label key "
             + _rule(_QUALIFIED_TEXT, _QUALIFIED, *_QUALIFIED_EXAMPLES)
             + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
         )
     if not name:
         problems.append("name part must be non-empty")
     elif len(name) > 63:
-        problems.append(f"name part {_NO_MORE.format(63)}")
+        problems.append("name part must be no more than 63 bytes")
     if not _qualified_form.fullmatch(name):
         problems.append("name part " + _rule(_QUALIFIED_TEXT, _QUALIFIED, *_QUALIFIED_EXAMPLES))
     return tuple(problems)
 
 
-@lru_cache(maxsize=16384)
-def label_key(name: str) -> Problems:
-    """A label key; worded with bytes, as the newer validation does."""
-    return tuple(
-        problem.replace("63 characters", "63 bytes")
-        .replace("253 characters", "253 bytes")
-        .replace("a qualified name must", "a valid label key must")
-        for problem in qualified_name(name)
-    )
+label_key = qualified_name
+"""A label key is a qualified name."""
 
 
 @lru_cache(maxsize=16384)

@@ -56,17 +56,13 @@ def _limit_name(kind: str, name: str, path: str) -> list[FieldError]:
 
 def _limit(limit: Tree, kinds: dict[str, None], path: str) -> list[FieldError]:
     kind = limit.get("type", "")
-    errors: list[FieldError] = []
-    if not kind:
-        errors.append(required(f"{path}.type"))
-    else:
-        problems = names.qualified_name(kind)
-        errors += [invalid(f"{path}.type", kind, problem) for problem in problems]
-        if not problems and "/" not in kind and kind not in (
-            "Pod", "Container", "PersistentVolumeClaim"):  # fmt: skip
-            errors.append(invalid(f"{path}.type", kind,
-                                  "must be a standard limit type or fully qualified"
-                                  ))  # fmt: skip
+    problems = names.qualified_name(kind)
+    errors = [invalid(f"{path}.type", kind, problem) for problem in problems]
+    if not problems and "/" not in kind and kind not in (
+        "Pod", "Container", "PersistentVolumeClaim"):  # fmt: skip
+        errors.append(invalid(f"{path}.type", kind,
+                              "must be a standard limit type or fully qualified"
+                              ))  # fmt: skip
     if kind in kinds:
         errors.append(duplicate(f"{path}.type", kind))
     kinds[kind] = None
