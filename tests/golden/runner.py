@@ -73,13 +73,13 @@ class Tally:
 
 
 def stem(path: Path) -> str:
-    """`queue_trace` for `queue_trace.jsonl.xz`."""
+    """What answers a file: `queue_trace` for `queue_trace.jsonl.xz`, `crud` for `crud.policy.jsonl.xz`."""
     return path.name.partition(".")[0]
 
 
 def label(path: Path) -> str:
-    """Area and file, as reports show it."""
-    return f"{path.parent.name}/{stem(path)}"
+    """Area and file, as reports show it: `further/crud.policy`."""
+    return f"{path.parent.name}/{path.name.partition('.jsonl')[0]}"
 
 
 def golden_files(roots: Iterable[Path], area: str | None = None) -> list[Path]:
