@@ -33,7 +33,7 @@ __all__ = [
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 _PULL = ("Always", "IfNotPresent", "Never")
-_MESSAGE = ("FallbackToLogsOnError", "File")
+_MESSAGE = ("File", "FallbackToLogsOnError")
 _ENV_FIELDS = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
     "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
@@ -192,7 +192,7 @@ def _common(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
     policy = container.get("terminationMessagePolicy", "")
     if policy not in _MESSAGE:
         errors.append(
-            not_supported(f"{path}.terminationMessagePolicy", policy, _MESSAGE)
+            not_supported(f"{path}.terminationMessagePolicy", policy, _MESSAGE, sort=False)
             if policy else required(f"{path}.terminationMessagePolicy")
         )  # fmt: skip
     if "ports" in container:

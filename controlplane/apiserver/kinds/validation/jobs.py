@@ -28,7 +28,7 @@ from controlplane.apiserver.schema.internal_form import internal
 
 __all__ = ["validate_cron_job", "validate_job", "validate_job_status", "validate_job_update"]
 
-_MODES = ("Indexed", "NonIndexed")
+_MODES = ("NonIndexed", "Indexed")
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _DOMAIN_PATH = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
@@ -109,7 +109,7 @@ def _job_spec(spec: Tree, path: str) -> list[FieldError]:
     indexed = mode == "Indexed"
     if mode is not None:
         if mode not in _MODES:
-            errors.append(not_supported(f"{path}.completionMode", mode, _MODES))
+            errors.append(not_supported(f"{path}.completionMode", mode, _MODES, sort=False))
         if indexed:
             errors += _indexed(spec, path)
     if not indexed:

@@ -181,7 +181,10 @@ class Apply:
         if last is not None:
             kept = paths.union(*(e.paths for key, e in managers.items() if key != identity))
             result = without(result, struct, last.paths - paths, kept)
-        tree = self._bodies.read(ctx, result, None)
+        try:
+            tree = self._bodies.read(ctx, result, None)
+        except status.ApiError as error:
+            raise _unconvertible(ctx, error) from None
         external = tree
         difference = compare(base, result, struct)
         changed = difference.taken | (frozenset(difference.removed) & paths)
@@ -203,6 +206,22 @@ class Apply:
         if fields:
             new_meta["managedFields"] = fields
         return {**external, "metadata": _with_last_applied(ctx, new_meta, config)}
+
+
+def _unconvertible(ctx: Context, error: status.ApiError) -> status.ApiError:
+    """What upstream says where the merged object has a text that its type cannot hold.
+
+    Upstream: managedfields/internal/structuredmerge.go, which converts after merging.
+    """
+    info = ctx.info
+    _, between, why = error.message.partition(f" cannot be handled as a {info.kind}: ")
+    if not between or why.startswith(("json:", "strict")):
+        return error
+    kind = f"{info.group}/{info.version}, Kind={info.kind}"
+    return status.plain_error(
+        f"failed to convert new object (/{ctx.request.name}; {kind}) to proper version: unable to "
+        f"convert unstructured object to {kind}: {why}"
+    )
 
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -111,7 +111,10 @@ def _without_struct(
             continue
         known = struct.fields.get(key)
         if known is not None and value is not None and _granular(known):
-            value = _without_value(value, known, place, gone, prefixes)
+            left = _without_value(value, known, place, gone, prefixes)
+            if value and not left:  # what loses its last part goes with it
+                continue
+            value = left
         out[key] = value
     return out
 
