@@ -28,6 +28,7 @@ KUBECTL_REQUESTS = DATA / "api" / "kubectl_requests.jsonl.xz"
 OPEN_WITH_KUBECTL = {"kubectl/explain"}  # it prints descriptions, which our documents do not have
 BYTES_PER_SHARD = 30_000
 OPEN_CASES = Path(__file__).parent / "open_cases.txt"
+SLOW = ("snapshots/traces_group",)  # a conversation that differs is run at many paces
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,8 @@ def shards() -> list[pytest.param]:
             count = 1 + path.stat().st_size // BYTES_PER_SHARD
             for shard in range(count):
                 name = f"{label(path)}-{shard + 1}of{count}"
-                found.append(pytest.param(path, shard, count, id=name))
+                marks = [pytest.mark.slow] if label(path) in SLOW else []
+                found.append(pytest.param(path, shard, count, id=name, marks=marks))
     return found
 
 
@@ -60,6 +62,10 @@ def test_agrees_with_real_kubernetes(path: Path, shard: int, count: int) -> None
     new = [(case, text) for case, text in tally.failures if f"{label(path)} {case}" not in known]
     shown = "\n".join(f"{case}: {text[:300]}" for case, text in new[:10])
     assert not new, f"passed {tally.passed}, failed {tally.failed}; new failures:\n{shown}"
+    if label(path) in SLOW:  # the test of the open cases leaves these to this one
+        failed = {f"{label(path)} {case}" for case, _ in tally.failures}
+        mended = [entry for entry in known if entry.startswith(label(path)) and entry not in failed]
+        assert not mended, f"these agree now; take them off {OPEN_CASES.name}: {mended}"
 
 
 TRIES = 8
@@ -95,15 +101,15 @@ def test_a_replayed_request_with_another_status_is_a_difference() -> None:
 
 
 def test_cases_known_as_open_are_still_open() -> None:
-    known = open_cases()
-    files = {entry.split(" ", 1)[0] for entry in known}
-    failing = {
-        f"{label(path)} {case}"
-        for path in golden_files([DATA])
-        if label(path) in files
-        for case, _ in run_file(path, 0, 1).failures
-    }
-    mended = [entry for entry in known if entry not in failing]
+    known = {entry for entry in open_cases() if entry.split(" ", 1)[0] not in SLOW}
+    failing = set()
+    for path in golden_files([DATA]):
+        adapter = adapter_for(path)
+        for case in read_cases(path) if adapter is not None else ():
+            entry = f"{label(path)} {case.id}"
+            if entry in known and isinstance(run_case(adapter, case), str):
+                failing.add(entry)
+    mended = sorted(known - failing)
     assert not mended, f"these agree now; take them off {OPEN_CASES.name}: {mended}"
 
 
