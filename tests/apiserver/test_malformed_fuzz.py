@@ -214,7 +214,8 @@ def requests(draw):
 PLAIN = (
     "target.name: ", "target.kind: ", "failed to create typed patch object", "resourceVersion: ",
     "unknown patch type", "map: ", "list element types are not identical",
-    "resource name may not be empty", "Too large resource version",
+    "resource name may not be empty", "Too large resource version", "strconv.ParseUint: parsing",
+    "failed to convert new object",
 )  # fmt: skip
 
 

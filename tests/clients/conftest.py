@@ -46,6 +46,10 @@ def namespaces(kubeconfig: Path) -> Callable[[], str]:
         name = f"test-{next(numbers)}"
         made = send(config, "POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         assert made["status"]["phase"] == "Active"
+        ready = f"/api/v1/namespaces/{name}/serviceaccounts"
+        for _ in range(100):  # pods may come once their account has
+            if send(config, "GET", ready)["items"]:
+                break
         return name
 
     return make
