@@ -215,7 +215,7 @@ PLAIN = (
     "target.name: ", "target.kind: ", "failed to create typed patch object", "resourceVersion: ",
     "unknown patch type", "map: ", "list element types are not identical",
     "resource name may not be empty", "Too large resource version", "strconv.ParseUint: parsing",
-    "failed to convert new object",
+    "failed to convert new object", "no endpoints available",
 )  # fmt: skip
 
 
