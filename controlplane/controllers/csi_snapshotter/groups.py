@@ -21,7 +21,6 @@ from controlplane.controllers.snapshot.parameters import (
     RESERVED,
     ParameterError,
     driver_parameters,
-    secret_reference,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Groups:
         handles = content["spec"]["source"].get("groupSnapshotHandles")
         if handles is None:
             return (yield from self._create(content))
-        secrets = yield from self._get_secrets(content)
+        secrets = yield from self._shared.class_secret(GROUP, content, GROUP_SNAPSHOTTER_GET)
         try:
             answer = yield from self._shared.call(
                 "GetVolumeGroupSnapshot",
@@ -86,34 +85,13 @@ class Groups:
         found = {**answer["group_snapshot"], "snapshots": ()}
         return (yield from self._write_status(content, found))
 
-    def _get_secrets(self, content: Tree) -> Reconcile[dict[str, str]]:
-        named = content["spec"].get(GROUP.class_field)
-        if named is None:
-            return {}
-        name = name_of(content)
-        try:
-            found = self._shared.class_named(GROUP, named)
-        except Retry as error:
-            raise Retry(
-                f"failed to get group snapshot class {named} for group snapshot content "
-                f"{name}: {error}"
-            ) from None
-        try:
-            parameters = found.get("parameters") or {}
-            reference = secret_reference(GROUP_SNAPSHOTTER_GET, parameters, name, None)
-            return (yield from self._shared.referenced_secret(reference))
-        except (ParameterError, Retry) as error:
-            raise Retry(
-                f"failed to get secret reference for group snapshot content {name}: {error}"
-            ) from None
-
     # ------------------------------------------------------------------ creation
 
     def _create(self, content: Tree) -> Reconcile[Tree]:
         shared = self._shared
         name = name_of(content)
         try:
-            parameters, secrets = yield from self._inputs(content)
+            parameters, secrets = yield from shared.inputs(GROUP, content)
         except Retry as error:
             raise Retry(
                 "failed to get input parameters to create group snapshot for group snapshot "
@@ -153,16 +131,6 @@ class Groups:
                 f"failed to remove VolumeGroupSnapshotBeingCreated annotation {where} "
                 f"{name_of(content)}: {said}"
             ) from None
-
-    def _inputs(self, content: Tree) -> Reconcile[tuple[dict[str, str], dict[str, str]]]:
-        named = content["spec"].get(GROUP.class_field)
-        if named is None:
-            raise Retry(
-                f"failed to take group snapshot {name_of(content)} without a group snapshot class"
-            )
-        found = self._shared.class_named(GROUP, named)
-        secrets = yield from self._shared.annotated_secret(GROUP, content)
-        return dict(found.get("parameters") or {}), secrets
 
     def _request(
         self, content: Tree, parameters: dict[str, str], secrets: dict[str, str]

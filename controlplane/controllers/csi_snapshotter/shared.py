@@ -34,11 +34,12 @@ from controlplane.controllers.snapshot.objects import (
     status_of,
     update_error,
 )
+from controlplane.controllers.snapshot.parameters import ParameterError, secret_reference
 from controlplane.controllers.snapshot.store import PrivateStore
 
 if TYPE_CHECKING:
     from controlplane.controllers.controller import Caches, Host
-    from controlplane.controllers.snapshot.parameters import SecretReference
+    from controlplane.controllers.snapshot.parameters import Secret, SecretReference
 
 
 @frozen
@@ -123,7 +124,38 @@ class SidecarShared:
                 f"cannot get credentials for {kind.word} content {quote(name_of(content))}"
             ) from None
 
-    def referenced_secret(self, reference: SecretReference | None) -> Reconcile[dict[str, str]]:
+    def class_secret(self, kind: Kind, content: Tree, secret: Secret) -> Reconcile[dict[str, str]]:
+        """A secret that is not noted on the content, but that its class names."""
+        named = content["spec"].get(kind.class_field)
+        if named is None:
+            return {}
+        name, word = name_of(content), kind.word
+        try:
+            found = self.class_named(kind, named)
+        except Retry as error:
+            raise Retry(
+                f"failed to get {word} class {named} for {word} content {name}: {error}"
+            ) from None
+        try:
+            reference = secret_reference(secret, found.get("parameters") or {}, name, None)
+            return (yield from self._referenced_secret(reference))
+        except (ParameterError, Retry) as error:
+            raise Retry(
+                f"failed to get secret reference for {word} content {name}: {error}"
+            ) from None
+
+    def inputs(self, kind: Kind, content: Tree) -> Reconcile[tuple[dict[str, str], dict[str, str]]]:
+        """The class's parameters and the secret with which a content's snapshot is made."""
+        named = content["spec"].get(kind.class_field)
+        if named is None:
+            raise Retry(
+                f"failed to take {kind.word} {name_of(content)} without a {kind.word} class"
+            )
+        found = self.class_named(kind, named)
+        secrets = yield from self.annotated_secret(kind, content)
+        return dict(found.get("parameters") or {}), secrets
+
+    def _referenced_secret(self, reference: SecretReference | None) -> Reconcile[dict[str, str]]:
         """The secret that a class names."""
         if reference is None:
             return {}

@@ -27,7 +27,6 @@ from controlplane.controllers.snapshot.parameters import (
     SNAPSHOTTER_LIST,
     ParameterError,
     driver_parameters,
-    secret_reference,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class Single:
         if member:
             secrets = yield from self._shared.annotated_secret(SNAPSHOT, content)
         else:
-            secrets = yield from self._list_secrets(content)
+            secrets = yield from self._shared.class_secret(SNAPSHOT, content, SNAPSHOTTER_LIST)
         try:
             found = yield from self._query(handle, secrets)
         except (CsiError, Retry) as error:
@@ -99,26 +98,6 @@ class Single:
                 f"failed to list snapshot for content {name_of(content)}: {quote(str(error))}"
             ) from None
         return (yield from self._write_status(content, handle, found))
-
-    def _list_secrets(self, content: Tree) -> Reconcile[dict[str, str]]:
-        named = content["spec"].get(SNAPSHOT.class_field)
-        if named is None:
-            return {}
-        name = name_of(content)
-        try:
-            found = self._shared.class_named(SNAPSHOT, named)
-        except Retry as error:
-            raise Retry(
-                f"failed to get snapshot class {named} for snapshot content {name}: {error}"
-            ) from None
-        try:
-            parameters = found.get("parameters") or {}
-            reference = secret_reference(SNAPSHOTTER_LIST, parameters, name, None)
-            return (yield from self._shared.referenced_secret(reference))
-        except (ParameterError, Retry) as error:
-            raise Retry(
-                f"failed to get secret reference for snapshot content {name}: {error}"
-            ) from None
 
     def _query(self, handle: str, secrets: dict[str, str]) -> Reconcile[Tree]:
         """What the driver says of a snapshot; without the capability it counts as ready."""
@@ -139,7 +118,7 @@ class Single:
         shared = self._shared
         name = name_of(content)
         try:
-            parameters, secrets = yield from self._inputs(content)
+            parameters, secrets = yield from shared.inputs(SNAPSHOT, content)
         except Retry as error:
             raise Retry(
                 f"failed to get input parameters to create snapshot for content {name}: "
@@ -180,14 +159,6 @@ class Single:
                 f"failed to remove VolumeSnapshotBeingCreated annotation {where} the content "
                 f"{name_of(content)}: {said}"
             ) from None
-
-    def _inputs(self, content: Tree) -> Reconcile[tuple[dict[str, str], dict[str, str]]]:
-        named = content["spec"].get(SNAPSHOT.class_field)
-        if named is None:
-            raise Retry(f"failed to take snapshot {name_of(content)} without a snapshot class")
-        found = self._shared.class_named(SNAPSHOT, named)
-        secrets = yield from self._shared.annotated_secret(SNAPSHOT, content)
-        return dict(found.get("parameters") or {}), secrets
 
     def _request(
         self, content: Tree, parameters: dict[str, str], secrets: dict[str, str]
