@@ -18,6 +18,7 @@ from controlplane.controllers.snapshot.contents import Contents
 from controlplane.controllers.snapshot.groups import Groups
 from controlplane.controllers.snapshot.members import Members
 from controlplane.controllers.snapshot.objects import GROUP, SNAPSHOT, Kind, is_deleting
+from controlplane.controllers.snapshot.progress import Progress
 from controlplane.controllers.snapshot.shared import Flags, Shared
 from controlplane.controllers.snapshot.snapshots import Snapshots
 
@@ -47,8 +48,10 @@ class SnapshotController(Controller):
         self._classes = classes = ClassChoice(shared, claims)
         binding = Binding(shared)
         self._contents = Contents(shared, binding)
-        self._snapshots = Snapshots(shared, claims, classes, binding)
-        self._groups = Groups(shared, claims, classes, binding, Members(shared, classes))
+        self._progress = progress = Progress(shared, classes)
+        members = Members(shared, classes)
+        self._snapshots = Snapshots(shared, claims, classes, binding, progress)
+        self._groups = Groups(shared, claims, classes, binding, members, progress)
 
     def work(self) -> tuple[Work, ...]:
         """Four queues, or two without groups."""
@@ -91,17 +94,16 @@ class SnapshotController(Controller):
     # ------------------------------------------------------------------ keys
 
     def _sync_snapshot(self, key: str) -> Reconcile[None]:
-        yield from self._sync(SNAPSHOT, key, self._snapshots.sync, self._snapshots.gone)
+        yield from self._sync(SNAPSHOT, key, self._snapshots.sync)
 
     def _sync_group(self, key: str) -> Reconcile[None]:
-        yield from self._sync(GROUP, key, self._groups.sync, self._groups.gone)
+        yield from self._sync(GROUP, key, self._groups.sync)
 
     def _sync(
         self,
         kind: Kind,
         key: str,
         sync: Callable[[Tree], Reconcile[None]],
-        gone: Callable[[Tree], None],
     ) -> Reconcile[None]:
         """One key: its class first, then, unless something newer is known, the object itself."""
         shared = self.shared
@@ -111,7 +113,7 @@ class SnapshotController(Controller):
             known = shared.stores[kind].get(key)
             if known is not None:
                 shared.stores[kind].remove(key)
-                gone(known)
+                self._progress.gone(kind, known)
             return
         tree, failure = found.tree, None
         try:

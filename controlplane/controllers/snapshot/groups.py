@@ -10,7 +10,6 @@ from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.controllers.controller import NORMAL, WARNING
 from controlplane.controllers.effects import Reconcile, RequestFailed, Retry
-from controlplane.controllers.snapshot import metrics
 from controlplane.controllers.snapshot.binding import (
     REASONS,
     dynamic_content_name,
@@ -23,7 +22,6 @@ from controlplane.controllers.snapshot.objects import (
     finalizers_of,
     full_reference,
     is_bound,
-    is_created,
     is_deleting,
     is_ready,
     key_of,
@@ -33,7 +31,6 @@ from controlplane.controllers.snapshot.objects import (
     uid_of,
     update_error,
     with_finalizers,
-    with_status,
 )
 from controlplane.controllers.snapshot.parameters import (
     GROUP_SNAPSHOTTER,
@@ -41,13 +38,14 @@ from controlplane.controllers.snapshot.parameters import (
     SecretReference,
     secret_reference,
 )
-from controlplane.controllers.snapshot.status import copied, told_by
+from controlplane.controllers.snapshot.status import told_by
 
 if TYPE_CHECKING:
     from controlplane.controllers.snapshot.binding import Binding
     from controlplane.controllers.snapshot.claims import SourceClaims
     from controlplane.controllers.snapshot.classes import ClassChoice
     from controlplane.controllers.snapshot.members import Members
+    from controlplane.controllers.snapshot.progress import Progress
     from controlplane.controllers.snapshot.shared import Shared
 
 
@@ -61,12 +59,14 @@ class Groups:
         classes: ClassChoice,
         binding: Binding,
         members: Members,
+        progress: Progress,
     ) -> None:
         self._shared = shared
         self._claims = claims
         self._classes = classes
         self._binding = binding
         self._members = members
+        self._progress = progress
 
     def sync(self, group: Tree) -> Reconcile[None]:
         """Bring a group snapshot further."""
@@ -112,7 +112,7 @@ class Groups:
         yield from self._shared.fail(GROUP, group, reason, text, unready=True)
 
     def _sync_unready(self, group: Tree) -> Reconcile[None]:
-        self._begin_creation(group)
+        self._progress.begin_creation(GROUP, group)
         shared = self._shared
         content = yield from self._binding.content_of(GROUP, group)
         if given_content(GROUP, group) is not None:
@@ -129,55 +129,13 @@ class Groups:
         else:
             yield from self._members.create(group, content)
         try:
-            yield from self._copy_status(group, content)
+            told = told_by(GROUP, content)
+            yield from self._progress.copy_status(GROUP, group, content, told)
         except (Retry, *RequestFailed) as error:
             text = f"GroupSnapshot status update failed, {error}"
             reason = "GroupSnapshotStatusUpdateFailed"
             yield from shared.try_fail(GROUP, group, reason, text, unready=False)
             raise
-
-    def _begin_creation(self, group: Tree) -> None:
-        about = (
-            uid_of(group),
-            self._classes.driver_for_metrics(GROUP, group),
-            self._type_of(group),
-            self._shared.host.now,
-        )
-        if not is_created(group):
-            self._shared.metrics.begin(metrics.CREATE_GROUP, *about)
-        self._shared.metrics.begin(metrics.CREATE_GROUP_AND_READY, *about)
-
-    @staticmethod
-    def _type_of(group: Tree) -> str:
-        return metrics.DYNAMIC if given_content(GROUP, group) is None else metrics.STATIC
-
-    def _copy_status(self, group: Tree, content: Tree) -> Reconcile[None]:
-        shared = self._shared
-        place, metadata = key_of(group), group["metadata"]
-        try:
-            live = (
-                yield from calls.get(GROUP.resource, metadata["namespace"], metadata["name"])
-            ).tree
-        except RequestFailed as error:
-            raise Retry(f"error get group snapshot {place} from api server: {error}") from None
-        status = copied(GROUP, live.get("status"), told_by(GROUP, content))
-        if status is None:
-            return
-        changed = with_status(live, status)
-        now, driver = shared.host.now, content["spec"]["driver"]
-        if not is_created(live) and is_created(changed):
-            shared.metrics.succeed(metrics.CREATE_GROUP, uid_of(group), driver, now)
-            text = f"GroupSnapshot {place} was successfully created by the CSI driver."
-            shared.event(group, NORMAL, "GroupSnapshotCreated", text)
-        if not is_ready(live) and is_ready(changed):
-            shared.metrics.succeed(metrics.CREATE_GROUP_AND_READY, uid_of(group), driver, now)
-            text = f"GroupSnapshot {place} is ready to use."
-            shared.event(group, NORMAL, "GroupSnapshotReady", text)
-        try:
-            written = yield from calls.update(GROUP.resource, changed, "status")
-        except RequestFailed as error:
-            raise update_error(place, error) from None
-        shared.stores[GROUP].put(written.tree)
 
     # ------------------------------------------------------------------ the content of a new group
 
@@ -253,16 +211,14 @@ class Groups:
 
     def _delete(self, group: Tree) -> Reconcile[None]:
         shared = self._shared
-        driver = self._classes.driver_for_metrics(GROUP, group)
-        kind, uid = self._type_of(group), uid_of(group)
-        shared.metrics.begin(metrics.DELETE_GROUP, uid, driver, kind, shared.host.now)
+        self._progress.begin_deletion(GROUP, group)
         name = status_of(group).get(GROUP.bound_field)
         content = shared.content(GROUP, name) if name else None
         if content is not None and not points_at(content["spec"][GROUP.reference_field], group):
             content = None
         if GROUP.finalizer not in finalizers_of(group):
             return
-        members = [obj.tree for obj in shared.snapshots.by_index("group", uid)]
+        members = [obj.tree for obj in shared.snapshots.by_index("group", uid_of(group))]
         for member in members:
             if self._claims.is_being_restored(member):
                 text = (
@@ -312,15 +268,6 @@ class Groups:
         except RequestFailed as error:
             raise update_error(name_of(group), error) from None
         self._shared.stores[GROUP].put(written.tree)
-
-    def gone(self, group: Tree) -> None:
-        """A group snapshot has vanished: its content may have to follow."""
-        driver = self._classes.driver_for_metrics(GROUP, group)
-        now = self._shared.host.now
-        self._shared.metrics.succeed(metrics.DELETE_GROUP, uid_of(group), driver, now)
-        bound = status_of(group).get(GROUP.bound_field)
-        if bound:
-            self._shared.content_queues[GROUP].add(bound)
 
 
 def _content(

@@ -11,7 +11,6 @@ from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.controllers.controller import NORMAL, WARNING
 from controlplane.controllers.effects import Reconcile, RequestFailed, Retry
-from controlplane.controllers.snapshot import metrics
 from controlplane.controllers.snapshot.binding import (
     REASONS,
     dynamic_content_name,
@@ -31,7 +30,6 @@ from controlplane.controllers.snapshot.objects import (
     finalizers_of,
     full_reference,
     is_bound,
-    is_created,
     is_deleting,
     is_ready,
     key_of,
@@ -42,7 +40,6 @@ from controlplane.controllers.snapshot.objects import (
     uid_of,
     update_error,
     with_finalizers,
-    with_status,
 )
 from controlplane.controllers.snapshot.parameters import (
     SNAPSHOTTER,
@@ -50,12 +47,13 @@ from controlplane.controllers.snapshot.parameters import (
     SecretReference,
     secret_reference,
 )
-from controlplane.controllers.snapshot.status import copied, told_by
+from controlplane.controllers.snapshot.status import told_by
 
 if TYPE_CHECKING:
     from controlplane.controllers.snapshot.binding import Binding
     from controlplane.controllers.snapshot.claims import SourceClaims
     from controlplane.controllers.snapshot.classes import ClassChoice
+    from controlplane.controllers.snapshot.progress import Progress
     from controlplane.controllers.snapshot.shared import Shared
 
 PENDING = "SnapshotDeletePending"
@@ -65,12 +63,18 @@ class Snapshots:
     """Reconciles volume snapshots."""
 
     def __init__(
-        self, shared: Shared, claims: SourceClaims, classes: ClassChoice, binding: Binding
+        self,
+        shared: Shared,
+        claims: SourceClaims,
+        classes: ClassChoice,
+        binding: Binding,
+        progress: Progress,
     ) -> None:
         self._shared = shared
         self._claims = claims
         self._classes = classes
         self._binding = binding
+        self._progress = progress
 
     def sync(self, snapshot: Tree) -> Reconcile[None]:
         """Bring a snapshot further; a failure to let its claim go does not stop that."""
@@ -146,7 +150,7 @@ class Snapshots:
         self._shared.stores[SNAPSHOT].put(written.tree)
 
     def _sync_unready(self, snapshot: Tree) -> Reconcile[None]:
-        self._begin_creation(snapshot)
+        self._progress.begin_creation(SNAPSHOT, snapshot)
         shared = self._shared
         if given_content(SNAPSHOT, snapshot) is not None:
             content = yield from self._binding.content_of(SNAPSHOT, snapshot)
@@ -183,55 +187,13 @@ class Snapshots:
             yield from shared.try_fail(SNAPSHOT, snapshot, reason, text, unready=False)
             raise
 
-    def _begin_creation(self, snapshot: Tree) -> None:
-        about = (
-            uid_of(snapshot),
-            self._classes.driver_for_metrics(SNAPSHOT, snapshot),
-            self._type_of(snapshot),
-            self._shared.host.now,
-        )
-        if not is_created(snapshot):
-            self._shared.metrics.begin(metrics.CREATE, *about)
-        self._shared.metrics.begin(metrics.CREATE_AND_READY, *about)
-
-    @staticmethod
-    def _type_of(snapshot: Tree) -> str:
-        static = given_content(SNAPSHOT, snapshot) is not None
-        return metrics.STATIC if static else metrics.DYNAMIC
-
     def _copy_status(self, snapshot: Tree, content: Tree) -> Reconcile[None]:
-        """Events and metrics come before the write, so they stand even where it fails."""
         shared = self._shared
         told = told_by(SNAPSHOT, content)
         handle = status_of(content).get("volumeGroupSnapshotHandle")
         if shared.flags.groups and handle is not None:
             told["volumeGroupSnapshotName"] = self._group_with(handle, snapshot)
-        metadata = snapshot["metadata"]
-        place = key_of(snapshot)
-        try:
-            live = (
-                yield from calls.get(SNAPSHOT.resource, metadata["namespace"], metadata["name"])
-            ).tree
-        except RequestFailed as error:
-            raise Retry(f"error get snapshot {place} from api server: {error}") from None
-        status = copied(SNAPSHOT, live.get("status"), told)
-        if status is None:
-            return
-        changed = with_status(live, status)
-        now, driver = shared.host.now, content["spec"]["driver"]
-        if not is_created(live) and is_created(changed):
-            shared.metrics.succeed(metrics.CREATE, uid_of(snapshot), driver, now)
-            text = f"Snapshot {place} was successfully created by the CSI driver."
-            shared.event(snapshot, NORMAL, "SnapshotCreated", text)
-        if not is_ready(live) and is_ready(changed):
-            shared.metrics.succeed(metrics.CREATE_AND_READY, uid_of(snapshot), driver, now)
-            text = f"Snapshot {place} is ready to use."
-            shared.event(snapshot, NORMAL, "SnapshotReady", text)
-        try:
-            written = yield from calls.update(SNAPSHOT.resource, changed, "status")
-        except RequestFailed as error:
-            raise update_error(place, error) from None
-        shared.stores[SNAPSHOT].put(written.tree)
+        yield from self._progress.copy_status(SNAPSHOT, snapshot, content, told)
 
     def _group_with(self, handle: str, snapshot: Tree) -> str:
         for obj in self._shared.content_listers[GROUP]:
@@ -323,9 +285,7 @@ class Snapshots:
 
     def _delete(self, snapshot: Tree) -> Reconcile[None]:
         shared = self._shared
-        driver = self._classes.driver_for_metrics(SNAPSHOT, snapshot)
-        kind = self._type_of(snapshot)
-        shared.metrics.begin(metrics.DELETE, uid_of(snapshot), driver, kind, shared.host.now)
+        self._progress.begin_deletion(SNAPSHOT, snapshot)
         name = status_of(snapshot).get(SNAPSHOT.bound_field)
         if not name and source_claim(snapshot) is not None:
             name = dynamic_content_name(SNAPSHOT, snapshot)
@@ -396,15 +356,6 @@ class Snapshots:
         except RequestFailed as error:
             raise update_error(name_of(snapshot), error) from None
         self._shared.stores[SNAPSHOT].put(written.tree)
-
-    def gone(self, snapshot: Tree) -> None:
-        """A snapshot has vanished: its content may have to follow."""
-        driver = self._classes.driver_for_metrics(SNAPSHOT, snapshot)
-        now = self._shared.host.now
-        self._shared.metrics.succeed(metrics.DELETE, uid_of(snapshot), driver, now)
-        bound = status_of(snapshot).get(SNAPSHOT.bound_field)
-        if bound:
-            self._shared.content_queues[SNAPSHOT].add(bound)
 
 
 def owner_reference(group: Tree) -> Tree:
