@@ -7,14 +7,16 @@ from typing import Any
 
 from tests.golden.runner import difference
 from tests.golden.snapshots_shown import Shown, compact
-from tests.golden.snapshots_world import PACES, SnapshotWorld
+from tests.golden.snapshots_world import PACES, Pace, SnapshotWorld
 
 Json = Any
 CUT = 20
 LOOPS = 8
-RUNS = [(pace, None) for pace in PACES]
-RUNS += [(PACES[seed % len(PACES)], seed) for seed in range(1, 25)]
-"""At each pace once in the plain order, then in orders that were drawn."""
+RUNS: list[tuple[Pace, int | None]] = [(PACES[0], None)]
+for _seed, _pace in enumerate(PACES[1:], 1):
+    RUNS += [(_pace, None), (_pace, _seed)]
+RUNS += [(PACES[seed % len(PACES)], seed) for seed in range(len(PACES), 24)]
+"""In the plain order and in drawn ones, at each pace."""
 
 
 def answer(case: Json) -> Json:
@@ -124,7 +126,8 @@ def _calls(want: Json, got: Shown) -> str | None:
         theirs, ours = wanted.get(key, []), got.rpcs.get(key, [])
         if key in varied:
             least, most = varied[key]
-            if not least <= len(ours) <= most:
+            # Of a loop eight calls are listed: more than that were seen, how many is the machine's speed.
+            if not least <= len(ours) or (len(ours) > most and key not in more):
                 return f"rpcs {key}: expected {least} to {most} calls, got {len(ours)}"
         elif key not in more and len(theirs) != len(ours):
             return (

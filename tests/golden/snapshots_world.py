@@ -78,7 +78,13 @@ PACES = (
     Pace(6 * MS, MS // 4, MS, MS // 10),
 )
 """What happens depends on who is faster; the recordings show what came of a few runs on one machine."""
+SPREADS = (2, 12, 6)
+"""In drawn orders a message takes up to that many times longer."""
 POLL_NS = 20 * MS
+LOOPING = 60
+"""More calls than any scenario makes that comes to an end."""
+OBSERVER_NS = 250 * MS
+"""The recordings' observer noticed that a wait was over, and stopped, that much later."""
 DEFAULT_DRIVER = "hostpath.csi.k8s.io"
 PLACES = {
     "PersistentVolume": ("", "v1", "persistentvolumes", "/registry/persistentvolumes/"),
@@ -242,6 +248,11 @@ class SnapshotWorld:
             driver = _initial(each)
             self.cluster.world.actor(name, csi_driver.run, EPOCH_NS, driver.options, probe, driver)
         self.own = [kind.name for kind in own]
+        if seed is not None:  # drawn orders: no two messages take equally long either
+            spread = SPREADS[seed % len(SPREADS)]
+            for name in self.own:
+                spread_ns = spread * self._latency(name)
+                self.cluster.world.link(name, APISERVER, spread_ns=spread_ns)
         self.cluster.user("golden", self._user)
 
     def _controller(self, case: Json) -> Any:
@@ -318,7 +329,7 @@ class SnapshotWorld:
                 self.refused.append({"at": step["at"], "code": error.code, "message": str(error)})
         end = self.case.get("end") or {}
         if "observe" in end:
-            await ctx.sleep(round(end["observe"] * SECOND))
+            await ctx.sleep(round(end["observe"] * SECOND) + OBSERVER_NS)
         else:
             quiet, most = end.get("settle", 2), end.get("max", 25)
             await self._quiet(ctx, round(quiet * SECOND), round(most * SECOND), calls=True)
@@ -328,12 +339,12 @@ class SnapshotWorld:
 
     def _slow_down(self, ctx: Context, names: list[str]) -> None:
         for name in names:
-            latency = self.pace.others_ns
-            if name == SnapshotController.name:
-                latency = self.pace.controller_ns
-            elif name in self.sidecars:
-                latency = self.pace.sidecar_ns
-            ctx.delay(name, APISERVER, latency)
+            ctx.delay(name, APISERVER, self._latency(name))
+
+    def _latency(self, name: str) -> int:
+        if name == SnapshotController.name:
+            return self.pace.controller_ns
+        return self.pace.sidecar_ns if name in self.sidecars else self.pace.others_ns
 
     async def _step(self, ctx: Context, client: Client, step: Json) -> None:
         await ctx.sleep(self.pace.user_ns)
@@ -459,12 +470,18 @@ class SnapshotWorld:
     def _calling(self) -> bool:
         return any(not call.ended for probe in self.probes for call in probe.calls)
 
+    def _looping(self) -> bool:
+        """Whether the driver is asked over and over: recordings show the first calls of that."""
+        return any(len(probe.calls) > LOOPING for probe in self.probes)
+
     async def _quiet(self, ctx: Context, quiet: int, most: int, *, calls: bool = False) -> bool:
         """Nothing changes for so long; with `calls` no call may be under way either."""
         end, since, before = ctx.now + most, ctx.now, self._picture()
         while ctx.now < end:
             await ctx.sleep(POLL_NS)
             now = self._picture()
+            if calls and self._looping():
+                return False
             if now != before or (calls and self._calling()):
                 before, since = now, ctx.now
             elif ctx.now - since >= quiet:
