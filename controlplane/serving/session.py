@@ -51,7 +51,9 @@ class ServedCluster(Cluster):
     def __init__(self, config: ClusterConfig, **options: Any) -> None:
         self._place = ["127.0.0.1:6443"]
         super().__init__(config, **options)
-        self.bootstrapping_server(self.server_options()).install_roles(config.epoch_ns)
+        server = self.bootstrapping_server(self.server_options())
+        server.install_roles(config.epoch_ns)
+        server.install_standing(config.epoch_ns, self.apiservers)
 
     def server_options(self) -> ServerOptions:
         """Users are held to their roles, and fields have owners."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Lookup
+from controlplane.apiserver.requests.authorization import policy
 
 __all__ = ["missing"]
 
@@ -18,44 +19,6 @@ _PRIORITIES = (
      "Used for system critical pods that must run in the cluster, but can be moved to another "
      "node if necessary."),
 )  # fmt: skip
-
-
-_RBAC = "rbac.authorization.k8s.io"
-_INFO = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
-_DISCOVERY = ["/.well-known", "/.well-known/*", "/api", "/api/*", "/apis", "/apis/*", "/healthz",
-              "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"]  # fmt: skip
-_AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
-# Who may do what from the start: (role, rules, groups it is bound to).
-_ROLES: tuple[tuple[str, list[Tree], tuple[str, ...]], ...] = (
-    ("cluster-admin",
-     [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-      {"nonResourceURLs": ["*"], "verbs": ["*"]}],
-     ("system:masters",)),
-    ("system:basic-user",
-     [{"apiGroups": ["authorization.k8s.io"], "verbs": ["create"],
-       "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]},
-      {"apiGroups": ["authentication.k8s.io"], "verbs": ["create"],
-       "resources": ["selfsubjectreviews"]}],
-     (_AUTHENTICATED,)),
-    ("system:discovery", [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}], (_AUTHENTICATED,)),
-    ("system:public-info-viewer", [{"nonResourceURLs": _INFO, "verbs": ["get"]}],
-     (_AUTHENTICATED, _UNAUTHENTICATED)),
-)  # fmt: skip
-
-
-def _authorization() -> Iterator[Request]:
-    """The roles that requests need before anybody made any."""
-    for name, rules, groups in _ROLES:
-        meta = {
-            "name": name,
-            "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
-            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
-        }
-        yield _made(_RBAC, "clusterroles", {"metadata": meta, "rules": rules})
-        subjects = [{"apiGroup": _RBAC, "kind": "Group", "name": group} for group in groups]
-        role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
-        body = {"metadata": meta, "roleRef": role, "subjects": subjects}
-        yield _made(_RBAC, "clusterrolebindings", body)
 
 
 def _made(group: str, resource: str, body: Tree, namespace: str = "") -> Request:
@@ -84,4 +47,4 @@ def _built_in() -> Iterator[Request]:
                             "targetPort": 6443}]},
     }  # fmt: skip
     yield _made("", "services", service, "default")
-    yield from _authorization()
+    yield from policy.every_request_needs()

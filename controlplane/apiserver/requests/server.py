@@ -8,7 +8,7 @@ comes from the callables handed in at construction, and the time with each reque
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from attrs import evolve
@@ -132,6 +132,14 @@ class ApiServer:
     def install_roles(self, now: int) -> None:
         """Create the default roles and bindings that are missing."""
         for request in policy.missing(self.lookup):
+            self._make(request, now)
+
+    def install_standing(self, now: int, servers: Iterable[str]) -> None:
+        """Create what servers of these names keep while they run, as far as it is missing."""
+        from controlplane.apiserver.requests import standing
+
+        served = dict.fromkeys((info.group, info.version) for info in self.table)
+        for request in standing.missing(self.lookup, served, servers, now):
             self._make(request, now)
 
     def _make(self, request: Request, now: int) -> None:

@@ -175,6 +175,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
         ("apiregistration.k8s.io", "apiservices"): PlainStrategy(
             others.default_api_service,
             rules.validate_api_service,
+            name_rule=names.path_segment,
         ),
         ("certificates.k8s.io", "certificatesigningrequests"): PlainStrategy(
             None,

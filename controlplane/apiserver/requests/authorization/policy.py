@@ -1,14 +1,14 @@
-"""The cluster roles and bindings that a cluster starts with, beyond those that every request needs.
+"""The roles and bindings that a cluster starts with, as at 1.36 with its default feature gates.
 
-Only roles whose rules did not depend on a release or feature gate are here. Left out: the roles of
-scheduler, nodes, node proxies, monitoring, kubelet API and issuer discovery, those of single
-controllers (`system:controller:...`), and the roles inside kube-system and kube-public.
-Upstream: plugin/pkg/auth/authorizer/rbac/bootstrappolicy; aggregation: pkg/controller/
-clusterroleaggregation.
+Which they are stands in `roles.txt`. Left out: the roles of controllers behind gates that are off, and
+two of a default 1.36 server whose names could not be confirmed. Upstream:
+plugin/pkg/auth/authorizer/rbac/bootstrappolicy; aggregation: pkg/controller/clusterroleaggregation.
 """
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import resources
 from typing import Final
 
 from controlplane.api.aggregation import aggregated_rules
@@ -17,138 +17,92 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Lookup
 from controlplane.apiserver.requests.authorization.rbac import GROUP
 
-__all__ = ["aggregated_rules", "default_bindings", "default_roles", "missing"]
+__all__ = [
+    "aggregated_rules", "default_bindings", "default_namespaced", "default_roles", "every_request_needs",
+    "missing",
+]  # fmt: skip
 
-READ: Final = "get list watch"
-WRITE: Final = "create delete deletecollection patch update"
-READ_WRITE: Final = "create delete deletecollection get list patch update watch"
 _AGGREGATE: Final = f"{GROUP}/aggregate-to-"
-_SIGNER: Final = "kubernetes.io/"
-
-# A rule is (verbs, groups, resources) or (verbs, groups, resources, names), each a text of words;
-# the core group is "core".
-Rule = tuple[str, str, str] | tuple[str, str, str, str]
-
-_VIEW: Final[tuple[Rule, ...]] = (
-    (READ, "core", "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods "
-     "replicationcontrollers replicationcontrollers/scale serviceaccounts services "
-     "services/status"),
-    (READ, "core", "bindings events limitranges namespaces/status pods/log pods/status "
-     "replicationcontrollers/status resourcequotas resourcequotas/status"),
-    (READ, "core", "namespaces"),
-    (READ, "discovery.k8s.io", "endpointslices"),
-    (READ, "apps", "controllerrevisions daemonsets daemonsets/status deployments deployments/scale "
-     "deployments/status replicasets replicasets/scale replicasets/status statefulsets "
-     "statefulsets/scale statefulsets/status"),
-    (READ, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
-    (READ, "batch", "cronjobs cronjobs/status jobs jobs/status"),
-    (READ, "extensions", "daemonsets daemonsets/status deployments deployments/scale "
-     "deployments/status ingresses ingresses/status networkpolicies replicasets replicasets/scale "
-     "replicasets/status replicationcontrollers/scale"),
-    (READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
-    (READ, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
-    (READ, "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
-)  # fmt: skip
-_EDIT: Final[tuple[Rule, ...]] = (
-    (READ, "core", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),
-    ("impersonate", "core", "serviceaccounts"),
-    (WRITE, "core", "pods pods/attach pods/exec pods/portforward pods/proxy"),
-    ("create", "core", "pods/eviction"),
-    (WRITE, "core", "configmaps events persistentvolumeclaims replicationcontrollers "
-     "replicationcontrollers/scale secrets serviceaccounts services services/proxy"),
-    ("create", "core", "serviceaccounts/token"),
-    (WRITE, "apps", "daemonsets deployments deployments/rollback deployments/scale replicasets "
-     "replicasets/scale statefulsets statefulsets/scale"),
-    (WRITE, "autoscaling", "horizontalpodautoscalers"),
-    (WRITE, "batch", "cronjobs jobs"),
-    (WRITE, "extensions", "daemonsets deployments deployments/rollback deployments/scale ingresses "
-     "networkpolicies replicasets replicasets/scale replicationcontrollers/scale"),
-    (WRITE, "policy", "poddisruptionbudgets"),
-    (WRITE, "networking.k8s.io", "ingresses networkpolicies"),
-    (READ_WRITE, "coordination.k8s.io", "leases"),
-    (WRITE, "resource.k8s.io", "resourceclaims resourceclaimtemplates"),
-)  # fmt: skip
-_ADMIN: Final[tuple[Rule, ...]] = (
-    ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
-    (READ_WRITE, GROUP, "rolebindings roles"),
-)
-_DELEGATED: Final[tuple[Rule, ...]] = (
-    ("create", "authentication.k8s.io", "tokenreviews"),
-    ("create", "authorization.k8s.io", "subjectaccessreviews"),
-)
-_EVENTS: Final[Rule] = ("create patch update", "core events.k8s.io", "events")
-_MANAGER: Final = "system:kube-controller-manager"
-_CERTIFICATES: Final = "system:certificates.k8s.io:"
-_CSR: Final = "certificatesigningrequests"
-
-# name: (rules, the role it is aggregated to)
-_PLAIN: Final[dict[str, tuple[tuple[Rule, ...], str]]] = {
-    "system:aggregate-to-view": (_VIEW, "view"),
-    "system:aggregate-to-edit": (_EDIT, "edit"),
-    "system:aggregate-to-admin": (_ADMIN, "admin"),
-    "system:auth-delegator": (_DELEGATED, ""),
-    "system:kube-aggregator": (((READ, "core", "endpoints services"),), ""),
-    "system:kube-dns": ((("list watch", "core", "endpoints services"),), ""),
-    "system:node-bootstrapper": (
-        (("create get list watch", "certificates.k8s.io", _CSR),), "",
-    ),
-    "system:node-problem-detector": (
-        (("get", "core", "nodes"), ("patch", "core", "nodes/status"), _EVENTS), "",
-    ),
-    "system:persistent-volume-provisioner": ((
-        ("create delete get list watch", "core", "persistentvolumes"),
-        ("get list update watch", "core", "persistentvolumeclaims"),
-        (READ, "storage.k8s.io", "storageclasses"),
-        ("watch", "core", "events"),
-        _EVENTS,
-    ), ""),
-    "system:volume-scheduler": ((
-        ("get list patch update watch", "core", "persistentvolumes"),
-        (READ, "storage.k8s.io", "storageclasses"),
-        ("get list patch update watch", "core", "persistentvolumeclaims"),
-    ), ""),
-    _MANAGER: ((
-        _EVENTS,
-        ("create", "coordination.k8s.io", "leases"),
-        ("get update", "coordination.k8s.io", "leases", "kube-controller-manager"),
-        ("create", "core", "secrets serviceaccounts"),
-        ("delete", "core", "secrets"),
-        ("get", "core", "configmaps namespaces secrets serviceaccounts"),
-        ("update", "core", "secrets serviceaccounts"),
-        *_DELEGATED,
-        ("list watch", "*", "*"),
-        ("create", "core", "serviceaccounts/token"),
-    ), ""),
-    **{
-        f"{_CERTIFICATES}{_CSR}:{kind}": (
-            (("create", "certificates.k8s.io", f"{_CSR}/{kind}"),), "",
-        )
-        for kind in ("nodeclient", "selfnodeclient")
-    },
-    **{
-        f"{_CERTIFICATES}{kind}-approver": (
-            (("approve", "certificates.k8s.io", "signers", f"{_SIGNER}{kind}"),), "",
-        )
-        for kind in ("kube-apiserver-client", "kube-apiserver-client-kubelet", "kubelet-serving",
-                     "legacy-unknown")
-    },
-}  # fmt: skip
-# name: the role it is aggregated to; in an order in which each only needs roles before it
-_AGGREGATED: Final = {"view": "edit", "edit": "admin", "admin": ""}
-_BINDINGS: Final[dict[str, Tree]] = {
-    _MANAGER: {"apiGroup": GROUP, "kind": "User", "name": _MANAGER},
-    "system:kube-dns": {"kind": "ServiceAccount", "name": "kube-dns", "namespace": "kube-system"},
-    "system:volume-scheduler": {"apiGroup": GROUP, "kind": "User", "name": "system:kube-scheduler"},
+_CONTROLLER: Final = "system:controller:"
+_SYSTEM: Final = "kube-system"
+_WORDS: Final = {
+    "READ": "get list watch",
+    "WRITE": "create delete deletecollection patch update",
+    "ALL": "create delete deletecollection get list patch update watch",
+    "CHANGE": "patch update",
 }
+_EVENTS: Final = "create patch update; core events.k8s.io; events"
+_AGGREGATED: Final = {"view": "edit", "edit": "admin", "admin": ""}
+"""The role that each is aggregated to; in an order in which each only needs roles before it."""
+_NEEDED: Final = ("cluster-admin", "system:basic-user", "system:discovery",
+                  "system:public-info-viewer")  # fmt: skip
 
 
-def _rule(rule: Rule) -> Tree:
-    verbs, groups, resources, *names = rule
-    tree: Tree = {
-        "verbs": verbs.split(),
-        "apiGroups": ["" if group == "core" else group for group in groups.split()],
-        "resources": resources.split(),
-    }
+def _user(name: str) -> Tree:
+    return {"apiGroup": GROUP, "kind": "User", "name": name}
+
+
+def _group(name: str) -> Tree:
+    return {"apiGroup": GROUP, "kind": "Group", "name": name}
+
+
+def _account(name: str) -> Tree:
+    return {"kind": "ServiceAccount", "name": name, "namespace": _SYSTEM}
+
+
+_MANAGER: Final = _user("system:kube-controller-manager")
+_SCHEDULER: Final = _user("system:kube-scheduler")
+_AUTHENTICATED: Final = _group("system:authenticated")
+_BINDINGS: Final[dict[str, list[Tree]]] = {
+    "cluster-admin": [_group("system:masters")],
+    "system:basic-user": [_AUTHENTICATED],
+    "system:discovery": [_AUTHENTICATED],
+    "system:public-info-viewer": [_AUTHENTICATED, _group("system:unauthenticated")],
+    "system:kube-controller-manager": [_MANAGER],
+    "system:kube-dns": [_account("kube-dns")],
+    "system:kube-scheduler": [_SCHEDULER],
+    "system:monitoring": [_group("system:monitoring")],
+    "system:node": [],  # nodes are let in by an authorizer of their own
+    "system:node-proxier": [_user("system:kube-proxy")],
+    "system:service-account-issuer-discovery": [_group("system:serviceaccounts")],
+    "system:volume-scheduler": [_SCHEDULER],
+}
+_NAMESPACED: Final[dict[str, tuple[str, list[Tree]]]] = {
+    "extension-apiserver-authentication-reader": (
+        "system::extension-apiserver-authentication-reader", [_MANAGER, _SCHEDULER],
+    ),
+    "system::leader-locking-kube-controller-manager": (
+        "", [_MANAGER, _account("kube-controller-manager"), _account("leader-election-controller")],
+    ),
+    "system::leader-locking-kube-scheduler": ("", [_SCHEDULER, _account("kube-scheduler")]),
+}  # fmt: skip
+"""Of roles of a namespace: the binding's name, "" for the role's, and who is bound."""
+
+
+@cache
+def _read() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Of each name in the data file: what it is aggregated to ("" for nothing), and its rules as text."""
+    text = resources.files(__package__).joinpath("roles.txt").read_text(encoding="ascii")
+    found: dict[str, tuple[str, list[str]]] = {}
+    rules: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("  "):
+            rules.append(_EVENTS if line == "  EVENTS" else line.strip())
+        elif line and not line.startswith("#"):
+            name, _, into = line.partition(" > ")
+            rules = []
+            found[name] = (into, rules)
+    return {name: (into, tuple(rules)) for name, (into, rules) in found.items()}
+
+
+def _rule(text: str) -> Tree:
+    verbs, *rest = text.split("; ")
+    tree: Tree = {"verbs": _WORDS.get(verbs, verbs).split()}
+    if len(rest) == 1:
+        return {"nonResourceURLs": rest[0].split(), **tree}
+    groups, resource, *names = rest
+    tree["apiGroups"] = ["" if group == "core" else group for group in groups.split()]
+    tree["resources"] = resource.split()
     if names:
         tree["resourceNames"] = names[0].split()
     return tree
@@ -162,11 +116,20 @@ def _metadata(name: str, into: str = "") -> Tree:
     return {"name": name, "labels": marks, "annotations": annotations}
 
 
+def _binding(kind: str, role: str, subjects: list[Tree], name: str = "") -> Tree:
+    return {
+        "metadata": _metadata(name or role),
+        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": role},
+        "subjects": subjects,
+    }
+
+
 def default_roles() -> list[Tree]:
     """The cluster roles, with aggregated ones filled in as their controller would."""
     roles: list[Tree] = [
         {"metadata": _metadata(name, into), "rules": [_rule(rule) for rule in rules]}
-        for name, (rules, into) in _PLAIN.items()
+        for name, (into, rules) in _read().items()
+        if "/" not in name
     ]
     for name, into in _AGGREGATED.items():
         selectors = [{"matchLabels": {f"{_AGGREGATE}{name}": "true"}}]
@@ -181,24 +144,53 @@ def default_roles() -> list[Tree]:
 
 def default_bindings() -> list[Tree]:
     """The cluster role bindings of these roles; each has the name of its role."""
+    accounts = {
+        name: [_account(name.removeprefix(_CONTROLLER))]
+        for name in _read()
+        if name.startswith(_CONTROLLER)
+    }
     return [
-        {
-            "metadata": _metadata(name),
-            "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
-            "subjects": [subject],
-        }
-        for name, subject in _BINDINGS.items()
+        _binding("ClusterRole", name, subjects)
+        for name, subjects in {**_BINDINGS, **accounts}.items()
     ]
+
+
+def default_namespaced() -> list[tuple[str, Tree, Tree]]:
+    """Namespace, role and binding of the roles inside kube-system and kube-public."""
+    found = []
+    for key, (_, rules) in _read().items():
+        namespace, _, name = key.partition("/")
+        if name:
+            own = [_account(name.removeprefix(_CONTROLLER))]
+            called, subjects = _NAMESPACED.get(name, ("", own))
+            role = {"metadata": _metadata(name), "rules": [_rule(rule) for rule in rules]}
+            found.append((namespace, role, _binding("Role", name, subjects, called)))
+    return found
+
+
+def every_request_needs() -> list[Request]:
+    """What creates the roles and bindings without which nobody may even ask."""
+    made = []
+    for name in _NEEDED:
+        rules = [_rule(rule) for rule in _read()[name][1]]
+        made.append(_created("clusterroles", {"metadata": _metadata(name), "rules": rules}))
+        made.append(_created("clusterrolebindings", _binding("ClusterRole", name, _BINDINGS[name])))
+    return made
+
+
+def _created(resource: str, tree: Tree, namespace: str = "") -> Request:
+    return Request("create", GROUP, "v1", resource, namespace, body=tree)
 
 
 def missing(lookup: Lookup) -> list[Request]:
     """What creates the default roles and bindings that are not there."""
+    wanted = [_created("clusterroles", tree) for tree in default_roles()]
+    wanted += [_created("clusterrolebindings", tree) for tree in default_bindings()]
+    for namespace, role, binding in default_namespaced():
+        wanted.append(_created("roles", role, namespace))
+        wanted.append(_created("rolebindings", binding, namespace))
     return [
-        Request("create", GROUP, "v1", resource, body=tree)
-        for resource, trees in (
-            ("clusterroles", default_roles()),
-            ("clusterrolebindings", default_bindings()),
-        )
-        for tree in trees
-        if lookup.get(GROUP, resource, "", tree["metadata"]["name"]) is None
+        each
+        for each in wanted
+        if lookup.get(GROUP, each.resource, each.namespace, each.body["metadata"]["name"]) is None
     ]

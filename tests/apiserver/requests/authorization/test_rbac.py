@@ -259,9 +259,22 @@ def test_the_larger_of_the_user_facing_roles_hold_the_smaller():
     for role in roles.values():
         for each in role["rules"]:
             assert each["verbs"] == sorted(each["verbs"])
-            assert each["resources"] == sorted(each["resources"])
+            for key in ("resources", "nonResourceURLs", "resourceNames"):
+                assert each.get(key, []) == sorted(each.get(key, []))
     for each in default_bindings():
         assert each["roleRef"]["name"] in roles
+
+
+def test_each_controller_has_its_role_and_account_from_the_start():
+    world = World(authorize=True)
+    account = "system:serviceaccount:kube-system:job-controller"
+    asked = Attributes("update", "batch", "jobs", "status", "ns", "a")
+    verdict = world.server.access.verdict(User(account), asked)
+    assert verdict.allowed
+    assert '"system:controller:job-controller" of ClusterRole' in verdict.reason
+    leases = Attributes("update", "coordination.k8s.io", "leases", "", "kube-system", "any")
+    assert world.server.access.verdict(User("system:kube-scheduler"), leases).allowed
+    assert not world.server.access.verdict(User(account), leases).allowed
 
 
 def test_aggregation_takes_each_rule_once_in_the_order_of_names():
