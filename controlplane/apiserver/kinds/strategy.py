@@ -132,12 +132,13 @@ class Strategy:
     deletes_in_steps = False
     allocates = False
     """Whether begin_create and begin_update choose what no other object of the kind may have."""
-    settles_on_update: tuple[str, ...] = ()
-    """The endpoints whose first PUT or PATCH after creation is a write even if it changes nothing.
 
-    Seen in recordings of claims and jobs: the form that creation stores is not the one that an
-    update of the same object stores.
-    """
+    def settles_on_update(self, sub: str, old: Tree) -> bool:
+        """Whether the first PUT or PATCH after creation is a write even if it changes nothing.
+
+        Seen in recordings: what creation stores is not what an update of the same object stores.
+        """
+        return False
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """Fill in what upstream's defaulting functions fill in; `old` parts need no second look."""

@@ -311,7 +311,7 @@ class Registry:
             if self.is_finished(old, new):
                 yield from self._remove(ctx, key, obj)
                 return Object(new), False
-            if new == old and (found.rewritten or not self._settles(ctx, sub)):
+            if new == old and (found.rewritten or not self._settles(ctx, sub, old)):
                 return obj, False
             done = self.write(ctx, key, new, obj, unchanged)
             if type(done) is Transaction:
@@ -432,9 +432,9 @@ class Registry:
             and self._finished(new)
         )
 
-    def _settles(self, ctx: Context, sub: str) -> bool:
+    def _settles(self, ctx: Context, sub: str, old: Tree) -> bool:
         """Whether an unchanged first update is a write, because the stored form only then settles."""
-        return sub in self.strategy.settles_on_update and ctx.request.verb in ("update", "patch")
+        return ctx.request.verb in ("update", "patch") and self.strategy.settles_on_update(sub, old)
 
     def _finished(self, tree: Tree) -> bool:
         """Whether a deleting object without metadata finalizers may go."""

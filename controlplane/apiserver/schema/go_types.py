@@ -14,6 +14,7 @@ _EMBEDDED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "EphemeralContainer": ("EphemeralContainerCommon", ()),
     "IngressRule": ("IngressRuleValue", ("http",)),
     "RuleWithOperations": ("Rule", ("apiGroups", "apiVersions", "resources", "scope")),
+    "PersistentVolumeClaim": ("TypeMeta", ("apiVersion", "kind")),  # inside a StatefulSet
 }
 """Struct: the struct in it, and which fields are that one's (none listed: all)."""
 

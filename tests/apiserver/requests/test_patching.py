@@ -2,7 +2,7 @@ import pytest
 
 from controlplane.apiserver.requests.patching.json_patch import JsonPatchError, json_patch
 from controlplane.apiserver.requests.patching.merge import merge_patch
-from controlplane.apiserver.requests.patching.strategic import strategic_patch
+from controlplane.apiserver.requests.patching.strategic import PatchError, strategic_patch
 from controlplane.apiserver.schema.resources import builtin_resources
 from tests.apiserver.world import APPLY, JSON_PATCH, STRATEGIC, World, config_map, deployment
 
@@ -85,3 +85,45 @@ def test_applying_what_another_manager_owns_conflicts_unless_forced():
     assert refused.tree["message"] == 'Apply failed with 1 conflict: conflict with "one": .data.x'
     assert applied(world, "two", force=True, x="2").tree["data"] == {"x": "2"}
     assert applied(world, "one").tree["data"] == {"x": "2"}
+
+
+def test_the_order_of_keys_tells_what_a_json_patch_took_apart():
+    old = {"metadata": {"name": "x", "labels": {"b": "1", "a": "2"}}, "kind": "K"}
+    new = json_patch(old, [{"op": "replace", "path": "/metadata/name", "value": "y"}])
+    assert list(new) == ["kind", "metadata"] and list(new["metadata"]) == ["labels", "name"]
+    assert list(new["metadata"]["labels"]) == ["b", "a"]
+
+
+def test_a_json_patch_replaces_the_root_by_a_map_only():
+    assert json_patch({"a": 1}, [{"op": "replace", "path": "", "value": {"b": 2}}]) == {"b": 2}
+    with pytest.raises(JsonPatchError):
+        json_patch({"a": 1}, [{"op": "replace", "path": "", "value": "b"}])
+
+
+def test_merge_patches_drop_nulls_from_new_lists():
+    assert merge_patch({}, {"a": [{"b": None, "c": 1}, None]}) == {"a": [{"c": 1}, None]}
+
+
+def test_deleting_from_a_list_heeds_no_strategy():
+    policy = {"spec": {"policyTypes": ["Ingress", "Egress"]}}
+    struct = builtin_resources().get("networking.k8s.io", "v1", "networkpolicies").type
+    patch = {"spec": {"$deleteFromPrimitiveList/policyTypes": ["Egress"]}}
+    assert strategic_patch(policy, patch, struct) == {"spec": {"policyTypes": ["Ingress"]}}
+    rules = {"spec": {"ingress": [{}], "$deleteFromPrimitiveList/ingress": ["a"]}}
+    with pytest.raises(PatchError, match="not identical"):
+        strategic_patch({"spec": {"ingress": [{}]}}, rules, struct)
+
+
+def test_retained_keys_need_not_name_what_is_removed():
+    patch = {"spec": {"$retainKeys": ["containers"], "nodeName": None}}
+    assert strategic_patch({"spec": {"nodeName": "n", "containers": []}}, patch, POD) == {
+        "spec": {"containers": []}
+    }
+
+
+def test_a_strategic_patch_cuts_integers_to_their_size():
+    world = World()
+    world.create("deployments", deployment("d"), group="apps")
+    patch = {"spec": {"revisionHistoryLimit": 2**32 + 7}}
+    new = world.patch("deployments", "d", patch, STRATEGIC, group="apps").tree
+    assert new["spec"]["revisionHistoryLimit"] == 7

@@ -188,7 +188,10 @@ class ClaimStrategy(Strategy):
     """Persistent volume claims."""
 
     returns_deleted = True
-    settles_on_update = ("", "status")
+
+    def settles_on_update(self, sub: str, old: Tree) -> bool:
+        """Whether the first update is a write though it changes nothing."""
+        return sub in ("", "status")
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """The defaults of this kind."""

@@ -197,12 +197,20 @@ def _with_generation(tree: Tree, generation: int) -> Tree:
     return {**tree, "metadata": {**meta, "annotations": annotations}}
 
 
+def _template_labels(job: Tree) -> Tree | None:
+    labels: Tree | None = (job["spec"]["template"].get("metadata") or {}).get("labels")
+    return labels
+
+
 class JobStrategy(_Workload):
     """Jobs; selector and template labels are generated from the uid."""
 
     _default = staticmethod(defaults.default_job)
     orphan_by_default = True
-    settles_on_update = ("",)
+
+    def settles_on_update(self, sub: str, old: Tree) -> bool:
+        """A job that came without labels shares those of its template until it is written again."""
+        return not sub and old["metadata"].get("labels") == _template_labels(old)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""

@@ -17,14 +17,15 @@ from controlplane.apiserver.requests.patching.json_patch import (
     json_patch,
 )
 from controlplane.apiserver.requests.patching.merge import merge_patch
+from controlplane.apiserver.requests.patching.restoring import UnfitError, restored
 from controlplane.apiserver.requests.patching.strategic import PatchError, strategic_patch
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import META_STRUCT, PairsDict, json_type, kind_error
 from controlplane.apiserver.schema.field_errors import invalid
-from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
+from controlplane.apiserver.schema.types import struct_type
 
 __all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "check_media_type", "patched",
-           "patched_document", "patched_tree", "undecodable"]  # fmt: skip
+           "patched_document", "undecodable"]  # fmt: skip
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -37,70 +38,38 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
 
     `current` is in the version of the request, `stored` in the stored one.
     """
-    result = patched_tree(ctx, current, ctx.info.type_name)
+    document, patch = _patched_document(ctx, current, ctx.info.type_name)
+    strategic = ctx.request.content_type.startswith(STRATEGIC_PATCH)
+    result = document
     if result.get("apiVersion") in LEGACY and ctx.info.group in ("apps", "batch", "policy"):
         result = {**result, "apiVersion": ctx.info.api_version}
+    marker = f"cannot be handled as a {ctx.info.kind}: "
     try:
+        try:
+            return bodies.read(ctx, result, stored)
+        except status.ApiError as error:
+            if error.code != 400 or marker not in error.message or not strategic:
+                raise
+            problem = error.message.partition(marker)[2]
+            if problem.startswith("strict decoding error: "):
+                raise _unfit(patch, problem) from None
+        try:
+            result = restored(result, ctx.info.type_name, stored)
+        except UnfitError as error:
+            raise _unfit(patch, str(error)) from None
         return bodies.read(ctx, result, stored)
     except status.ApiError as error:
-        marker = f"cannot be handled as a {ctx.info.kind}: "
         if error.code == 400 and marker in error.message:
-            if ctx.request.content_type.startswith(STRATEGIC_PATCH):
-                problem = error.message.partition(marker)[2]
-                if not problem.startswith("strict decoding error: "):
-                    problem = unfit(result, struct_type(ctx.info.type_name))
-                if problem:
-                    shown = go_value(_patch_of(ctx.request, ""))
-                    raise status.invalid_kind("", "", "", [
-                        invalid("patch", shown, problem)
-                    ]) from None  # fmt: skip
-            raise undecodable(
-                patched_document(ctx, current, ctx.info.type_name),
-                error.message.partition(marker)[2],
-            ) from None
-        problem = kind_error(result)
+            raise undecodable(document, error.message.partition(marker)[2]) from None
+        problem = kind_error(document)
         if error.code == 400 and problem:
-            raise undecodable(patched_document(ctx, current, ctx.info.type_name), problem) from None
+            raise undecodable(document, problem) from None
         raise
 
 
-_GO_KINDS = {Kind.STRING: "string", Kind.BOOL: "bool", Kind.NUMBER: "float64"}
-
-
-def unfit(value: Any, struct: StructType) -> str:
-    """Why a tree cannot become an object of the type, as the unstructured converter says it."""
-    for name, item in value.items():
-        known = struct.fields.get(name)
-        if known is not None and item is not None:
-            problem = _unfit(item, known)
-            if problem:
-                return problem
-    return ""
-
-
-def _unfit(value: Any, known: Field) -> str:
-    found = {dict: "map", list: "slice", str: "string", bool: "bool", float: "float64"}.get(
-        type(value), "int64"
-    )
-    if known.kind == Kind.STRUCT:
-        if not isinstance(value, dict):
-            return f"cannot restore struct from: {found}"
-        return unfit(value, known.struct)
-    if known.kind in (Kind.LIST, Kind.MAP):
-        if not isinstance(value, (list, dict)) or (
-            isinstance(value, list) is not (known.kind == Kind.LIST)
-        ):
-            return f"cannot restore {'slice' if known.kind == Kind.LIST else 'map'} from {found}"
-        if known.element is None:
-            return ""
-        items = value if isinstance(value, list) else list(value.values())
-        return next(filter(None, (_unfit(item, known.element) for item in items)), "")
-    if known.kind == Kind.INT and (isinstance(value, (str, bool, dict, list))):
-        return f"unrecognized type: int{known.bits}"
-    fits = {Kind.STRING: (str, int, float), Kind.BOOL: (bool,), Kind.NUMBER: (int, float)}
-    if known.kind in fits and not isinstance(value, fits[known.kind]):
-        return f"unrecognized type: {_GO_KINDS[known.kind]}"
-    return ""
+def _unfit(patch: Any, problem: str) -> status.ApiError:
+    """422 for a strategic patch whose result is not of the type. The text quotes the patch."""
+    return status.invalid_kind("", "", "", [invalid("patch", go_value(patch), problem)])
 
 
 def undecodable(document: Tree, text: str) -> status.ApiError:
@@ -110,34 +79,12 @@ def undecodable(document: Tree, text: str) -> status.ApiError:
 
 
 def patched_document(ctx: Context, current: Tree, type_name: str) -> Tree:
-    """The patched object as it is encoded before it is read as its type."""
-    written: Tree = _written(_patched_document(ctx, current, type_name), current)
-    return written
+    """The current object with the request's patch, not decoded yet; in the order it is written."""
+    return _patched_document(ctx, current, type_name)[0]
 
 
-def _written(result: Any, current: Any) -> Any:
-    """A patched document as it is encoded: maps that the patch went through have their keys sorted.
-
-    Maps that it did not touch, or brought along, are texts that were never taken apart.
-    """
-    if result is current or current is None:
-        return result
-    if isinstance(result, dict):
-        was = current if isinstance(current, dict) else {}
-        return {key: _written(result[key], was.get(key)) for key in sorted(result)}
-    if isinstance(result, list) and isinstance(current, list):
-        olds = [*current, *([None] * len(result))]
-        return [_written(item, old) for item, old in zip(result, olds, strict=False)]
-    return result
-
-
-def patched_tree(ctx: Context, current: Tree, type_name: str) -> Tree:
-    """The current object with the request's patch, not decoded yet."""
-    result = _patched_document(ctx, current, type_name)
-    return _sorted(result) if ctx.request.path else result
-
-
-def _patched_document(ctx: Context, current: Tree, type_name: str) -> Tree:
+def _patched_document(ctx: Context, current: Tree, type_name: str) -> tuple[Tree, Any]:
+    """The patched document, and what is left of a strategic patch."""
     request, info = ctx.request, ctx.info
     kind = request.content_type.partition(";")[0].strip()
     prefix = "" if kind == STRATEGIC_PATCH else "error decoding patch: "
@@ -153,14 +100,18 @@ def _patched_document(ctx: Context, current: Tree, type_name: str) -> Tree:
         try:
             result = strategic_patch(current, patch, struct_type(type_name))
         except PatchError as error:
-            if error.bad_request:
+            if error.code == 400:
                 raise status.bad_request(str(error)) from None
+            if error.code == 422:
+                raise _rejected() from None
             raise status.plain_error(str(error)) from None
+        if request.path:
+            result = _sorted(result)
     elif kind == JSON_PATCH:
         result = _json_patched(ctx, current, patch)
     else:
         raise _unsupported(info.custom is not None)
-    return result
+    return result, patch
 
 
 def _plain_numbers(value: Any) -> Any:
@@ -169,7 +120,7 @@ def _plain_numbers(value: Any) -> Any:
         return float(value)
     if isinstance(value, list):
         return [_plain_numbers(item) for item in value]
-    if type(value) is dict:
+    if isinstance(value, dict):
         return {
             key: item if type(item) is str else _plain_numbers(item) for key, item in value.items()
         }
@@ -238,6 +189,13 @@ def _patch_of(request: Request, prefix: str) -> Any:
     return request.body
 
 
+def _rejected() -> status.ApiError:
+    """422 for a patch that upstream cannot apply and says no more about."""
+    return status.ApiError(
+        422, "Invalid", "the server rejected our request due to an error in our request", {}
+    )
+
+
 def _object(patch: Any, prefix: str) -> Tree:
     if patch is None:
         return {}
@@ -285,10 +243,7 @@ def _json_patched(ctx: Context, current: Tree, patch: Any) -> Tree:
     try:
         result: Tree = json_patch(current, patch)
     except JsonPatchError:
-        raise status.ApiError(
-            422, "Invalid",
-            "the server rejected our request due to an error in our request", {},
-        ) from None  # fmt: skip
+        raise _rejected() from None
     if not isinstance(result, dict):
         problem = "" if result is None else (
             "couldn't get version/kind; json parse error: json: cannot unmarshal "

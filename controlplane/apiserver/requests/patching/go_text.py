@@ -1,10 +1,10 @@
-"""Values as Go prints them with %v; patch errors quote them."""
+"""Values as Go prints them with %v, and the names of their types; patch errors quote both."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["go_value"]
+__all__ = ["go_type", "go_value"]
 
 
 def go_value(value: Any) -> str:
@@ -18,5 +18,29 @@ def go_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:g}"
+        return _go_float(value)
     return str(value)
+
+
+def _go_float(value: float) -> str:
+    """The shortest text that reads back the same; an exponent below -4 and from 21 on."""
+    for digits in range(18):
+        mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
+        if float(f"{mantissa}e{exponent}") == value:
+            break
+    if -4 <= int(exponent) < 21:
+        behind = len(mantissa.lstrip("-").replace(".", "")) - 1 - int(exponent)
+        return f"{value:.{max(0, behind)}f}"
+    return f"{mantissa}e{exponent}"
+
+
+_TYPES = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool",
+          float: "float64", type(None): "%!s(<nil>)"}  # fmt: skip
+
+
+def go_type(value: Any) -> str:
+    """The Go type that a JSON value is read as."""
+    for kind, name in _TYPES.items():
+        if isinstance(value, kind):
+            return name
+    return "int64"

@@ -1,9 +1,16 @@
-"""JSON patch (RFC 6902) with the semantics and limits of the API server."""
+"""JSON patch (RFC 6902) with the semantics and limits of the API server.
+
+They are those of evanphx/json-patch 4: a key that is not there reads as null, a pointer's text
+before the first slash is ignored, a root can only be replaced by a map or a list, and numbers are
+equal if they are written alike.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from controlplane.apiserver.requests.patching.documents import DocumentError, Node, node_of
+from controlplane.apiserver.schema.codec import WrittenFloat
 
 __all__ = ["JsonPatchError", "MAX_OPERATIONS", "json_patch"]
 
@@ -14,122 +21,94 @@ class JsonPatchError(ValueError):
     """The patch does not apply to the document."""
 
 
-_MISSING = object()
-
-
-def _parts(pointer: str) -> list[str]:
-    if pointer and not pointer.startswith("/"):
-        raise JsonPatchError(f"unable to find {pointer}")
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-
-
-def _index(items: list[Any], part: str, *, adding: bool) -> int:
-    if part == "-" and adding:
-        return len(items)
-    try:
-        index = int(part)
-    except ValueError:
-        raise JsonPatchError(f"bad index {part}") from None
-    size = len(items) + (1 if adding else 0)
-    if index < 0:
-        index += size
-    if not 0 <= index < size:
-        raise JsonPatchError(f"index {part} out of range")
-    return index
-
-
-def _read(document: Any, parts: list[str]) -> Any:
-    for part in parts:
-        if isinstance(document, dict):
-            if part not in document:
-                return _MISSING
-            document = document[part]
-        elif isinstance(document, list):
-            try:
-                document = document[_index(document, part, adding=False)]
-            except JsonPatchError:
-                return _MISSING
-        else:
-            return _MISSING
-    return document
-
-
-def _change(document: Any, parts: list[str], action: str, value: Any) -> Any:
-    """The document with one place added, replaced or removed; the rest is shared."""
-    if not parts:
-        return value
-    part, rest = parts[0], parts[1:]
-    if isinstance(document, dict):
-        out = dict(document)
-        if rest:
-            if part not in out:
-                raise JsonPatchError(f"missing path {part}")
-            out[part] = _change(out[part], rest, action, value)
-        elif action == "add":
-            out[part] = value
-        elif action == "remove":
-            if part not in out:
-                raise JsonPatchError(f"missing value {part}")
-            del out[part]
-        else:
-            out[part] = value
-        return out
-    if isinstance(document, list):
-        items = list(document)
-        index = _index(items, part, adding=not rest and action == "add")
-        if rest:
-            items[index] = _change(items[index], rest, action, value)
-        elif action == "add":
-            items.insert(index, value)
-        elif action == "remove":
-            del items[index]
-        else:
-            items[index] = value
-        return items
-    raise JsonPatchError(f"no container at {part}")
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, bool) is not isinstance(b, bool):
-        return False
-    return bool(a == b)
-
-
 def json_patch(document: Any, operations: list[Any]) -> Any:
     """The document after all operations; JsonPatchError at the first that fails."""
+    root = Node(document)
+    root.is_map()
     for operation in operations:
         if not isinstance(operation, dict):
             raise JsonPatchError("not an operation")
-        action = operation.get("op")
-        path = operation.get("path")
-        if not isinstance(path, str):
-            raise JsonPatchError("no path")
-        parts = _parts(path)
-        if action in ("add", "replace", "test"):
-            value = operation.get("value")
-            if action == "test":
-                found = _read(document, parts)
-                if found is _MISSING:
-                    found = None
-                if not _equal(found, value):
-                    raise JsonPatchError(f"test {path} failed: {json.dumps(value)}")
-            else:
-                document = _change(document, parts, action, value)
-        elif action == "remove":
-            document = _change(document, parts, "remove", None)
-        elif action in ("move", "copy"):
-            source = operation.get("from")
-            if not isinstance(source, str):
-                raise JsonPatchError("no from")
-            origin = _parts(source)
-            value = _read(document, origin)
-            if value is _MISSING:
-                if action == "move" or not isinstance(_read(document, origin[:-1]), dict):
-                    raise JsonPatchError(f"missing {source}")
-                value = None
-            if action == "move":
-                document = _change(document, origin, "remove", None)
-            document = _change(document, parts, "add", value)
-        else:
-            raise JsonPatchError(f"Unexpected kind: {action}")
-    return document
+        try:
+            root = _applied(root, operation)
+        except DocumentError as error:
+            raise JsonPatchError(str(error)) from None
+    return root.plain()
+
+
+def _text(operation: dict[str, Any], name: str) -> str:
+    value = operation.get(name)
+    if not isinstance(value, str):
+        raise JsonPatchError(f"no {name}")
+    return value
+
+
+def _applied(root: Node, operation: dict[str, Any]) -> Node:
+    action = operation.get("op")
+    if action in ("move", "copy"):
+        container, key = _found(root, _text(operation, "from"))
+        value = container.child(key)
+        if action == "move":
+            container.remove(key)
+        container, key = _found(root, _text(operation, "path"))
+        if action == "copy" and value is not None:  # taken apart on the way to where it goes, too
+            value = node_of(value.plain())
+        container.add(key, value)
+        return root
+    if action not in ("add", "remove", "replace", "test"):
+        raise JsonPatchError(f"Unexpected kind: {action}")
+    path = _text(operation, "path")
+    given = node_of(operation.get("value"))
+    if not path and action == "replace":
+        if given is None or not (given.is_map() or given.is_list()):
+            raise JsonPatchError("the root must be a map or a list")
+        return given
+    if not path and action == "test":
+        if not _equal(root, given):
+            raise JsonPatchError("test of the root failed")
+        return root
+    container, key = _found(root, path)
+    if action == "add":
+        container.add(key, given)
+    elif action == "remove":
+        container.remove(key)
+    elif action == "replace":
+        container.put(key, given)
+    elif not _equal(container.child(key), given):
+        raise JsonPatchError(f"test {path} failed")
+    return root
+
+
+def _found(root: Node, pointer: str) -> tuple[Node, str]:
+    """The map or list that a pointer leads into, and the last step."""
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")]
+    if len(parts) < 2:
+        raise JsonPatchError(f"no path {pointer}")
+    node: Node | None = root
+    for part in parts[1:-1]:
+        node = node.child(part) if node is not None else None
+        if node is None or not (node.is_list() or node.is_map()):
+            raise JsonPatchError(f"no path {pointer}")
+    assert node is not None
+    return node, parts[-1]
+
+
+def _equal(ours: Node | None, theirs: Node | None) -> bool:
+    if ours is None or theirs is None:
+        return ours is theirs
+    if ours.is_map():
+        if not theirs.is_map():
+            return False
+        left, right = ours.members, theirs.members
+        assert left is not None and right is not None
+        return left.keys() == right.keys() and all(_equal(left[key], right[key]) for key in left)
+    if ours.is_list():
+        if not theirs.is_list():
+            return False
+        mine, others = ours.items, theirs.items
+        assert mine is not None and others is not None
+        return len(mine) == len(others) and all(map(_equal, mine, others))
+    return _written(ours.raw) == _written(theirs.raw)
+
+
+def _written(value: Any) -> tuple[str, Any]:
+    return type(value).__name__, value.text if isinstance(value, WrittenFloat) else value

@@ -1,8 +1,9 @@
 """Strategic merge patch: merging by the schema's list keys, with directives.
 
 Upstream: apimachinery pkg/util/strategicpatch/patch.go. The result shares the unchanged parts of
-the original. Errors are `PatchError`; `bad_request` tells those that upstream answers with 400
-(the rest is answered with 500).
+the original. As upstream's, the patch is used up: directives that were obeyed and nulls that had
+nothing to remove are taken out of it, and answers that quote the patch show what is left.
+Errors are `PatchError`; its `code` is 400, 422, or 500 for what upstream gives no status.
 """
 
 from __future__ import annotations
@@ -11,27 +12,27 @@ from collections.abc import Callable
 from typing import Any
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.requests.patching.go_text import go_value
+from controlplane.apiserver.requests.patching.go_text import go_type, go_value
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 
 __all__ = ["PatchError", "strategic_patch"]
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
-_DELETE_FROM = "$deleteFromPrimitiveList/"
-_SET_ORDER = "$setElementOrder/"
+_DELETE_FROM = "$deleteFromPrimitiveList"
+_SET_ORDER = "$setElementOrder"
 
 
 class PatchError(ValueError):
     """The patch cannot be applied."""
 
-    def __init__(self, text: str, *, bad_request: bool = False) -> None:
+    def __init__(self, text: str, code: int = 500) -> None:
         super().__init__(text)
-        self.bad_request = bad_request
+        self.code = code
 
 
 def strategic_patch(original: Tree, patch: Tree, struct: StructType) -> Tree:
-    """The original with the patch merged in, by the rules of the type."""
+    """The original with the patch merged in, by the rules of the type. Changes the patch."""
     return _merge_map(original, patch, struct)
 
 
@@ -43,72 +44,85 @@ def _no_key(item: Any, key: str) -> PatchError:
     return PatchError(f"map: {go_value(item)} does not contain declared merge key: {key}")
 
 
-def _field(struct: StructType | None, name: str) -> Field | None:
-    return struct.fields.get(name) if struct is not None else None
+def _unexpected(wanted: str, value: Any) -> PatchError:
+    return PatchError(f"expected a {wanted}, but received a {go_type(value)}")
 
 
-def _struct_of(field: Field | None) -> StructType | None:
-    """The type of a field's value, or of its elements."""
-    if field is None:
-        return None
+def _field(struct: StructType | None, name: str) -> Field:
+    if struct is None:
+        raise PatchError("merging an object in json but data type is not struct, instead is: map")
+    found = struct.fields.get(name)
+    if found is None:
+        raise PatchError(
+            f'unable to find api field in struct {struct.short} for the json field "{name}"'
+        )
+    return found
+
+
+def _struct_of(field: Field) -> StructType | None:
+    """The type of a field's value, or of a list's elements; None for a map."""
     if field.kind == Kind.STRUCT:
         return field.struct
-    if field.element is not None and field.element.kind == Kind.STRUCT:
-        return field.element.struct
+    element = field.element
+    if field.kind == Kind.LIST and element is not None and element.kind == Kind.STRUCT:
+        return element.struct
     return None
 
 
-def _strategy(field: Field | None) -> str:
-    strategies = field.strategies if field is not None else ()
-    return next((name for name in strategies if name != "retainKeys"), "")
+def _strategy(field: Field) -> str:
+    return next((name for name in field.strategies if name != "retainKeys"), "")
 
 
 def _merge_map(original: Tree, patch: Tree, struct: StructType | None) -> Tree:
     if _DIRECTIVE in patch:
         directive = patch[_DIRECTIVE]
         if directive == "replace":
-            return {key: value for key, value in patch.items() if key != _DIRECTIVE}
+            del patch[_DIRECTIVE]
+            return patch
         if directive == "delete":
             return {}
         raise _bad_type(directive, patch)
     out = dict(original)
-    directives = any(key[:1] == "$" for key in patch)  # most maps have none
-    if directives:
-        patch = dict(patch)
+    if any(key[:1] == "$" for key in patch):  # most maps have no directives
         out = _retain_keys(out, patch)
         _set_orders(out, patch, struct)
     for key, value in patch.items():
-        delete_list = directives and key.startswith(_DELETE_FROM)
-        if delete_list:
-            key = key[len(_DELETE_FROM) :]
+        deleting = key.startswith(_DELETE_FROM)
+        if deleting:
+            key = _named(key, _DELETE_FROM, "invalid patch format of primitive list")
         if value is None:
             out.pop(key, None)
-            continue
-        if key not in out or not _same_type(out[key], value):
-            if not delete_list:
-                kept, keep = _drop_directives(_without_nulls(value))
+        elif key not in out or not _same_type(out[key], value):
+            if not deleting:
+                _drop_nulls(value)
+                kept, keep = _without_directives(value)
                 if keep:
                     out[key] = kept
                 else:
                     out.pop(key, None)
-            continue
-        field = _field(struct, key)
-        if isinstance(value, dict):
-            if _strategy(field) == "replace":
-                out[key] = value
-            else:
-                inner = None if field is not None and field.kind == Kind.MAP else _struct_of(field)
-                out[key] = _merge_map(out[key], value, inner)
+        elif isinstance(value, dict):
+            field = _field(struct, key)
+            replaced = _strategy(field) == "replace"
+            out[key] = value if replaced else _merge_map(out[key], value, _struct_of(field))
         elif isinstance(value, list):
-            if _strategy(field) == "merge":
-                merge_key = field.merge_key if field is not None else ""
-                out[key] = _merge_list(out[key], value, _struct_of(field), merge_key,
-                                       delete_list=delete_list)  # fmt: skip
+            field = _field(struct, key)
+            if deleting or _strategy(field) == "merge":
+                out[key] = _merge_list(
+                    out[key], value, _struct_of(field), field.merge_key, deleting=deleting
+                )
             else:
                 out[key] = value
         else:
             out[key] = value
     return out
+
+
+def _named(key: str, prefix: str, problem: str) -> str:
+    """The list that a directive is about."""
+    before, slash, name = key.partition("/")
+    if before != prefix or not slash:
+        raise PatchError(problem, 400)
+    return name
 
 
 def _same_type(a: Any, b: Any) -> bool:
@@ -123,59 +137,95 @@ def _retain_keys(out: Tree, patch: Tree) -> Tree:
         return out
     keys = patch.pop(_RETAIN)
     if not isinstance(keys, list) or any(
-        key not in keys and not key.startswith((_DELETE_FROM, _SET_ORDER)) for key in patch
+        value is not None and key not in keys and not key.startswith((_DELETE_FROM, _SET_ORDER))
+        for key, value in patch.items()
     ):
-        raise PatchError("invalid patch format of retainKeys", bad_request=True)
+        raise PatchError("invalid patch format of retainKeys", 400)
     return {key: value for key, value in out.items() if key in keys}
+
+
+_BAD_ORDER = "invalid patch format of setElementOrder list"
 
 
 def _set_orders(out: Tree, patch: Tree, struct: StructType | None) -> None:
     """Merge the lists that have an order directive, and take them out of the patch."""
     for key in [key for key in patch if key.startswith(_SET_ORDER)]:
         order = patch.pop(key)
-        name = key[len(_SET_ORDER) :]
         if not isinstance(order, list):
-            raise PatchError("invalid patch format of setElementOrder list", bad_request=True)
+            raise _unexpected("[]interface {}", order)
+        name = _named(key, _SET_ORDER, _BAD_ORDER)
+        ours: Any = out.get(name)
+        theirs: Any = patch.get(name)
+        for here, value in ((out, ours), (patch, theirs)):
+            if name in here and not isinstance(value, list):
+                raise _unexpected("[]interface {}", value)
         field = _field(struct, name)
-        merge_key = field.merge_key if field is not None else ""
-        ours, theirs = out.get(name), patch.get(name)
+        merge_key = field.merge_key
+        _check_order(theirs or [], order, merge_key)
         if theirs is None and ours is None:
             continue
-        if theirs is not None:
-            if not isinstance(theirs, list):
-                raise PatchError("invalid patch format of setElementOrder list", bad_request=True)
-            _check_order(theirs, order, merge_key)
-        if isinstance(ours, list) and theirs is not None:
-            if _strategy(field) == "merge":
-                merged = _merge_list(ours, theirs, _struct_of(field), merge_key)
-            else:
-                merged = theirs
-        elif theirs is not None:
-            merged = _drop_directives(_without_nulls(theirs))[0]
+        if theirs is None:
+            merged = ours
+        elif ours is None:
+            merged, _ = _without_directives(theirs)
+        elif _strategy(field) == "merge":
+            merged = _merge_list(ours, theirs, _struct_of(field), merge_key)
         else:
-            merged = ours if isinstance(ours, list) else []
+            merged = theirs
+        _check_keys(merged, order, merge_key)
+        _element_type(ours or [], theirs or [])
         patch.pop(name, None)
-        server = ours if isinstance(ours, list) else []
-        out[name] = _ordered(merged, order, server, merge_key)
+        out[name] = _ordered(merged, order, ours or [], merge_key)
 
 
 def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    if not order:
+    if not order or not patch:
         return
-    identity = _identity(merge_key)
     wanted = [
         item for item in patch
         if not (merge_key and isinstance(item, dict) and item.get(_DIRECTIVE) == "delete")
     ]  # fmt: skip
-    at = 0
-    for item in order:
-        if at < len(wanted) and identity(wanted[at]) == identity(item):
+    at, place = 0, 0
+    while at < len(wanted) and place < len(order):
+        if isinstance(wanted[at], dict) and _DIRECTIVE in wanted[at]:
             at += 1
-    if at < len(wanted):
+            continue
+        if _identical(wanted[at], order[place], merge_key):
+            at += 1
+        place += 1
+    if at < len(wanted) and place >= len(order):
         raise PatchError(
             f"The order in patch list:\n{go_value(patch)}\n doesn't match $setElementOrder list:\n"
             f"{go_value(order)}\n"
         )
+
+
+def _identical(left: Any, right: Any, merge_key: str) -> bool:
+    if not merge_key:
+        return bool(left == right)
+    for item in (left, right):
+        if not isinstance(item, dict):
+            raise _unexpected("map[string]interface {}", item)
+    for item in (left, right):
+        if merge_key not in item:
+            raise _no_key(item, merge_key)
+    return bool(left[merge_key] == right[merge_key])
+
+
+def _check_keys(merged: list[Any], order: list[Any], merge_key: str) -> None:
+    """That items can be told apart by their keys, where they have some."""
+    if not merge_key:
+        return
+    for item in merged:
+        if not isinstance(item, dict):
+            raise _unexpected("map[string]interface {}", item)
+        if merge_key not in item:
+            raise _no_key(item, merge_key)
+        for index, named in enumerate(order):
+            if not isinstance(named, dict):
+                raise PatchError(f"value for key {index} is not a map.")
+            if named.get(merge_key) == item[merge_key]:
+                break
 
 
 def _identity(merge_key: str) -> Callable[[Any], Any]:
@@ -183,11 +233,28 @@ def _identity(merge_key: str) -> Callable[[Any], Any]:
         return lambda item: item
 
     def key_of(item: Any) -> Any:
-        if not isinstance(item, dict) or merge_key not in item:
+        if not isinstance(item, dict):
+            raise _unexpected("map[string]interface {}", item)
+        if merge_key not in item:
             raise _no_key(item, merge_key)
         return item[merge_key]
 
     return key_of
+
+
+def _element_type(original: list[Any], patch: list[Any]) -> str:
+    """The one type of all elements."""
+    found = ""
+    for item in (*original, *patch):
+        kind = go_type(item)
+        if found and kind != found:
+            raise PatchError(f"list element types are not identical: {go_value([original, patch])}")
+        if kind == "[]interface {}":
+            raise PatchError("lists of lists are not supported", 422)
+        found = kind
+    if not found:
+        raise PatchError("no elements in any of the given slices")
+    return found
 
 
 def _merge_list(
@@ -196,15 +263,12 @@ def _merge_list(
     struct: StructType | None,
     merge_key: str,
     *,
-    delete_list: bool = False,
+    deleting: bool = False,
 ) -> list[Any]:
     if not original and not patch:
         return original
-    kinds = {type(item) if isinstance(item, dict | list) else str for item in (*original, *patch)}
-    if len(kinds) > 1:
-        raise PatchError(f"list element types are not identical: {go_value([original, patch])}")
-    if kinds != {dict}:
-        if delete_list:
+    if _element_type(original, patch) != "map[string]interface {}":
+        if deleting:
             return [item for item in original if item not in patch]
         merged = []
         for item in (*original, *patch):
@@ -212,7 +276,9 @@ def _merge_list(
                 merged.append(item)
         return _ordered(merged, patch, original, "")
     if not merge_key:
-        raise PatchError(f"cannot merge lists without merge key for {go_value(patch)}")
+        raise PatchError(
+            f"cannot merge lists without merge key for {'map' if struct is None else 'struct'}"
+        )
     replace = False
     remaining = list(original)
     plain: list[Tree] = []
@@ -238,11 +304,12 @@ def _merge_list(
         if merge_key not in item:
             raise _no_key(item, merge_key)
         for index, ours in enumerate(merged):
-            if ours.get(merge_key) == item[merge_key]:
+            if merge_key in ours and ours[merge_key] == item[merge_key]:
                 merged[index] = _merge_map(ours, item, struct)
                 break
         else:
             merged.append(item)  # as it stands: directives inside are unknown fields
+    _check_keys(merged, plain, merge_key)
     return _ordered(merged, plain, remaining, merge_key)
 
 
@@ -285,31 +352,31 @@ def _ordered(merged: list[Any], order: list[Any], server: list[Any], merge_key: 
     return result
 
 
-def _without_nulls(value: Any) -> Any:
+def _drop_nulls(value: Any) -> None:
+    """Take nulls out of what the object did not have: there is nothing to remove."""
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
+        for key in [key for key, item in value.items() if item is None]:
+            del value[key]
+        for item in value.values():
+            _drop_nulls(item)
+    elif isinstance(value, list):
+        for item in value:
+            _drop_nulls(item)
 
 
-def _drop_directives(value: Any) -> tuple[Any, bool]:
-    """A value that the object did not have, without directives; False if it is one itself and goes.
-
-    Upstream: strategicpatch, removeDirectives.
-    """
+def _without_directives(value: Any) -> tuple[Any, bool]:
+    """A value that the object did not have, without the maps that only direct; False: it is one."""
     if isinstance(value, dict):
         if _DIRECTIVE in value:
             return None, False
-        out = {}
-        for key, item in value.items():
-            if key == _RETAIN or key.startswith((_DELETE_FROM, _SET_ORDER)):
-                continue
-            kept, keep = _drop_directives(item)
+        for key in list(value):
+            kept, keep = _without_directives(value[key])
             if keep:
-                out[key] = kept
-        return out, True
+                value[key] = kept
+            else:
+                del value[key]
+        return value, True
     if isinstance(value, list):
-        made = [_drop_directives(item) for item in value]
+        made = [_without_directives(item) for item in value]
         return [item for item, keep in made if keep], True
     return value, True
