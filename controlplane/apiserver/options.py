@@ -9,6 +9,7 @@ from attrs import field, frozen
 from controlplane.api.object import Object
 from controlplane.api.request import Response
 from controlplane.api.tree import Tree
+from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = ["BUILD", "ContainerLog", "ServerOptions"]
 
@@ -47,6 +48,7 @@ class ServerOptions:
         components: what /componentstatuses tells of, with what is wrong with each.
         measures_usage: `metrics.k8s.io` is served.
         container_log: who answers for containers of pods on nodes; without it no node can be reached.
+        told_at_creation: what a client is warned of who creates an object of a resource, "" for nothing.
     """
 
     disabled: tuple[str, ...] = ()
@@ -61,3 +63,4 @@ class ServerOptions:
     components: Mapping[str, str] = field(factory=_healthy)
     measures_usage: bool = False
     container_log: ContainerLog | None = None
+    told_at_creation: Callable[[ResourceInfo], str] | None = None

@@ -52,6 +52,7 @@ def command(
     """
     from actors import collector
     from controlplane.metrics import listing
+    from controlplane.scenarios.attention import note_of
     from controlplane.scenarios.custom_tables import custom_tables
     from controlplane.scenarios.kubelets import pictures
     from controlplane.scenarios.metrics import metrics_of
@@ -69,9 +70,15 @@ def command(
     wall = time.perf_counter() - started
     progress.clear()
     left = run.save(out) if out is not None else ()
+    idle = note_of(
+        run, [(each.tree["apiVersion"], each.tree["kind"]) for each in run.plan.given.submissions]
+    )
     counted = metrics_of(run.cluster) if metrics else ()
+    notes = [note for note in (*run.plan.given.notes, idle) if note]
     if output_format == "json":
-        told = {"metrics": listing.tree(counted)} if metrics else {}
+        told: dict[str, Any] = {"notes": notes}
+        if metrics:
+            told["metrics"] = listing.tree(counted)
         output.emit_json({**summary.to_json(), **told, "wall_s": round(wall, 3)})
     else:
         reporting.print_summary(summary, wall)
@@ -81,7 +88,7 @@ def command(
             output.table(*found)
         if metrics:
             reporting.print_metrics(counted)
-        for note in run.plan.given.notes:
+        for note in notes:
             output.echo(note)
         reporting.print_left(out, left)
     reporting.tell_traceback(run.traceback, out)

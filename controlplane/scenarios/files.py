@@ -44,7 +44,7 @@ FILES = Option(
     many=True,
     default=(),
     names_files=True,
-    help="Manifests (YAML, JSON, folders of them) or openb traces (CSV).",
+    help="Manifests (YAML, JSON, folders of them; - for standard input) or openb traces (CSV).",
 )
 ALL_AT_ONCE = Option(
     "all-at-once",
@@ -81,7 +81,7 @@ def prepare(setting: Setting) -> Given:
     size = {"cpu": options["node_cpu"], "memory": options["node_memory"]}
     made = [node_tree(f"node-{number}", **size) for number in range(1, count + 1)]
     nodes = (*given.nodes, *made)
-    resources = preflight(
+    resources, submissions = preflight(
         given.submissions, nodes, options.get("epoch") or EPOCH_NS, DISABLED_ADMISSION
     )
     heartbeats, events = (
@@ -94,7 +94,7 @@ def prepare(setting: Setting) -> Given:
             "a trace: node heartbeats and the kubelets' Events are off unless asked for"
             " (--heartbeats, --kubelet-events)",
         )
-    return Given(nodes, given.submissions, resources, heartbeats, events, notes, given.is_trace)
+    return Given(nodes, submissions, resources, heartbeats, events, notes, given.is_trace)
 
 
 def build(setting: Setting) -> ClusterConfig:

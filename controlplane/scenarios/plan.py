@@ -191,6 +191,11 @@ def digest(files: Sequence[str]) -> str:
     """Identifies the content of files and folders, wherever they lie. Raises UsageError."""
     made = blake2b(digest_size=16)
     for name in files:
+        if name == "-":
+            from controlplane.scenarios.inputs.manifests import standard_input
+
+            _add(made, standard_input().encode())
+            continue
         path = Path(name)
         parts = (
             sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
@@ -200,9 +205,13 @@ def digest(files: Sequence[str]) -> str:
                 content = part.read_bytes()
             except OSError as error:
                 raise UsageError(f"{part}: cannot be read: {error.strerror}") from error
-            made.update(len(content).to_bytes(8, "big"))
-            made.update(content)
+            _add(made, content)
     return made.hexdigest()
+
+
+def _add(made: blake2b, content: bytes) -> None:
+    made.update(len(content).to_bytes(8, "big"))
+    made.update(content)
 
 
 def _scheduler(path: str | None, modules: Sequence[str]) -> dict[str, Any]:

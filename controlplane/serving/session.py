@@ -23,6 +23,7 @@ from controlplane.apiserver.requests.pod_logs import check_has_log
 from controlplane.apiserver.requests.tokens import signing_key
 from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
+from controlplane.scenarios.attention import Attention, warning
 from controlplane.serving import metrics_page
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from actors.pace import Pacer
     from controlplane.api.object import Object
+    from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.execution import Execution
 
@@ -50,6 +52,7 @@ class ServedCluster(Cluster):
 
     def __init__(self, config: ClusterConfig, **options: Any) -> None:
         self._place = ["127.0.0.1:6443"]
+        self._attention = Attention.of(config)
         super().__init__(config, **options)
         server = self.bootstrapping_server(self.server_options())
         server.install_roles(config.epoch_ns)
@@ -62,7 +65,11 @@ class ServedCluster(Cluster):
             authorize=True,
             track_fields=True,
             container_log=_container_log,
+            told_at_creation=self._told_at_creation,
         )
+
+    def _told_at_creation(self, info: ResourceInfo) -> str:
+        return warning(info) if self._attention.nobody_acts_on(info) else ""
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:
         """The same, with the address that is known once somebody listens."""

@@ -168,8 +168,7 @@ class ApiServer:
             response = begun if isinstance(begun, Response) else at_hand.run(begun)
         except status.ApiError as error:
             return failure(error, ctx.warnings)
-        if ctx.warnings and not response.warnings:
-            response = evolve(response, warnings=ctx.warnings)
+        response = self._warned(ctx, response)
         if info.resource == CRDS and request.verb not in ("get", "list"):
             at_hand.run(self.settling(now))
         return response
@@ -194,8 +193,7 @@ class ApiServer:
             response = begun if isinstance(begun, Response) else (yield from begun)
         except status.ApiError as error:
             return failure(error, ctx.warnings)
-        if ctx.warnings and not response.warnings:
-            response = evolve(response, warnings=ctx.warnings)
+        response = self._warned(ctx, response)
         if info.resource == CRDS and request.verb not in ("get", "list"):
             yield from self.settling(now)
         return response
@@ -212,6 +210,17 @@ class ApiServer:
             storage,
             self.options.track_fields,
         )
+
+    def _warned(self, ctx: Context, response: Response) -> Response:
+        """The answer with all warnings."""
+        tell = self.options.told_at_creation
+        if tell is not None and response.code == 201 and not ctx.request.subresource:
+            text = tell(ctx.info)
+            if text:
+                ctx.warn(text)
+        if ctx.warnings and not response.warnings:
+            return evolve(response, warnings=ctx.warnings)
+        return response
 
     def _dispatch(self, ctx: Context) -> Response | Steps[Response]:
         """The answer, or the steps to it. ApiError."""

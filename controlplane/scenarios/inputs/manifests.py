@@ -13,6 +13,7 @@ import binascii
 import json
 import math
 import re
+import sys
 from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,14 @@ from controlplane.api.tree import Tree
 from controlplane.errors import UsageError
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-"""What is read from a folder; its sub-folders are not."""
+"""What is read from a folder and the folders in it."""
+STANDARD_INPUT: Final = "-"
+"""Names standard input in place of a file."""
+_BUILT: Final = {
+    **dict.fromkeys(("kustomization.yaml", "kustomization.yml", "Kustomization"), "kustomization"),
+    "Chart.yaml": "Helm chart",
+}
+_BUILDERS: Final = {"kustomization": "kubectl kustomize", "Helm chart": "helm template"}
 
 _PLAIN: Final = "plain"
 _TAG: Final = "tag:yaml.org,2002:"
@@ -126,20 +134,56 @@ def load(paths: Iterable[str | Path]) -> list[Manifest]:
 
 
 def manifest_files(path: Path) -> list[Path]:
-    """The file itself, or the manifests directly in a folder, by name."""
+    """The file itself, or the manifests in a folder and all below it, by name as `kubectl apply -R`.
+
+    Folders whose names begin with a dot are left out. Raises ManifestError for what has to be built first.
+    """
     if not path.is_dir():
         return [path]
-    try:
-        files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
-    except OSError as error:
-        raise ManifestError(_reason(error), file=str(path)) from None
+    files = list(_below(path))
     if not files:
         raise ManifestError(f"no manifests ({', '.join(SUFFIXES)}) in this folder", file=str(path))
     return files
 
 
+def _below(folder: Path) -> Iterator[Path]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise ManifestError(_reason(error), file=str(folder)) from None
+    for entry in entries:
+        if entry.name in _BUILT:
+            raise _to_be_built(_BUILT[entry.name], str(folder), str(folder))
+    for entry in entries:
+        if entry.is_dir():
+            if not entry.name.startswith(".") and not entry.is_symlink():
+                yield from _below(entry)
+        elif entry.suffix in SUFFIXES:
+            yield entry
+
+
+def _to_be_built(what: str, place: str, folder: str, line: int = 0) -> ManifestError:
+    text = f"a {what} has to be built first: `{_BUILDERS[what]} {folder}`, whose output can be given as -"
+    return ManifestError(text, file=place, line=line)
+
+
+_taken: list[tuple[object, str]] = []
+
+
+def standard_input() -> str:
+    """All that stands in standard input; read once, and remembered. Raises ManifestError."""
+    if not _taken or _taken[0][0] is not sys.stdin:
+        try:
+            _taken[:] = [(sys.stdin, sys.stdin.buffer.read().decode("utf-8-sig"))]
+        except UnicodeDecodeError as error:
+            raise ManifestError(f"not UTF-8 text: {error.reason}", file=STANDARD_INPUT) from None
+    return _taken[0][1]
+
+
 def load_file(path: Path) -> list[Manifest]:
-    """The objects of one file."""
+    """The objects of one file, or of standard input."""
+    if str(path) == STANDARD_INPUT:
+        return load_text(standard_input(), STANDARD_INPUT)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -192,6 +236,9 @@ def _flatten(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterato
 
 def _checked(manifest: Manifest) -> Manifest:
     tree = manifest.tree
+    if str(tree.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
+        folder = str(Path(manifest.file).parent)
+        raise _to_be_built("kustomization", manifest.file, folder, manifest.line)
     for field in ("apiVersion", "kind"):
         value = tree.get(field)
         if value is None or value == "":

@@ -46,7 +46,7 @@ class Inputs:
 
 
 def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
-    """Read manifests (YAML, JSON, folders of them) and traces (CSV, told by their header line).
+    """Read manifests (YAML, JSON, folders of them, - for standard input) and traces (CSV, told by their header line).
 
     With `all_at_once` every pod of a trace is created at time 0, and none is deleted. Raises
     UsageError.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.log import WARNING
 from controlplane.api import identity
@@ -12,6 +12,8 @@ from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import Client, Resource
+from controlplane.errors import UsageError
+from controlplane.scenarios.inputs.locating import field_of
 from controlplane.scenarios.inputs.reading import CREATE
 
 if TYPE_CHECKING:
@@ -37,9 +39,15 @@ class Resources:
         api_version, kind = submission.tree["apiVersion"], submission.tree["kind"]
         info = self._table.by_kind(api_version, kind)
         if info is None:
-            raise submission.error(
-                "kind", f"no kind {kind!r} is registered for version {api_version!r}"
-            )
+            text = f"no kind {kind!r} is registered for version {api_version!r}"
+            served = [
+                each.api_version
+                for each in self._table
+                if each.kind == kind and each.group == api_version.rpartition("/")[0]
+            ]
+            if served:
+                text += f" (served: {', '.join(dict.fromkeys(served))})"
+            raise submission.error("kind", text)
         return Resource(info.group, info.version, info.resource), info.namespaced
 
 
@@ -50,52 +58,94 @@ def namespace_of(tree: Tree, *, namespaced: bool) -> str:
     return tree.get("metadata", {}).get("namespace") or "default"
 
 
-def preflight(
-    submissions: Sequence[Submission], nodes: Sequence[Tree], now: int, disabled: Sequence[str]
-) -> Resources:
-    """Try every creation on a scratch API server, so that bad input is refused before anything runs.
+ENABLING: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass")
+"""Kinds whose objects others may wait for, wherever in the files they stand."""
 
-    Gives the resources that the server knows in the end, those that the submissions define included.
 
-    Raises UsageError with the first refusal: file, line, object, field and message.
-    """
-    serials = iter(range(1, 1 << 62))
-    server = ApiServer(
-        uid=lambda: identity.uid(next(serials)),
-        suffix=lambda: identity.suffix(next(serials)),
-        options=ServerOptions(disabled=tuple(disabled)),
-    )
-    server.bootstrap(now)
-    resources = Resources(server)
-    for submission in submissions:
+class _Preflight:
+    """Tries creations on a scratch server, and brings those that came too early into an order that works."""
+
+    def __init__(self, now: int, disabled: Sequence[str]) -> None:
+        serials = iter(range(1, 1 << 62))
+        self.now = now
+        self.server = ApiServer(
+            uid=lambda: identity.uid(next(serials)),
+            suffix=lambda: identity.suffix(next(serials)),
+            options=ServerOptions(disabled=tuple(disabled)),
+        )
+        self.server.bootstrap(now)
+        self.resources = Resources(self.server)
+        self.order: list[Submission] = []
+        self._early: list[tuple[Submission, Exception]] = []
+
+    def take(self, submission: Submission) -> None:
+        """Try one, and what waited for it. Raises UsageError for what nothing that comes can mend."""
         if submission.verb != CREATE:
-            continue
-        resource, namespaced = resources.of(submission)
-        namespace = namespace_of(submission.tree, namespaced=namespaced)
-        response = server.handle(
+            self.order.append(submission)
+            return
+        refusal, may_wait = self._refused(submission)
+        if refusal is not None:
+            if not may_wait:
+                raise refusal
+            self._early.append((submission, refusal))
+            return
+        self.order.append(submission)
+        if submission.tree["kind"] in ENABLING:
+            waiting, self._early = self._early, []
+            for each, _ in waiting:
+                self.take(each)
+
+    def end(self) -> None:
+        """Raises UsageError if something still waits."""
+        for _, refusal in self._early:
+            raise refusal
+
+    def _refused(self, submission: Submission) -> tuple[Exception | None, bool]:
+        """Why it cannot be created, if so, and whether another object may change that."""
+        try:
+            resource, namespaced = self.resources.of(submission)
+        except UsageError as error:
+            return error, True
+        response = self.server.handle(
             Request(
                 "create",
                 resource.group,
                 resource.version,
                 resource.name,
-                namespace,
+                namespace_of(submission.tree, namespaced=namespaced),
                 query={"fieldValidation": "Strict"},
                 body=submission.tree,
             ),
-            now,
+            self.now,
         )
-        if not response.ok:
-            raise _refusal(submission, response.tree)
+        if response.ok:
+            return None, False
+        return _refusal(submission, response.tree), response.code in (403, 404)
+
+
+def preflight(
+    submissions: Sequence[Submission], nodes: Sequence[Tree], now: int, disabled: Sequence[str]
+) -> tuple[Resources, tuple[Submission, ...]]:
+    """Try every creation on a scratch API server, so that bad input is refused before anything runs.
+
+    Gives the resources that the server knows in the end, those that the submissions define included,
+    and the submissions in an order that works: what stands before its namespace, its definition or
+    its class comes right after that.
+
+    Raises UsageError with the first refusal: file, line, object, field and message.
+    """
+    tried = _Preflight(now, disabled)
+    for submission in submissions:
+        tried.take(submission)
+    tried.end()
     for tree in nodes:
-        response = server.handle(Request("create", resource="nodes", body=tree), now)
+        response = tried.server.handle(Request("create", resource="nodes", body=tree), now)
         if not response.ok:
             raise _node_refusal(tree, response.tree)
-    return resources
+    return tried.resources, tuple(tried.order)
 
 
 def _node_refusal(tree: Tree, status: Tree) -> Exception:
-    from controlplane.errors import UsageError
-
     return UsageError(
         f"Node {tree['metadata']['name']}: {' '.join(str(status.get('message')).split())}"
     )
@@ -108,14 +158,15 @@ def _refusal(submission: Submission, status: Tree) -> Exception:
         return submission.error(
             first.get("field", ""), " ".join(str(first.get("message", "")).split())
         )
-    return submission.error("", " ".join(str(status.get("message", "refused")).split()))
+    message = " ".join(str(status.get("message", "refused")).split())
+    return submission.error(field_of(message, submission.tree), message)
 
 
 async def submit(ctx: Context, submissions: Sequence[Submission], resources: Resources) -> None:
     """Main task of the user: every submission at its time, one after the other. A refusal goes into the log.
 
-    Pods whose namespace has no account yet are submitted again, as whoever applies a new namespace together
-    with its pods has to.
+    Pods whose namespace has no account yet, and objects whose kind this server does not serve yet, are
+    submitted again, as whoever applies both together has to.
     """
     client = Client(ctx)
     early: list[Submission] = []
@@ -125,7 +176,7 @@ async def submit(ctx: Context, submissions: Sequence[Submission], resources: Res
         try:
             await _submit(client, submission, resources)
         except ApiError as error:
-            if _NO_ACCOUNT in str(error):
+            if _is_early(submission, error):
                 early.append(submission)
             elif not is_not_found(error):
                 _refused(ctx, error)
@@ -137,10 +188,14 @@ async def submit(ctx: Context, submissions: Sequence[Submission], resources: Res
             try:
                 await _submit(client, submission, resources)
             except ApiError as error:
-                if _NO_ACCOUNT in str(error) and again < TRIES - 1:
+                if _is_early(submission, error) and again < TRIES - 1:
                     early.append(submission)
                 else:
                     _refused(ctx, error)
+
+
+def _is_early(submission: Submission, error: ApiError) -> bool:
+    return _NO_ACCOUNT in str(error) or (submission.verb == CREATE and is_not_found(error))
 
 
 async def _submit(client: Client, submission: Submission, resources: Resources) -> None:

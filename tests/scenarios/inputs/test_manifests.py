@@ -1,3 +1,4 @@
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from controlplane.scenarios.inputs.manifests import (
     plain_scalar,
     values,
 )
+from controlplane.scenarios.plan import digest
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n"
@@ -121,14 +123,46 @@ def test_unreadable_files_and_empty_folders_are_named(tmp_path):
         load([tmp_path])
 
 
-def test_a_folder_is_read_by_name_without_its_sub_folders(tmp_path):
-    for name in ("b.yaml", "a.yml", "c.json", "notes.txt", "sub"):
-        if name == "sub":
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "d.yaml").write_text("broken: [")
-        else:
-            (tmp_path / name).write_text('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}')
-    assert [Path(m.file).name for m in load([tmp_path])] == ["a.yml", "b.yaml", "c.json"]
+def put(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}')
+
+
+def test_a_folder_is_read_with_all_below_it_by_name(tmp_path):
+    put(tmp_path, "b.yaml", "a.yml", "d.json", "notes.txt", "c/z.yaml", "c/e/y.yaml", ".git/x.yaml")
+    found = [Path(m.file).relative_to(tmp_path).as_posix() for m in load([tmp_path])]
+    assert found == ["a.yml", "b.yaml", "c/e/y.yaml", "c/z.yaml", "d.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("kustomization.yaml", "a kustomization has to be built first: `kubectl kustomize "),
+        ("Chart.yaml", "a Helm chart has to be built first: `helm template "),
+    ],
+)
+def test_folders_that_have_to_be_built_say_so(tmp_path, name, told):
+    put(tmp_path, "a.yaml", f"sub/{name}")
+    with pytest.raises(ManifestError) as raised:
+        load([tmp_path])
+    assert str(raised.value).startswith(f"{tmp_path / 'sub'}: {told}{tmp_path / 'sub'}`")
+
+
+def test_a_kustomization_given_as_a_file_says_so():
+    text = "# ours\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+    with pytest.raises(ManifestError, match=r"^a/kustomization\.yaml:2: a kustomization has to"):
+        load_text(text, "a/kustomization.yaml")
+
+
+def test_standard_input_is_read_once_and_remembered(monkeypatch):
+    for name in ("one", "two"):
+        text = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\n"
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(text.encode())))
+        for _ in range(2):
+            (pod,) = load(["-"])
+            assert (pod.file, pod.tree["metadata"]["name"]) == ("-", name)
+        assert digest(["-"]) == digest(["-"])
 
 
 def test_an_error_about_a_field_finds_its_line():
