@@ -73,13 +73,14 @@ class Attention:
         name = info.qualified
         return name in _NOBODYS or _CONTROLLED.get(name, "") not in ("", *self.controllers)
 
-
-def warning(info: ResourceInfo) -> str:
-    """What a client is told who creates such an object."""
-    return (
-        f"nothing in this emulated control plane acts on {info.qualified_kind} objects;"
-        " they are only kept"
-    )
+    def warning(self, info: ResourceInfo) -> str:
+        """What a client is told who creates an object of a resource; "" for nothing."""
+        if not self.nobody_acts_on(info):
+            return ""
+        return (
+            f"nothing in this emulated control plane acts on {info.qualified_kind} objects;"
+            " they are only kept"
+        )
 
 
 def note_of(run: Execution, kinds: Sequence[tuple[str, str]]) -> str:

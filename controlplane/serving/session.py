@@ -23,7 +23,7 @@ from controlplane.apiserver.requests.pod_logs import check_has_log
 from controlplane.apiserver.requests.tokens import signing_key
 from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
-from controlplane.scenarios.attention import Attention, warning
+from controlplane.scenarios.attention import Attention
 from controlplane.serving import metrics_page
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from actors.pace import Pacer
     from controlplane.api.object import Object
-    from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.execution import Execution
 
@@ -65,11 +64,8 @@ class ServedCluster(Cluster):
             authorize=True,
             track_fields=True,
             container_log=_container_log,
-            told_at_creation=self._told_at_creation,
+            told_at_creation=self._attention.warning,
         )
-
-    def _told_at_creation(self, info: ResourceInfo) -> str:
-        return warning(info) if self._attention.nobody_acts_on(info) else ""
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:
         """The same, with the address that is known once somebody listens."""

@@ -97,9 +97,8 @@ class WatchAnswer:
         """One event as the client wants to see it."""
         if self.format.plain or event.type == "ERROR":
             return event.tree
-        info = server.resource(self.request.group, self.request.version, self.request.resource)
         tree = rendering.rendered_event(
-            info, event.object, self.format, now, first=not self.started,
+            self.watcher.info, event.object, self.format, now, first=not self.started,
             include=self.request.query.get("includeObject", ""),
         )  # fmt: skip
         self.started = True

@@ -175,7 +175,7 @@ class HttpFront:
                 answered.watcher.stop()
                 watch.deliver()
                 return
-            self._core.send_bookmark(answered.request, answered.watcher)
+            self._core.send_bookmark(answered.watcher)
             watch.deliver()
 
     def render(self, watch: HttpWatch) -> tuple[bytes | WatchEvent, ...]:

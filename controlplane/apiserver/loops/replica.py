@@ -183,7 +183,7 @@ class _Replica(_Server):
         self._heard_revisions: list[int] = []
         self._heard_times: list[int] = []
         self._moved = ctx.condition()
-        self._marked: dict[Watcher, Request] = {}
+        self._marked: dict[Watcher, None] = {}
         self._core.cache_of("apiextensions.k8s.io", CRDS)
 
     # ------------------------------------------------------------------ requests
@@ -364,7 +364,7 @@ class _Replica(_Server):
             opened = watcher
             watcher.on_stop = lambda: self._filled.append(opened)
             if query.get("allowWatchBookmarks") in ("true", "1"):
-                self._marked[watcher] = request
+                self._marked[watcher] = None
 
     # ------------------------------------------------------------------ news of the store
 
@@ -502,11 +502,11 @@ class _Replica(_Server):
         """Every minute tell the watches that asked for it how far they are."""
         while True:
             await ctx.sleep(BOOKMARKS_NS, idle=True, point="apiserver.bookmarks")
-            for watcher, request in list(self._marked.items()):
+            for watcher in list(self._marked):
                 if watcher.closed:
                     del self._marked[watcher]
                 else:
-                    self._core.send_bookmark(request, watcher)
+                    self._core.send_bookmark(watcher)
             self._flush()
 
     async def compact(self, ctx: Context) -> None:

@@ -15,7 +15,8 @@ Points: `recv` (a request arrives), `apiserver.request` (a worker takes a reques
 meet), `apiserver.read` (its object is read), `apiserver.admit` (admission looks at others),
 `apiserver.commit` (it is written, unless somebody else did), `apiserver.cache RESOURCE` (the watch cache of a
 resource moves on and its watchers are told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is
-due), `apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`.
+due), `apiserver.reply` (the answer to a write from outside leaves),
+`apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`.
 """
 
 from __future__ import annotations
@@ -372,9 +373,28 @@ class _Server:
         self, message: ExternalMessage, answered: HttpAnswer | WatchAnswer, revision: int | None
     ) -> None:
         """A request from outside has its answer."""
+        self._wrote()
+        if revision is not None and self._feeds:
+            self._ctx.spawn(self._reply, message, answered, revision, name="reply")
+        else:
+            self._finish(message, answered, revision)
+
+    async def _reply(
+        self,
+        ctx: Context,
+        message: ExternalMessage,
+        answered: HttpAnswer | WatchAnswer,
+        revision: int,
+    ) -> None:
+        """The answer to a write leaves one step later: others hear of it no later than its writer."""
+        await ctx.point("apiserver.reply")
+        self._finish(message, answered, revision)
+
+    def _finish(
+        self, message: ExternalMessage, answered: HttpAnswer | WatchAnswer, revision: int | None
+    ) -> None:
         assert self._front is not None
         watch = self._front.finish(message, answered, revision)
-        self._wrote()
         if watch is not None:
             self._follow(watch.watcher)
 

@@ -76,4 +76,15 @@ class Caches:
         """Drop the cache of a resource that is no longer served and of which nothing is stored."""
         found = self._caches.get(storage_prefix)
         if found is not None and not self._store.keyspace(storage_prefix).entries:
+            self.end_watches(storage_prefix)
             del self._caches[storage_prefix]
+
+    def end_watches(self, storage_prefix: str) -> None:
+        """End the watches of a resource that is served in another way from now on, or no more.
+
+        What is known by then they are still told. Upstream: tearDown in customresource_handler.go.
+        """
+        found = self._caches.get(storage_prefix)
+        if found is not None:
+            found.advance()
+            found.terminate_watchers()

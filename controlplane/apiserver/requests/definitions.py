@@ -7,13 +7,13 @@ is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.definitions import condition, with_condition
 from controlplane.apiserver.kinds.custom.resources import resource_of
+from controlplane.apiserver.requests.caches import Caches
 from controlplane.apiserver.requests.lookup import resource_named
+from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema.resources import ResourceTable
 from controlplane.apiserver.storage.transactions import (
     Delete,
@@ -29,14 +29,12 @@ __all__ = ["Definitions"]
 
 
 class Definitions:
-    """The definitions of one server and what they make it serve.
+    """The definitions of one server and what they make it serve."""
 
-    `forget` is told the storage prefix of what is no longer served as it was.
-    """
-
-    def __init__(self, table: ResourceTable, forget: Callable[[str], None]) -> None:
+    def __init__(self, table: ResourceTable, registries: Registries, caches: Caches) -> None:
         self._table = table
-        self._forget = forget
+        self._registries = registries
+        self._caches = caches
         self._prefix = resource_named(
             "apiextensions.k8s.io", "customresourcedefinitions"
         ).storage_prefix
@@ -50,7 +48,7 @@ class Definitions:
             return
         for key, served in list(self._served.items()):
             if key not in stored and served.resource_version <= listed.revision:
-                self._withdraw(self._served.pop(key).tree)
+                self._caches.forget(self._withdraw(self._served.pop(key).tree))
         for key, crd in stored.items():
             known = self._served.get(key)
             if known is not None and known.resource_version == crd.resource_version:
@@ -76,7 +74,10 @@ class Definitions:
             if stored is None:  # deleted meanwhile
                 return crd
             crd = stored
-        self._withdraw(crd.tree)
+        prefix = self._withdraw(crd.tree)
+        known = self._served.get(key)
+        if known is not None and _differs(known.tree, crd.tree):
+            self._caches.end_watches(prefix)
         for version in crd.tree["spec"]["versions"]:
             if version["served"]:
                 self._table.add(resource_of(crd.tree, version))
@@ -89,7 +90,7 @@ class Definitions:
             if info.custom is not None and info.group == group and info.resource == plural:
                 self._table.remove(info)
         prefix = f"/registry/{group}/{plural}/"
-        self._forget(prefix)
+        self._registries.forget(prefix)
         return prefix
 
     def _remove(self, key: str, crd: Object) -> Steps[None]:
@@ -102,7 +103,14 @@ class Definitions:
             ((self._prefix, key, crd.resource_version),), (Delete(self._prefix, key),)
         )
         self._served.pop(key, None)
-        self._forget(prefix)
+        self._registries.forget(prefix)
+        self._caches.forget(prefix)
+
+
+def _differs(old: Tree, new: Tree) -> bool:
+    """Whether what a definition has served has to be taken down."""
+    names = [(each.get("status") or {}).get("acceptedNames") for each in (old, new)]
+    return bool(old["spec"] != new["spec"] or names[0] != names[1])
 
 
 def _accepted(state: Tree, names: Tree, now: int) -> Tree:

@@ -84,7 +84,7 @@ class ApiServer:
         self._writer = Writer(self.registries, bodies, admission)
         self._watching = Watching(self.registries, bodies, self.caches, store, shared=shared)
         self._parts = Parts(options, self.registries, bodies, self._writer, self.access, uid)
-        self._definitions = Definitions(self.table, self._forget)
+        self._definitions = Definitions(self.table, self.registries, self.caches)
         self._verbs: dict[str, Callable[[Context], Response | Steps[Response]]] = {
             "get": self._reader.get,
             "list": self._reader.list,
@@ -116,10 +116,6 @@ class ApiServer:
     def settling(self, now: int) -> Steps[None]:
         """Custom resources come and go. Handling does this itself after a change of a definition."""
         return self._definitions.settle(now)
-
-    def _forget(self, storage_prefix: str) -> None:
-        self.registries.forget(storage_prefix)
-        self.caches.forget(storage_prefix)
 
     def bootstrap(self, now: int) -> None:
         """Create the objects that every cluster starts with, as far as they are missing."""
@@ -260,9 +256,9 @@ class ApiServer:
         except status.ApiError as error:
             return failure(error)
 
-    def send_bookmark(self, request: Request, watcher: Watcher) -> None:
+    def send_bookmark(self, watcher: Watcher) -> None:
         """Queue a plain bookmark at the cache's revision for a watch that asked for bookmarks."""
-        self._watching.send_bookmark(request, watcher)
+        self._watching.send_bookmark(watcher)
 
 
 def failure(error: status.ApiError, warnings: list[str] | None = None) -> Response:

@@ -59,6 +59,14 @@ class Watching:
                 f'resourceVersion: Invalid value: "{version}": {error}'
             ) from None
         interest = interest_of(info, request.namespace, request.name, query)
+        watcher = self._opened(info, request, version, wanted, interest)
+        watcher.info = info
+        return watcher
+
+    def _opened(
+        self, info: ResourceInfo, request: Request, version: str, wanted: int, interest: Interest
+    ) -> Watcher:
+        query = request.query
         cache = self._caches.of(info)
         initial_flag = query.get("sendInitialEvents")
         initial = not wanted if initial_flag is None else initial_flag not in ("0", "false")
@@ -107,11 +115,10 @@ class Watching:
             tree = decode(info.type_name, tree)
         return Object(tree)
 
-    def send_bookmark(self, request: Request, watcher: Watcher) -> None:
+    def send_bookmark(self, watcher: Watcher) -> None:
         """Queue a plain bookmark at the cache's revision for a watch that asked for bookmarks."""
-        info = self._registries.resource(request.group, request.version, request.resource)
-        cache = self._caches.of(info)
-        cache.bookmark(watcher, self._bookmark(info, cache.revision, {}))
+        info: ResourceInfo = watcher.info
+        watcher.bookmark(lambda revision: self._bookmark(info, revision, {}))
 
 
 def _failed_watch(cache: WatchCache, interest: Interest, error: status.ApiError) -> Watcher:

@@ -91,8 +91,8 @@ class Watcher:
     too slow.
     """
 
-    __slots__ = ("_cache", "_convert", "buffer", "capacity", "closed", "interest", "on_ready",
-                 "on_stop", "revision", "user_data")  # fmt: skip
+    __slots__ = ("_cache", "_convert", "buffer", "capacity", "closed", "info", "interest",
+                 "on_ready", "on_stop", "revision", "user_data")  # fmt: skip
 
     def __init__(
         self,
@@ -111,6 +111,12 @@ class Watcher:
         self.on_ready: Callable[[], None] | None = None
         self.on_stop: Callable[[], None] | None = None
         self.user_data: Any = None
+        self.info: Any = None
+        """The resource that is watched, as it was at the start; it may be served no more."""
+
+    def bookmark(self, marked: Callable[[int], Object]) -> None:
+        """Queue a bookmark at the cache's revision, as `marked` makes it."""
+        self._cache.bookmark(self, marked(self._cache.revision))
 
     def push(self, event: WatchEvent) -> None:
         """Queue an event (with its object converted to the watcher's version)."""

@@ -431,3 +431,38 @@ async def test_a_list_as_a_whole_says_how_long_it_is():
         for number in range(3):
             await session.ask("POST", CONFIGMAPS, config(f"c{number}", x="y" * 300_000))
         assert "content-length" not in (await session.ask("GET", CONFIGMAPS)).headers
+
+
+async def test_a_watch_of_metadata_outlives_what_it_watches():
+    """A bookmark was due on a kind that was served no more, and the whole session ended."""
+    group = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "foos.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster",
+            "names": {"kind": "Foo", "plural": "foos"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }  # fmt: skip
+    accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+    path = "/apis/example.com/v1/foos"
+    async with served() as session:
+        session.pace.set_speed(50)
+        await session.ask("POST", group, body)
+        await session.ask("POST", path, {"apiVersion": "example.com/v1", "kind": "Foo",
+                                         "metadata": {"name": "a"}})  # fmt: skip
+        stream = await session.connect()
+        async with stream:
+            asked = f"{path}?watch=1&allowWatchBookmarks=true&timeoutSeconds=8"
+            await stream.send_all(request("GET", asked, Accept=accept))
+            lines = await Lines(stream).start()
+            assert (await lines.next())["object"]["kind"] == "PartialObjectMetadata"
+            await session.ask("DELETE", f"{group}/foos.example.com")
+            seen = []
+            while (event := await lines.next()) is not None:
+                seen.append(event["type"])
+            assert seen == ["BOOKMARK", "DELETED"]
+        assert (await session.ask("GET", "/healthz")).body == b"ok"

@@ -232,3 +232,34 @@ def test_formats_that_nothing_validates_are_warned_of():
     answer, causes = refused(properties={"q": {"type": "string", "format": "quantity"}})
     assert not causes
     assert answer.warnings == ['unrecognized format "quantity"']
+
+
+def crd(world, verb, body=None):
+    return world.do(verb, "customresourcedefinitions", f"foos.{GROUP}", body, media=MERGE,
+                    group="apiextensions.k8s.io", namespace="")  # fmt: skip
+
+
+def test_a_watch_hears_of_the_end_of_its_objects_and_ends_with_the_definition(world):
+    made(world, "a")
+    watcher = world.watch("foos", group=GROUP)
+    assert watcher.info.kind == "Foo"
+    crd(world, "delete")
+    told = [(event.type, event.object.name) for event in watcher.drain()]
+    assert told == [("ADDED", "a"), ("DELETED", "a")]
+    assert watcher.closed
+
+
+def test_a_watch_ends_when_its_definition_changes_and_not_when_only_its_status_does(world):
+    watcher = world.watch("foos", group=GROUP)
+    crd(world, "patch", {"metadata": {"labels": {"a": "b"}}})
+    assert not watcher.closed
+    crd(world, "patch", {"spec": {"names": {"shortNames": ["fo"]}}})
+    assert watcher.closed
+
+
+def test_bookmarks_of_a_watch_need_no_resource_that_is_served(world):
+    watcher = world.watch("foos", group=GROUP, resourceVersion=str(world.server.store.revision))
+    world.server.table.remove(watcher.info)
+    world.server.send_bookmark(watcher)
+    (event,) = watcher.drain()
+    assert (event.type, event.object.tree["kind"]) == ("BOOKMARK", "Foo")
