@@ -15,6 +15,7 @@ from actors.inlet import Inlet, Input
 from actors.kernel import NEVER, Kernel
 from actors.link import Link
 from actors.log import EventLog
+from actors.process import PARKED
 from actors.recording import Recording
 from actors.sharing import CHECK_FOOTPRINTS, CHECK_SHARING, Sharing
 from actors.strategies.fifo import Fifo
@@ -231,6 +232,15 @@ class World:
         """Call `look` every so many steps: progress for people. It must not touch the world."""
         self._kernel.observer = look
         self._kernel.observe_every = every_steps
+
+    def blocked(self, *actors: str) -> list[str]:
+        """Tasks of these actors that wait, and that neither a timer nor being idle excuses, with what for."""
+        return [
+            f"{task.label} waits for {task.awaiting}"
+            for name in actors
+            for task in self._kernel.actor(name).tasks.values()
+            if task.state == PARKED and not task.idle and not task.armed
+        ]
 
     def stop(self, reason: str = "stopped") -> None:
         """End the run after this step."""

@@ -4,8 +4,9 @@ A *fix gate* is named after the upstream pull request that fixed a published rac
 default; `--without-fix` turns it off, and a fix with several forms can be chosen by name.
 `--release` sets each gate as that release had it. A fix that no release up to ours has, because it
 is younger or only proposed, is off by default; `--fix` puts it in force.
-Numbers of the component "storage" are those of external-snapshotter, whose releases count as those of Kubernetes
-that they came out with (8.2 as 1.32, 8.3 as 1.33, 8.5 as 1.35, 8.6 as 1.36).
+Numbers of the component "storage" are those of external-snapshotter, those that begin with "ep" of
+external-provisioner, whose releases count as those of Kubernetes that they came out with (8.2 as 1.32, 8.3 as
+1.33, 8.5 as 1.35, 8.6 and the provisioner's 6.2 as 1.36).
 
 What upstream did before and after a fix is told where the gate is asked.
 """
@@ -665,6 +666,114 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             component="storage",
             variants=("requeued",),
             fixed_in="1.36",
+        ),
+        FixGate(
+            number="581",
+            title="a cancelled operation holds the mutex of the metrics for ever",
+            issue="581",
+            component="storage",
+            variants=("unlocked-helper",),
+            fixed_in="1.23",
+        ),
+        FixGate(
+            number="651",
+            title="a driver that refuses a snapshot is asked again without backoff",
+            issue="533",
+            component="storage",
+            variants=("filtered",),
+            fixed_in="1.24",
+        ),
+        FixGate(
+            number="1216",
+            title="a retained group that is gone is worked on for ever",
+            issue="1214",
+            component="storage",
+            variants=("own-store",),
+            fixed_in="1.32",
+        ),
+        FixGate(
+            number="1303",
+            title="a snapshot is deleted, and its content stays because an error was swallowed",
+            issue="1301",
+            component="storage",
+            variants=("returned",),
+            fixed_in="1.33",
+        ),
+        FixGate(
+            number="1392",
+            title="a deletion that waited for the snapshot to be made is forgotten",
+            issue="1388",
+            component="storage",
+            variants=("became-ready", "looked-at-again"),
+            complete="looked-at-again",
+            fixed_in="1.36",
+        ),
+        FixGate(
+            number="1460",
+            title="deleting a snapshot fails because its content is gone already",
+            issue="1460",
+            component="storage",
+            variants=("not-found-ignored",),
+            fixed_in="",
+            closed=True,
+        ),
+        FixGate(
+            number="1461",
+            title="a group that is not ready yet is not asked for again",
+            issue="1461",
+            component="storage",
+            variants=("requeued",),
+            fixed_in="",
+            closed=True,
+        ),
+        FixGate(
+            number="67062",
+            title="the volume of a claim that the binder has not heard of is reclaimed",
+            issue="66287",
+            component="controllers",
+            variants=("asked-live",),
+            fixed_in="1.12",
+        ),
+        FixGate(
+            number="105211",
+            title="the volume of a claim that was made anew is reclaimed",
+            issue="105131",
+            component="controllers",
+            variants=("asked-live",),
+            fixed_in="1.23",
+        ),
+        FixGate(
+            number="ep311",
+            title="a volume that was being made when its claim went is left in the storage",
+            issue="131",
+            component="storage",
+            variants=("in-progress",),
+            fixed_in="1.15",
+        ),
+        FixGate(
+            number="ep679",
+            title="a volume deleted before its claim is left in the storage",
+            issue="546",
+            component="storage",
+            variants=("finalizer",),
+            fixed_in="1.23",
+        ),
+        FixGate(
+            number="ep1448",
+            title="a snapshot goes while a volume is restored from it, and the volume is left",
+            issue="1449",
+            component="storage",
+            variants=("source-finalizer",),
+            fixed_in="1.36",
+        ),
+        FixGate(
+            number="ep1519",
+            title="a restore that failed for good keeps its snapshot for ever",
+            issue="1507",
+            component="storage",
+            variants=("swept",),
+            fixed_in="",
+            closed=True,
         ),
     )
 }

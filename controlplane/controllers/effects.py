@@ -68,6 +68,13 @@ class Ask:
 
 
 @frozen
+class Hang:
+    """Wait for what never comes: a mutex whose holder asks for it again."""
+
+    point: str
+
+
+@frozen
 class Together:
     """Carry these out side by side, each in a task called `name`; answered by their results, in order.
 
@@ -78,7 +85,7 @@ class Together:
     parts: Sequence[Reconcile[Any]]
 
 
-Effect = Call | Point | Sleep | Ask | Together
+Effect = Call | Point | Sleep | Ask | Hang | Together
 Reconcile = Generator[Effect, Any, T]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -11,21 +12,23 @@ from attrs import evolve
 
 from controlplane import races
 from controlplane.errors import UsageError
+from controlplane.gates import by_number
 from controlplane.scenarios.loading import from_module
 
 if TYPE_CHECKING:
     from controlplane.races.race import Race
 
+NAMED = re.compile(r"r(ep)?[0-9]+")
 COMPONENTS = ("scheduler", "kubelet", "apiserver", "client", "controllers", "storage")
 """In the order of the catalogue; others follow."""
 
 
 @cache
 def numbers() -> tuple[str, ...]:
-    """The numbers of all races, ascending."""
+    """The numbers of all races: Kubernetes' own, ascending, then those of other projects."""
     names = (module.name for module in iter_modules(races.__path__))
-    found = [name[1:] for name in names if name[0] == "r" and name[1:].isdigit()]
-    return tuple(sorted(found, key=int))
+    found = [name[1:] for name in names if NAMED.fullmatch(name)]
+    return tuple(sorted(found, key=by_number))
 
 
 def find(number: str) -> Race:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario, storage
+from controlplane.scenarios.invariants.storage import ALWAYS, DRIVER
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User
@@ -24,7 +25,7 @@ async def deleted(user: User) -> None:
     from controlplane.controllers.csi.faults import Fault
 
     await storage.claims(user, 1)
-    await user.ctx.ask(storage.DRIVER, Fault("CreateSnapshot", count=1, delay_ns=20 * SECOND))
+    await user.ctx.ask(DRIVER, Fault("CreateSnapshot", count=1, delay_ns=20 * SECOND))
     await storage.take(user, "daily")
     await user.sleep((5, 1)[user.choose(2, "pause")])
     await storage.remove(user, "VolumeSnapshot", "daily")
@@ -38,7 +39,7 @@ SCENARIO = Scenario(
     "race 1302",
     workload=deleted,
     build=storage.world(volumes=1),
-    invariants=(storage.nothing_stays(), *storage.ALWAYS),
+    invariants=ALWAYS,
 )
 RACE = Race(
     number="1302",

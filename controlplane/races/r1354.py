@@ -13,33 +13,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
-from controlplane.scenarios import Invariant, Scenario, storage
+from controlplane.scenarios import Scenario, storage
+from controlplane.scenarios.invariants.storage import ALWAYS, CONTROLLER, groups_get_ready
 
 if TYPE_CHECKING:
-    from controlplane.scenarios import Run, User
+    from controlplane.scenarios import User
 
 
 async def broken(user: User) -> None:
     """A group snapshot is taken while the controller dies at some moment."""
     await storage.claims(user)
     await storage.take_group(user, "daily")
-    await storage.die_amid(user, storage.CONTROLLER)
+    await storage.die_amid(user, CONTROLLER)
     await user.sleep(100)
     storage.end(user)
-
-
-def groups_get_ready(run: Run) -> str | None:
-    """Every group is ready in the end."""
-    count = len(run.objects(storage.GROUPS))
-    done = storage.ready(run, storage.GROUPS)
-    return None if done == count else f"{count - done} of {count} groups never became ready"
 
 
 SCENARIO = Scenario(
     "race 1354",
     workload=broken,
     build=storage.world(),
-    invariants=(Invariant("groups get ready", groups_get_ready), *storage.ALWAYS),
+    invariants=(groups_get_ready(), *ALWAYS),
 )
 RACE = Race(
     number="1354",

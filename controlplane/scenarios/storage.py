@@ -12,11 +12,26 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.scenarios.scenario import Invariant
+from controlplane.api.request import MERGE_PATCH
+from controlplane.scenarios.invariants.storage import (
+    BLOCKED,
+    CLAIMS,
+    CONTROLLER,
+    DRIVER,
+    GROUP_CONTENTS,
+    GROUPS,
+    NAMESPACE,
+    PROVISIONER,
+    SIDECAR,
+    SIZE,
+    SNAPSHOTS,
+    volume,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from controlplane.api.object import Object
     from controlplane.apiserver.storage.store import Store
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.run import Run
@@ -24,19 +39,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.user import User
 
 Tree = dict[str, Any]
-DRIVER: Final = "hostpath.csi.k8s.io"
-NAMESPACE: Final = "default"
-SIZE: Final = 104_857_600
-CONTROLLER: Final = "snapshot-controller"
-SIDECAR: Final = "csi-snapshotter"
-PROVISIONER: Final = "csi-provisioner"
-SNAPSHOTS: Final = "/registry/snapshot.storage.k8s.io/volumesnapshots/"
-CONTENTS: Final = "/registry/snapshot.storage.k8s.io/volumesnapshotcontents/"
-GROUPS: Final = "/registry/groupsnapshot.storage.k8s.io/volumegroupsnapshots/"
-GROUP_CONTENTS: Final = "/registry/groupsnapshot.storage.k8s.io/volumegroupsnapshotcontents/"
-CLAIMS: Final = "/registry/persistentvolumeclaims/"
-VOLUMES: Final = "/registry/persistentvolumes/"
-WATCHED: Final = (SNAPSHOTS, CONTENTS, GROUPS, GROUP_CONTENTS, CLAIMS)
+PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 VOLUME_CONTROLLERS: Final = (
     "persistentvolume-binder-controller",
     "persistentvolumeclaim-protection-controller",
@@ -74,11 +77,6 @@ def _defined() -> Store:
 def store() -> Store:
     """A store of its own in which the definitions are served."""
     return _defined().fork()
-
-
-def volume(number: int) -> str:
-    """The handle of a volume."""
-    return f"vol-{number}"
 
 
 def world(
@@ -124,7 +122,7 @@ async def claims(user: User, count: int = 2) -> None:
                 "deletionPolicy": policy,
             },
         )
-    spec: Tree = {"accessModes": ["ReadWriteOnce"], "storageClassName": "made-by-hand"}
+    spec = BY_HAND
     for number in range(count):
         claim = {"name": f"pvc-{number}", "namespace": NAMESPACE}
         await make(
@@ -215,25 +213,106 @@ async def take_group(user: User, name: str, policy: str = "delete") -> None:
     )
 
 
+async def import_group(user: User, name: str, source: str) -> None:
+    """Ask for a group made of what the storage has of another one."""
+    [group] = [each for each in user.run.objects(GROUPS) if each.name == source]
+    [content] = [
+        each
+        for each in user.run.objects(GROUP_CONTENTS)
+        if each.name == f"groupsnapcontent-{group.uid}"
+    ]
+    status = content.tree["status"]
+    handles = [each["snapshotHandle"] for each in status["volumeSnapshotInfoList"]]
+    api = "groupsnapshot.storage.k8s.io/v1"
+    await make(
+        user,
+        {
+            "apiVersion": api,
+            "kind": "VolumeGroupSnapshotContent",
+            "metadata": {"name": f"{name}-content"},
+            "spec": {
+                "deletionPolicy": "Retain",
+                "driver": DRIVER,
+                "source": {
+                    "groupSnapshotHandles": {
+                        "volumeGroupSnapshotHandle": status["volumeGroupSnapshotHandle"],
+                        "volumeSnapshotHandles": handles,
+                    }
+                },
+                "volumeGroupSnapshotRef": {"name": name, "namespace": NAMESPACE},
+            },
+        },
+    )
+    await make(
+        user,
+        {
+            "apiVersion": api,
+            "kind": "VolumeGroupSnapshot",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"source": {"volumeGroupSnapshotContentName": f"{name}-content"}},
+        },
+    )
+
+
+async def force_away(user: User, content: str) -> None:
+    """Somebody takes a content away whatever its finalizers say."""
+    await remove(user, "VolumeSnapshotContent", content)
+    resource = _resource("snapshot.storage.k8s.io/v1", "VolumeSnapshotContent")
+    body = {"metadata": {"finalizers": None}}
+    await user.attempt(user.client.patch(resource, "", content, body, kind=MERGE_PATCH))
+
+
 async def restore(user: User, name: str, snapshot: str) -> None:
-    """Ask for a claim made from a snapshot."""
+    """Ask for a claim made from a snapshot; from "" one that is empty."""
+    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": snapshot}
+    spec: Tree = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "restored",
+        "resources": {"requests": {"storage": "100Mi"}},
+    }
+    if snapshot:
+        spec["dataSource"] = source
     await make(
         user,
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
             "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "storageClassName": "restored",
-                "resources": {"requests": {"storage": "100Mi"}},
-                "dataSource": {
-                    "apiGroup": "snapshot.storage.k8s.io",
-                    "kind": "VolumeSnapshot",
-                    "name": snapshot,
-                },
-            },
+            "spec": spec,
         },
+    )
+
+
+BY_HAND: Final[Tree] = {"accessModes": ["ReadWriteOnce"], "storageClassName": "made-by-hand"}
+
+
+async def claim_for(user: User, name: str) -> Object:
+    """Ask for a claim that waits for a volume which somebody makes; as it was stored."""
+    return await user.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {**BY_HAND, "resources": {"requests": {"storage": "100Mi"}}},
+        }
+    )
+
+
+async def volume_for(user: User, name: str, handle: str, claim: Object) -> None:
+    """Make a volume that belongs to a claim, as who provisioned it, or who schedules its pod, would."""
+    await user.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name, "annotations": {PROVISIONED_BY: DRIVER}},
+            "spec": {
+                **BY_HAND,
+                "capacity": {"storage": "100Mi"},
+                "claimRef": {"namespace": claim.namespace, "name": claim.name, "uid": claim.uid},
+                "persistentVolumeReclaimPolicy": "Delete",
+                "csi": {"driver": DRIVER, "volumeHandle": handle},
+            },
+        }
     )
 
 
@@ -271,246 +350,7 @@ async def die_amid(user: User, process: str, *, moments: int = 60) -> None:
 
 def end(user: User) -> None:
     """Nobody is there any more: what is not done by now counts as never done."""
+    alive = [name for name in (CONTROLLER, SIDECAR, PROVISIONER) if user.run.world.alive(name)]
+    user.notes[BLOCKED] = user.run.world.blocked(*alive)
     for name in (CONTROLLER, SIDECAR, PROVISIONER, DRIVER, "controller-manager"):
         user.crash(name)
-
-
-# ---------------------------------------------------------------------- what must hold
-
-
-def no_leak() -> Invariant:
-    """I1: every snapshot and group of the storage is named by a content."""
-
-    def check(run: Run) -> str | None:
-        disk = run.cluster.csi_drivers[DRIVER].driver
-        assert disk is not None
-        named = {
-            status.get("snapshotHandle") or obj.tree["spec"]["source"].get("snapshotHandle")
-            for obj in run.objects(CONTENTS)
-            for status in [obj.tree.get("status") or {}]
-        }
-        groups = {
-            (obj.tree.get("status") or {}).get("volumeGroupSnapshotHandle")
-            for obj in run.objects(GROUP_CONTENTS)
-        }
-        coming = {obj.tree["spec"]["volumeSnapshotRef"].get("uid") for obj in run.objects(CONTENTS)}
-        coming |= {
-            obj.tree["spec"]["volumeGroupSnapshotRef"].get("uid")
-            for obj in run.objects(GROUP_CONTENTS)
-        }
-        for snapshot in disk.snapshots.values():
-            asked = any(uid and uid in snapshot.name for uid in coming)
-            if snapshot.id not in named and snapshot.group not in groups and not asked:
-                return f"snapshot {snapshot.name} of {snapshot.volume} is left in the storage"
-        return None
-
-    return Invariant("no snapshot is left in the storage", check)
-
-
-def nothing_stays() -> Invariant:
-    """I6: what is deleted goes, in the time that the scenario gives it."""
-
-    def check(run: Run) -> str | None:
-        for prefix in WATCHED:
-            for obj in run.objects(prefix):
-                if obj.metadata.get("deletionTimestamp"):
-                    held = ", ".join(obj.metadata.get("finalizers") or ())
-                    return f"{obj.kind} {obj.key} is being deleted, and stays: {held}"
-        return None
-
-    return Invariant("what is deleted goes", check)
-
-
-def bound_both_ways() -> Invariant:
-    """I2: a snapshot's content refers to that snapshot, once it refers to any by uid."""
-
-    def check(run: Run) -> str | None:
-        for snapshots, contents, kind in (
-            (SNAPSHOTS, CONTENTS, "VolumeSnapshot"),
-            (GROUPS, GROUP_CONTENTS, "VolumeGroupSnapshot"),
-        ):
-            found = {obj.name: obj for obj in run.objects(contents)}
-            for obj in run.objects(snapshots):
-                name = (obj.tree.get("status") or {}).get(f"bound{kind}ContentName")
-                content = found.get(name or "")
-                if content is None:
-                    continue
-                reference = content.tree["spec"][f"{kind[0].lower()}{kind[1:]}Ref"]
-                if reference.get("uid") and reference["uid"] != obj.uid:
-                    return f"{kind} {obj.key} is bound to {name}, which is another's"
-        return None
-
-    return Invariant("snapshots and contents are bound both ways", check)
-
-
-def members_are_deleted_together() -> Invariant:
-    """I7: no member of a group is deleted by itself."""
-
-    def check(run: Run) -> str | None:
-        probe = run.cluster.csi_drivers[DRIVER]
-        members: dict[str, None] = {}
-        for call in probe.calls:
-            if call.method == "CreateVolumeGroupSnapshot" and call.reply is not None:
-                answer = call.reply.response.get("group_snapshot") or {}
-                members.update({each["snapshot_id"]: None for each in answer.get("snapshots", ())})
-            if call.method == "DeleteSnapshot" and call.fields["snapshot_id"] in members:
-                return f"DeleteSnapshot was called for {call.fields['snapshot_id']}, a member"
-        return None
-
-    return Invariant("members of a group are deleted with it", check)
-
-
-def one_object_a_name() -> Invariant:
-    """I5: the storage has at most one snapshot, and one group, of a name."""
-
-    def check(run: Run) -> str | None:
-        disk = run.cluster.csi_drivers[DRIVER].driver
-        assert disk is not None
-        for kind in (disk.snapshots, disk.groups):
-            names = [each.name for each in kind.values()]
-            for name in names:
-                if names.count(name) > 1 and not _failed_group(disk, name):
-                    return f"the storage has {names.count(name)} objects called {name}"
-        return None
-
-    return Invariant("one storage object a name", check)
-
-
-def _failed_group(disk: Any, name: str) -> bool:
-    """Whether copies belong to groups that were never completed, which this driver leaves behind."""
-    groups = {each.group for each in disk.snapshots.values() if each.name == name}
-    return any(group and group not in disk.groups for group in groups)
-
-
-def ready_groups_are_whole() -> Invariant:
-    """I4: the members of a ready group exist and are bound."""
-
-    def check(run: Run) -> str | None:
-        snapshots = {obj.name: obj for obj in run.objects(SNAPSHOTS)}
-        contents = {obj.name: obj for obj in run.objects(CONTENTS)}
-        groups = {obj.name: obj for obj in run.objects(GROUP_CONTENTS)}
-        for group in run.objects(GROUPS):
-            status = group.tree.get("status") or {}
-            content = groups.get(status.get("boundVolumeGroupSnapshotContentName", ""))
-            if not status.get("readyToUse") or content is None:
-                continue
-            if group.metadata.get("deletionTimestamp"):
-                continue
-            for info in (content.tree.get("status") or {}).get("volumeSnapshotInfoList") or ():
-                missing = _missing_member(group.uid, info, snapshots, contents)
-                if missing:
-                    return f"group {group.key} is ready, but {missing}"
-        return None
-
-    return Invariant("ready groups are whole", check, after=("apiserver",))
-
-
-def _missing_member(
-    uid: str, info: Tree, snapshots: dict[str, Any], contents: dict[str, Any]
-) -> str | None:
-    from controlplane.controllers.snapshot.names import member_content_name, member_name
-
-    name = member_name(uid, info["volumeHandle"])
-    content = contents.get(member_content_name(uid, info["volumeHandle"]))
-    if name not in snapshots or content is None:
-        return f"the member of {info['volumeHandle']} is not there"
-    if content.tree["spec"]["volumeSnapshotRef"].get("uid") != snapshots[name].uid:
-        return f"the member of {info['volumeHandle']} is not bound"
-    return None
-
-
-def set_once() -> Invariant:
-    """I13: when a snapshot was cut and how big it is does not change, once it is known."""
-    seen: dict[tuple[str, str], Any] = {}
-
-    def begin(_run: Run) -> None:
-        seen.clear()
-
-    def check(run: Run) -> str | None:
-        for obj in run.objects(SNAPSHOTS):
-            status = obj.tree.get("status") or {}
-            for field in ("creationTime", "restoreSize"):
-                value = status.get(field)
-                known = seen.setdefault((obj.uid, field), value) if value else None
-                if value and known != value:
-                    return f"{field} of {obj.key} changed from {known} to {value}"
-        return None
-
-    return Invariant("times and sizes are set once", check, after=("apiserver",), begin=begin)
-
-
-def kept_while_being_made() -> Invariant:
-    """I3: no content goes while the driver may still be making its snapshot."""
-    known: dict[str, str] = {}
-
-    def begin(_run: Run) -> None:
-        known.clear()
-
-    def check(run: Run) -> str | None:
-        living = {}
-        for prefix, field in ((CONTENTS, "volumeSnapshotRef"), (GROUP_CONTENTS, _GROUP_REF)):
-            for obj in run.objects(prefix):
-                living[obj.name] = obj.tree["spec"][field].get("uid", "")
-        gone = [(name, uid) for name, uid in known.items() if uid and name not in living]
-        known.clear()
-        known.update(living)
-        for name, uid in gone:
-            for call in run.cluster.csi_drivers[DRIVER].calls:
-                made = str(call.fields.get("name", ""))
-                if not call.ended and call.method.startswith("Create") and uid in made:
-                    return f"{name} is gone, and {call.method} for it is under way"
-        return None
-
-    return Invariant("contents stay while they are made", check, after=("apiserver",), begin=begin)
-
-
-_GROUP_REF: Final = "volumeGroupSnapshotRef"
-MOST_CALLS: Final = 30
-"""More calls than backoff allows for in any of these scenarios."""
-
-
-def calls_back_off() -> Invariant:
-    """I8: a single snapshot is not asked for, or deleted, over and over without backoff."""
-
-    def check(run: Run) -> str | None:
-        counts: dict[tuple[str, str], int] = {}
-        for call in run.cluster.csi_drivers[DRIVER].calls:
-            if call.method in {"CreateSnapshot", "DeleteSnapshot"}:
-                about = call.fields.get("name") or call.fields.get("snapshot_id")
-                key = call.method, str(about)
-                counts[key] = counts.get(key, 0) + 1
-                if counts[key] > MOST_CALLS:
-                    return f"{call.method} was called more than {MOST_CALLS} times for {about}"
-        return None
-
-    return Invariant("calls back off", check)
-
-
-def claimed_volumes_stay() -> Invariant:
-    """I10: the volume of a claim that exists is not deleted from the storage."""
-
-    def check(run: Run) -> str | None:
-        disk = run.cluster.csi_drivers[DRIVER].driver
-        assert disk is not None
-        claims_by_uid = {obj.uid: obj for obj in run.objects(CLAIMS)}
-        for obj in run.objects(VOLUMES):
-            spec = obj.tree["spec"]
-            claim = claims_by_uid.get((spec.get("claimRef") or {}).get("uid", ""))
-            handle = spec["csi"]["volumeHandle"]
-            if claim is not None and handle not in disk.volumes:
-                return f"volume {handle} of claim {claim.key} is gone"
-        return None
-
-    return Invariant("volumes of claims stay", check)
-
-
-ALWAYS: Final = (
-    bound_both_ways(),
-    calls_back_off(),
-    claimed_volumes_stay(),
-    members_are_deleted_together(),
-    one_object_a_name(),
-    ready_groups_are_whole(),
-    set_once(),
-)
-"""What must hold in every scenario with storage."""

@@ -520,3 +520,29 @@ def test_a_stream_asked_of_an_actor_that_is_down_is_broken(driver):
 
     run(driver, ("server", server), ("client", client))
     assert seen == ["broken"]
+
+
+def test_who_waits_for_neither_time_nor_work_is_blocked():
+    told: list[list[str]] = []
+    world = World()
+
+    async def worker(ctx: Context) -> None:
+        ctx.spawn(idle, name="idle")
+        ctx.spawn(late, name="late")
+        await ctx.condition().wait(point="mutex")
+
+    async def idle(ctx: Context) -> None:
+        await ctx.condition().wait(idle=True, point="work")
+
+    async def late(ctx: Context) -> None:
+        await ctx.sleep(9 * SECOND)
+
+    async def watcher(ctx: Context) -> None:
+        await ctx.sleep(SECOND)
+        told.append(world.blocked("worker"))
+
+    world.actor("worker", worker)
+    world.actor("watcher", watcher)
+    world.run("bare")
+    [[blocked]] = told
+    assert blocked.startswith("worker/main waits for ")

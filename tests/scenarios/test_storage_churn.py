@@ -23,6 +23,7 @@ def test_in_the_end_nothing_is_left_over(part, fault):
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
-def test_volumes_that_are_cut_one_after_the_other_are_no_point_in_time():
-    seen = explored(part="consistency", fault="none", cut="sequential")
+@pytest.mark.parametrize("cut", ["sequential", "series"])
+def test_volumes_that_are_cut_one_after_the_other_are_no_point_in_time(cut):
+    seen = explored(part="consistency", fault="none", cut=cut)
     assert seen.findings[0].result.reason.startswith("a group is one point in time")

@@ -76,15 +76,17 @@ def _should_be_deleted(
     return created not in annotations and deleted in annotations
 
 
-def content_change_matters(old: Tree, new: Tree, *, resync: bool = True) -> bool:
+def content_change_matters(
+    old: Tree, new: Tree, *, resync: bool = True, became_ready: bool = True
+) -> bool:
     """Whether an update of a content wakes the sidecar: a resync, becoming ready, or what others wrote.
 
     Its own writes must not, or failing calls would be repeated without backoff (#533). Before #1302
-    resyncs did not pass either.
+    resyncs did not pass either, and before #1392 nor did becoming ready.
     """
     if resync and old["metadata"].get("resourceVersion") == new["metadata"].get("resourceVersion"):
         return True
-    if not _ready(old) and _ready(new):
+    if became_ready and not _ready(old) and _ready(new):
         return True
     return _essence(old) != _essence(new)
 

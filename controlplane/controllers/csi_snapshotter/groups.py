@@ -63,7 +63,8 @@ class Groups:
             yield from shared.fail(GROUP, content, reason, f"{prefix}{error}")
             raise
         shared.stores[GROUP].put(written)
-        return not is_ready(written)
+        # Before #1461 a group that was not ready waited for the next resync.
+        return shared.fixes.fixed("1461") and not is_ready(written)
 
     def _check(self, content: Tree) -> Reconcile[Tree]:
         handles = content["spec"]["source"].get("groupSnapshotHandles")

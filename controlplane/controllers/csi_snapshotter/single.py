@@ -235,4 +235,9 @@ class Single:
             raise
         if not shared.stores[SNAPSHOT].put(cleared):
             return
-        yield from self.sync(cleared)
+        try:
+            yield from self.sync(cleared)
+        except Retry:
+            # Before #1303 what the second half failed with was only logged.
+            if shared.fixes.fixed("1303"):
+                raise

@@ -15,7 +15,7 @@ from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.event_recorder import EventRecorder, reference
 from controlplane.client.rate_limits import PerItemBackoff
-from controlplane.controllers.effects import Ask, NoAnswer, Point, Retry, Sleep, T, Together
+from controlplane.controllers.effects import Ask, Hang, NoAnswer, Point, Retry, Sleep, T, Together
 from controlplane.controllers.loops.worker import Workers
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ async def _other(ctx: Context, server: RestConfig, effect: Effect) -> Any:
         await ctx.point(effect.name)
     elif isinstance(effect, Sleep):
         await ctx.sleep(effect.duration_ns, point=effect.point)
+    elif isinstance(effect, Hang):
+        await ctx.condition().wait(point=effect.point)
     return None
 
 

@@ -112,8 +112,10 @@ class SnapshotController(Controller):
         if found is None:
             known = shared.stores[kind].get(key)
             if known is not None:
-                shared.stores[kind].remove(key)
-                self._progress.gone(kind, known)
+                # Before #1216 a group that was gone was taken out of the snapshots' store, and stayed in its own.
+                wrong = kind is GROUP and not shared.fixes.fixed("1216")
+                shared.stores[SNAPSHOT if wrong else kind].remove(key)
+                yield from self._progress.gone(kind, known)
             return
         tree, failure = found.tree, None
         try:

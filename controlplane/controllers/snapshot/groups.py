@@ -112,7 +112,7 @@ class Groups:
         yield from self._shared.fail(GROUP, group, reason, text, unready=True)
 
     def _sync_unready(self, group: Tree) -> Reconcile[None]:
-        self._progress.begin_creation(GROUP, group)
+        yield from self._progress.begin_creation(GROUP, group)
         shared = self._shared
         content = yield from self._binding.content_of(GROUP, group)
         if given_content(GROUP, group) is not None:
@@ -211,7 +211,7 @@ class Groups:
 
     def _delete(self, group: Tree) -> Reconcile[None]:
         shared = self._shared
-        self._progress.begin_deletion(GROUP, group)
+        yield from self._progress.begin_deletion(GROUP, group)
         name = status_of(group).get(GROUP.bound_field)
         content = shared.content(GROUP, name) if name else None
         if content is not None and not points_at(content["spec"][GROUP.reference_field], group):

@@ -45,6 +45,8 @@ class Metrics:
     """Operations under way by (name, uid), and how long (ns) finished ones took."""
 
     durations: dict[Series, list[int]] = field(factory=dict)
+    held: bool = False
+    """Whether the mutex is held by somebody who asks for it again (#581): nobody gets it any more."""
     _under_way: dict[tuple[str, str], _Begun] = field(factory=dict)
 
     @property
@@ -55,6 +57,11 @@ class Metrics:
     def begin(self, operation: str, uid: str, driver: str, snapshot_type: str, now: int) -> None:
         """An operation is seen; the first time counts."""
         self._under_way.setdefault((operation, uid), _Begun(driver, snapshot_type, now))
+
+    def cancels(self, operation: str, uid: str) -> bool:
+        """Whether success of an operation cancels others that are under way."""
+        pending = ((each, uid) in self._under_way for each in _CANCELLED_BY_DELETE)
+        return operation == DELETE and (operation, uid) in self._under_way and any(pending)
 
     def succeed(self, operation: str, uid: str, driver: str, now: int) -> None:
         """An operation is done. Finishing a deletion cancels the creation that was pending.

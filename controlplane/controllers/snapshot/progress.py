@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.controllers.controller import NORMAL
-from controlplane.controllers.effects import Reconcile, RequestFailed, Retry
+from controlplane.controllers.effects import Hang, Reconcile, RequestFailed, Retry
 from controlplane.controllers.snapshot import metrics
 from controlplane.controllers.snapshot.binding import given_content
 from controlplane.controllers.snapshot.objects import (
@@ -56,18 +56,19 @@ class Progress:
         self._shared = shared
         self._classes = classes
 
-    def begin_creation(self, kind: Kind, tree: Tree) -> None:
+    def begin_creation(self, kind: Kind, tree: Tree) -> Reconcile[None]:
         """It is not ready yet: from now on counts how long that takes."""
         words = WORDS[kind]
         if not is_created(tree):
-            self._begin(kind, tree, words.create)
-        self._begin(kind, tree, words.create_and_ready)
+            yield from self._begin(kind, tree, words.create)
+        yield from self._begin(kind, tree, words.create_and_ready)
 
-    def begin_deletion(self, kind: Kind, tree: Tree) -> None:
+    def begin_deletion(self, kind: Kind, tree: Tree) -> Reconcile[None]:
         """It is being deleted."""
-        self._begin(kind, tree, WORDS[kind].delete)
+        yield from self._begin(kind, tree, WORDS[kind].delete)
 
-    def _begin(self, kind: Kind, tree: Tree, operation: str) -> None:
+    def _begin(self, kind: Kind, tree: Tree, operation: str) -> Reconcile[None]:
+        yield from self._lock()
         static = given_content(kind, tree) is not None
         shared = self._shared
         shared.metrics.begin(
@@ -78,11 +79,24 @@ class Progress:
             shared.host.now,
         )
 
-    def gone(self, kind: Kind, tree: Tree) -> None:
+    def _succeed(self, operation: str, uid: str, driver: str) -> Reconcile[None]:
+        """Before #581 whoever cancelled an operation took the mutex that it held already."""
+        yield from self._lock()
+        shared = self._shared
+        if not shared.fixes.fixed("581") and shared.metrics.cancels(operation, uid):
+            shared.metrics.held = True
+            yield from self._lock()
+        shared.metrics.succeed(operation, uid, driver, shared.host.now)
+
+    def _lock(self) -> Reconcile[None]:
+        if self._shared.metrics.held:
+            yield Hang("metrics.lock")
+
+    def gone(self, kind: Kind, tree: Tree) -> Reconcile[None]:
         """It has vanished: its content may have to follow."""
         shared = self._shared
         driver = self._classes.driver_for_metrics(kind, tree)
-        shared.metrics.succeed(WORDS[kind].delete, uid_of(tree), driver, shared.host.now)
+        yield from self._succeed(WORDS[kind].delete, uid_of(tree), driver)
         bound = status_of(tree).get(kind.bound_field)
         if bound:
             shared.content_queues[kind].add(bound)
@@ -100,13 +114,13 @@ class Progress:
         if status is None:
             return
         changed = with_status(live, status)
-        now, driver = shared.host.now, content["spec"]["driver"]
+        driver = content["spec"]["driver"]
         if not is_created(live) and is_created(changed):
-            shared.metrics.succeed(words.create, uid_of(tree), driver, now)
+            yield from self._succeed(words.create, uid_of(tree), driver)
             text = f"{words.title} {place} was successfully created by the CSI driver."
             shared.event(tree, NORMAL, f"{words.title}Created", text)
         if not is_ready(live) and is_ready(changed):
-            shared.metrics.succeed(words.create_and_ready, uid_of(tree), driver, now)
+            yield from self._succeed(words.create_and_ready, uid_of(tree), driver)
             text = f"{words.title} {place} is ready to use."
             shared.event(tree, NORMAL, f"{words.title}Ready", text)
         try:

@@ -150,7 +150,7 @@ class Snapshots:
         self._shared.stores[SNAPSHOT].put(written.tree)
 
     def _sync_unready(self, snapshot: Tree) -> Reconcile[None]:
-        self._progress.begin_creation(SNAPSHOT, snapshot)
+        yield from self._progress.begin_creation(SNAPSHOT, snapshot)
         shared = self._shared
         if given_content(SNAPSHOT, snapshot) is not None:
             content = yield from self._binding.content_of(SNAPSHOT, snapshot)
@@ -285,7 +285,7 @@ class Snapshots:
 
     def _delete(self, snapshot: Tree) -> Reconcile[None]:
         shared = self._shared
-        self._progress.begin_deletion(SNAPSHOT, snapshot)
+        yield from self._progress.begin_deletion(SNAPSHOT, snapshot)
         name = status_of(snapshot).get(SNAPSHOT.bound_field)
         if not name and source_claim(snapshot) is not None:
             name = dynamic_content_name(SNAPSHOT, snapshot)
@@ -335,7 +335,9 @@ class Snapshots:
         try:
             yield from calls.delete(SNAPSHOT.contents, "", name_of(content))
         except RequestFailed as error:
-            if isinstance(error, ApiError) and is_not_found(error):
+            # Before #1460 a content that was gone already was an error.
+            gone = isinstance(error, ApiError) and is_not_found(error)
+            if gone and self._shared.fixes.fixed("1460"):
                 return
             text = "Failed to delete snapshot content API object"
             self._shared.event(snapshot, WARNING, "SnapshotContentObjectDeleteError", text)

@@ -336,7 +336,9 @@ class VolumeBinderController(Controller):
             return
         place = f"{reference.namespace}/{reference.name}"
         obj = self._claims.get(place)
-        if obj is None or obj.uid != reference.uid:
+        # Until #67062 a claim that the cache lacks, and until #105211 one whose uid is another there, was gone.
+        unsure = "67062" if obj is None else "105211" if obj.uid != reference.uid else ""
+        if unsure and self.host.fixes.fixed(unsure):
             obj = yield from self._live_claim(reference.namespace, reference.name)
         if obj is None or obj.uid != reference.uid:
             if volume.status.phase not in {"Released", "Failed"}:

@@ -191,7 +191,8 @@ class CsiProvisioner(Controller):
 
     def _failed(self, claim: Tree, error: CsiError) -> None:
         uid = claim["metadata"]["uid"]
-        if error.code in IN_BACKGROUND:
+        # Before external-provisioner 311 a claim that was gone was nobody's business any more.
+        if error.code in IN_BACKGROUND and self.host.fixes.fixed("ep311"):
             self._in_progress[uid] = claim
         else:
             self._in_progress.pop(uid, None)
@@ -205,7 +206,7 @@ class CsiProvisioner(Controller):
     def _make(self, claim: Tree, storage_class: Tree, name: str) -> Reconcile[Tree]:
         source = yield from self._source(claim, storage_class)
         size = _bytes(claim["spec"]["resources"]["requests"]["storage"])
-        if source is not None:
+        if source is not None and self.host.fixes.fixed("ep1448"):
             yield from self._protect(source.snapshot)
         fields: dict[str, Any] = {
             "name": name,
@@ -228,7 +229,9 @@ class CsiProvisioner(Controller):
             raise Retry(f"created volume capacity {capacity} less than requested capacity {size}")
         if source is not None:
             yield from self._unprotect(source.snapshot)
-        return _volume(name, claim, storage_class, volume, self.flags.driver)
+        made = _volume(name, claim, storage_class, volume, self.flags.driver)
+        # Before external-provisioner 679 nothing kept a deleted volume until its storage was gone.
+        return made if self.host.fixes.fixed("ep679") else with_finalizers(made, [])
 
     # ------------------------------------------------------------------ snapshots as sources
 
@@ -311,6 +314,8 @@ class CsiProvisioner(Controller):
 
     def _sweep(self) -> Reconcile[None]:
         """Snapshots that no pending claim names need no protection."""
+        if not self.host.fixes.fixed("ep1519"):
+            return
         for obj in list(self._snapshots):
             if SOURCE_FINALIZER not in finalizers_of(obj.tree) or self._is_source(obj):
                 continue

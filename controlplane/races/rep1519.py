@@ -1,0 +1,55 @@
+"""external-provisioner 1507: a restore that failed for good keeps its snapshot for ever.
+
+The provisioner's finalizer on a snapshot is taken off when a volume was restored. A restore that fails
+leaves it there; the claim is deleted, nobody asks again, and the snapshot can never be deleted.
+
+Now every five minutes finalizers are taken off snapshots that no pending claim names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.races.race import Race
+from controlplane.scenarios import Scenario, storage
+from controlplane.scenarios.invariants.storage import ALWAYS, DRIVER
+
+if TYPE_CHECKING:
+    from controlplane.scenarios import User
+
+
+async def deleted(user: User) -> None:
+    """A claim whose restore fails is deleted, and then the snapshot."""
+    from controlplane.controllers.csi.faults import Fault
+
+    await storage.claims(user, 1)
+    await storage.storage_class(user)
+    await user.ctx.ask(DRIVER, Fault("CreateVolume", code="Internal", message="no space"))
+    await storage.take(user, "daily")
+    await user.wait_until(lambda run: storage.ready(run) == 1, patience_s=60)
+    await storage.restore(user, "restored", "daily")
+    await user.sleep((2, 1, 5)[user.choose(3, "pause")])
+    await storage.remove(user, "PersistentVolumeClaim", "restored")
+    await user.sleep(1)
+    await storage.remove(user, "VolumeSnapshot", "daily")
+    await user.sleep(1000)
+    storage.end(user)
+
+
+SCENARIO = Scenario(
+    "race ep1519",
+    workload=deleted,
+    build=storage.world(volumes=1),
+    invariants=ALWAYS,
+)
+RACE = Race(
+    number="ep1519",
+    title="a restore that failed for good keeps its snapshot for ever",
+    issue="1507",
+    releases="bug: 6.2 of the provisioner; fix: 6.3",
+    component="storage",
+    story=(__doc__ or "").split("\n\n", 1)[1].strip(),
+    invariant="a snapshot that is deleted goes soon after the last restore from it ended",
+    scenario=SCENARIO,
+    schedules=10,
+)
