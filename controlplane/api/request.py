@@ -40,6 +40,16 @@ ADMIN = User("system:admin", "", ("system:masters", "system:authenticated"))
 
 
 @frozen(eq=False)
+class FollowedLog:
+    """A log of which `sent` lines have been looked at, and whose client waits for more."""
+
+    request: Request
+    uid: str
+    container: str
+    sent: int
+
+
+@frozen(eq=False)
 class Request:
     """One API request.
 
@@ -96,6 +106,8 @@ class Response:
     headers: dict[str, str] = field(factory=dict)
     content: bytes | None = None
     content_type: str = JSON
+    followed: FollowedLog | None = None
+    """What else is to come of a log whose client stays."""
 
     @property
     def ok(self) -> bool:

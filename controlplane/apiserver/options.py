@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 from attrs import field, frozen
 
-from controlplane.api.object import Object
-from controlplane.api.request import Response
+from controlplane.api.container_output import Output
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.resources import ResourceInfo
 
@@ -22,8 +21,8 @@ BUILD: Tree = {
 }  # fmt: skip
 """What /version says of the emulated release."""
 
-ContainerLog = Callable[[Object, str, Mapping[str, str]], Response]
-"""The log of a container of a pod that is on a node, with the query's options. ApiError 400."""
+ContainerLog = Callable[[Tree, str, int, bool], Output]
+"""What a container of a pod that is on a node has written until a time, in its previous life or this one."""
 
 
 def _healthy() -> dict[str, str]:

@@ -11,15 +11,14 @@ from attrs import evolve, field, frozen
 
 from actors import collector
 from actors.jsonl import seconds
-from controlplane.api.request import Response
+from controlplane.api.container_output import Output, output_of
+from controlplane.api.tree import Tree
 from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.loops.http_host import Limits
 from controlplane.apiserver.loops.http_listener import Listener
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.lookup import StoreLookup
-from controlplane.apiserver.requests.options import parse_flag
-from controlplane.apiserver.requests.pod_logs import check_has_log
 from controlplane.apiserver.requests.tokens import signing_key
 from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
@@ -27,10 +26,9 @@ from controlplane.scenarios.attention import Attention
 from controlplane.serving import metrics_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from actors.pace import Pacer
-    from controlplane.api.object import Object
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.execution import Execution
 
@@ -63,7 +61,7 @@ class ServedCluster(Cluster):
             super().server_options(),
             authorize=True,
             track_fields=True,
-            container_log=_container_log,
+            container_log=_written,
             told_at_creation=self._attention.warning,
         )
 
@@ -161,11 +159,8 @@ def last_words(run: Execution) -> str:
     )
 
 
-def _container_log(pod: Object, container: str, query: Mapping[str, str]) -> Response:
-    """What an emulated container has said: nothing, once it has started."""
-    previous = parse_flag(query.get("previous", ""))
-    check_has_log(pod.tree, container, previous=previous)
-    return Response(200, {}, content=b"", content_type="text/plain")
+def _written(pod: Tree, container: str, now: int, previous: bool) -> Output:
+    return output_of(pod, container, now, previous=previous)
 
 
 def _reachable(host: str) -> str:

@@ -11,13 +11,14 @@ from typing import Any
 from attrs import define, field, frozen
 
 from controlplane.api.object import Object
-from controlplane.api.request import Request, Response
+from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.tree import Tree
 from controlplane.apiserver.front import discovery as nonresource
 from controlplane.apiserver.front import negotiation, rendering
 from controlplane.apiserver.front.served import Served
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.options import parse_flag, parse_int64
+from controlplane.apiserver.requests.pod_logs import shown
 from controlplane.apiserver.requests.registries import no_such_resource
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path, to_request
 from controlplane.apiserver.requests.server import ApiServer, failure
@@ -25,7 +26,8 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.transactions import Steps, Storage
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
-__all__ = ["HttpAnswer", "Listing", "WatchAnswer", "answer", "answering", "served_by", "untyped"]
+__all__ = ["HttpAnswer", "Listing", "LogAnswer", "WatchAnswer", "answer", "answering", "served_by",
+           "untyped"]  # fmt: skip
 
 _TYPE = ("apiVersion", "kind")
 WARNING_RUNES = 4096
@@ -73,6 +75,8 @@ class HttpAnswer:
     listing: Listing | None = None
     object: Object | None = None
     whole: bool = False
+    log: LogAnswer | None = None
+    """What goes on when `text` has left."""
 
     @property
     def tree(self) -> Any:
@@ -103,6 +107,30 @@ class WatchAnswer:
         )  # fmt: skip
         self.started = True
         return {"type": event.type, "object": tree}
+
+
+@define(eq=False)
+class LogAnswer:
+    """A log that goes on: what `more` gives, until that is None."""
+
+    log: FollowedLog
+    _sent: int = 0
+    _ended: bool = False
+
+    def more(self, server: ApiServer, now: int) -> bytes | None:
+        """What was written since it was last asked; None after the end."""
+        log, read = self.log, server.options.container_log
+        pod = server.lookup.get("", "pods", log.request.namespace, log.request.name)
+        if pod is None or pod.uid != log.uid or read is None:
+            return None
+        sent = self._sent or log.sent
+        written = read(pod.tree, log.container, now, False)
+        if written.count < sent or self._ended:
+            return None
+        self._ended = written.ended
+        self._sent = written.count
+        query = {key: value for key, value in log.request.query.items() if key != "limitBytes"}
+        return shown(written, query, sent)
 
 
 def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | WatchAnswer:
@@ -203,6 +231,9 @@ def _rendered(
 ) -> HttpAnswer:
     if response.content is not None:
         headers = _headers(response, response.content_type)
+        if response.followed is not None:
+            log = LogAnswer(response.followed)
+            return HttpAnswer(response.code, headers, None, response.content.decode(), log=log)
         if not response.content:
             del headers["Content-Type"]
             return HttpAnswer(204, headers, None, "")

@@ -3,7 +3,8 @@
 A request is handled like any other; a watch is a stream of lines until its virtual time limit,
 its end, or until the client hangs up, which is recorded input too.
 
-Point: `apiserver.watch` (a bookmark or the time limit of a watch is due).
+Points: `apiserver.watch` (a bookmark or the time limit of a watch is due), `apiserver.log` (a
+followed log is looked at again).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from actors import Context, Task
     from actors.inlet import ExternalMessage
-    from controlplane.apiserver.front.answering import WatchAnswer
+    from controlplane.apiserver.front.answering import LogAnswer, WatchAnswer
     from controlplane.apiserver.requests.metrics import RequestMetrics
     from controlplane.apiserver.requests.server import ApiServer
     from controlplane.apiserver.storage.transactions import Steps, Storage
@@ -42,6 +43,8 @@ MIN_SECONDS = 1800
 """A watch without a time limit ends after so long, or up to as long again. Upstream: --min-request-timeout."""
 STEP_SECONDS = 30
 """Such time limits are multiples of this; which one is a choice, the shortest is option 0."""
+LOG_NS = SECOND // 4
+"""How often a followed log is looked at."""
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -56,6 +59,7 @@ class HttpFront:
         self._epoch = epoch_ns
         self._metrics = metrics
         self._open: dict[int, HttpWatch] = {}
+        self._logs: dict[int, tuple[Task, ExternalMessage]] = {}
         self._asked: dict[int, tuple[HttpRequest, Target | None, int]] = {}
 
     def begin(
@@ -70,6 +74,9 @@ class HttpFront:
             watch = self._open.pop(value["gone"], None)
             if watch is not None:
                 watch.close()
+            log = self._logs.pop(value["gone"], None)
+            if log is not None:
+                self._ctx.cancel(log[0])
             return None
         http = to_request(value)
         target = parse_path(http.path)
@@ -97,7 +104,10 @@ class HttpFront:
             self._metrics.answered(key, answered.code, self._ctx.now - arrived)
             if http.method in _VERBS and target is not None:
                 self._log(http, target, answered, revision)
-            message.reply(answered)
+            if answered.log is not None:
+                self._follow(number, answered, answered.log, message)
+            else:
+                message.reply(answered)
             return None
         self._metrics.watched(key_of_http(http, target, 200), answered.watcher)
         return self._stream(number, answered, message)
@@ -113,6 +123,9 @@ class HttpFront:
         for watch in list(self._open.values()):
             watch.message.reply(END)
         self._open.clear()
+        for _, message in self._logs.values():
+            message.reply(END)
+        self._logs.clear()
 
     def _log(
         self, http: HttpRequest, target: Target, answered: HttpAnswer, revision: int | None
@@ -142,6 +155,29 @@ class HttpFront:
             rv=revision,
             data=data,
         )
+
+    def _follow(
+        self, number: int, answered: HttpAnswer, log: LogAnswer, message: ExternalMessage
+    ) -> None:
+        message.reply(StreamStart("text/plain"))
+        if answered.text:
+            message.reply((answered.text.encode(),))
+        task = self._ctx.spawn(self._read_on, number, log, message, name="log")
+        self._logs[number] = task, message
+
+    async def _read_on(
+        self, ctx: Context, number: int, log: LogAnswer, message: ExternalMessage
+    ) -> None:
+        """What a container goes on to write, until it ends."""
+        while True:
+            await ctx.sleep(LOG_NS, idle=True, point="apiserver.log")
+            text = log.more(self._core, self._epoch + ctx.now)
+            if text is None:
+                break
+            if text:
+                message.reply((text,))
+        message.reply(END)
+        self._logs.pop(number, None)
 
     def _stream(self, number: int, answered: WatchAnswer, message: ExternalMessage) -> HttpWatch:
         watch = HttpWatch(self, number, answered, message)

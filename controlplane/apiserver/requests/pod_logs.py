@@ -1,16 +1,20 @@
-"""Whether a container of a pod has a log, and what is said when it has none.
+"""Whether a container of a pod has a log, what is said when it has none, and what is shown of one.
 
 Upstream: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 
+from controlplane.api.container_output import Output
+from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
+from controlplane.apiserver.requests.options import parse_flag, parse_int64
 from controlplane.apiserver.schema.status import bad_request
 
-__all__ = ["check_has_log"]
+__all__ = ["check_has_log", "first_shown", "shown"]
 
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _IMAGE_TROUBLE = {
@@ -55,3 +59,33 @@ def check_has_log(pod: Tree, container: str, *, previous: bool = False) -> None:
 def _first_reason(pod: Tree) -> str:
     """What a kubelet says of a container before it has begun with the pod."""
     return "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
+
+
+def first_shown(output: Output, query: Mapping[str, str], now: int) -> int:
+    """The number of the first line that is asked for: by time, and so many at the end."""
+    since = 0
+    if query.get("sinceSeconds"):
+        since = now - parse_int64(query["sinceSeconds"]) * SECOND
+    elif query.get("sinceTime"):
+        try:
+            since = parse_time(query["sinceTime"])
+        except ValueError as error:
+            raise bad_request(f"unable to decode sinceTime: {error}") from None
+    first = output.first
+    if since:
+        first += sum(line.at < since for line in output.lines)
+    if query.get("tailLines"):
+        first = max(first, output.count - parse_int64(query["tailLines"]))
+    return first
+
+
+def shown(output: Output, query: Mapping[str, str], first: int) -> bytes:
+    """The lines from that number on, as a kubelet sends them."""
+    dated = parse_flag(query.get("timestamps", ""))
+    lines = output.lines[max(0, first - output.first) :]
+    text = "".join(f"{_stamp(line.at) if dated else ''}{line.text}\n" for line in lines).encode()
+    return text[: parse_int64(query["limitBytes"])] if query.get("limitBytes") else text
+
+
+def _stamp(at: int) -> str:
+    return f"{format_time(at).removesuffix('Z')}.{at % SECOND:09d}Z "

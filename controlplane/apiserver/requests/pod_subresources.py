@@ -6,15 +6,21 @@ Upstream: pkg/registry/core/pod/storage.
 from __future__ import annotations
 
 from controlplane.api.object import Object
-from controlplane.api.request import Request, Response
+from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import read_typed
 from controlplane.apiserver.kinds.strategies.pods import bound
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.kinds.validation.selectors import selector_of
-from controlplane.apiserver.requests.options import check_write_options, delete_options, parse_int64
+from controlplane.apiserver.requests.options import (
+    check_write_options,
+    delete_options,
+    parse_flag,
+    parse_int64,
+)
 from controlplane.apiserver.requests.parts import Parts, seen_as
+from controlplane.apiserver.requests.pod_logs import check_has_log, first_shown, shown
 from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid
@@ -301,7 +307,15 @@ def log(parts: Parts, ctx: Context) -> Steps[Response]:
     if not pod.tree["spec"].get("nodeName"):
         return Response(200, {}, content=b"", content_type="text/plain")
     if parts.options.container_log is not None:
-        return parts.options.container_log(pod, container, request.query)
+        previous = parse_flag(request.query.get("previous", ""))
+        check_has_log(pod.tree, container, previous=previous)
+        written = parts.options.container_log(pod.tree, container, ctx.now, previous)
+        first = first_shown(written, request.query, ctx.now)
+        text = shown(written, request.query, first)
+        followed = None
+        if parse_flag(request.query.get("follow", "")) and not written.ended:
+            followed = FollowedLog(request, pod.uid, container, written.count)
+        return Response(200, {}, content=text, content_type="text/plain", followed=followed)
     node = pod.tree["spec"]["nodeName"]
     if ctx.find("", "nodes", "", node) is None:
         raise status.not_found(ctx.info, node)
