@@ -56,9 +56,10 @@ if TYPE_CHECKING:
     from actors import Strategy as Answering
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.apiserver.requests.caches import CacheMade
+    from controlplane.client.election import ElectionConfig
     from controlplane.client.features import ClientFeatures
     from controlplane.controllers.loops.csi_driver import DriverProbe
-    from controlplane.controllers.loops.storage import Storage
+    from controlplane.controllers.loops.storage import Process, Storage
     from controlplane.kubelet.loops.host import Host
     from controlplane.kubelet.settings import KubeletSettings
     from controlplane.scheduler.plugins.registry import Registry
@@ -215,13 +216,14 @@ class Cluster:
         self._add_apiservers(config)
         if config.apiserver_memory is not None:
             self.world.actor(SUPERVISOR, supervisor_actor.run)
-        enabled, own = config.enabled_controllers, list(config.own_controllers)
+        enabled = config.enabled_controllers
+        processes: Sequence[Process] = ()
         self.csi_drivers: dict[str, DriverProbe] = {}
         if config.storage is not None:
             from controlplane.controllers.loops import storage
 
             self.csi_drivers = storage.add_drivers(self.world, config.epoch_ns, config.storage)
-            own += storage.controllers_of(config.storage)
+            processes = storage.processes_of(config.storage)
             if config.storage.drivers and config.storage.snapshots:
                 enabled = (*enabled, storage.PROVISIONER)
         if config.controllers:
@@ -237,16 +239,13 @@ class Cluster:
                 kinds=served_kinds(),
                 fixes=config.gates,
             )
-        for kind in own:
-            self.world.actor(
-                kind.name,
-                controllers.run,
-                config.epoch_ns,
-                server=self.address(kind.name),
-                kinds=served_kinds(),
-                own=(kind,),
-                fixes=config.gates,
-            )
+        self.storage_processes: list[str] = []
+        """The names of the snapshot controllers, the snapshotters and the provisioners."""
+        for kind in config.own_controllers:
+            self._add_controller(kind, 1, None)
+        for process in processes:
+            self._add_controller(process.kind, process.count, process.election)
+            self.storage_processes += _numbered(process.kind.name, process.count)
         self.schedulers = _numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)
         """The scheduler's feature gates; whoever changes them has to restart it."""
@@ -313,12 +312,28 @@ class Cluster:
         maker = ServerMaker(self._first_serial, self.options_of_servers(), store, memory, lives)
         return maker, self.activities[-1]
 
+    def _add_controller(
+        self, kind: type[Controller], count: int, election: ElectionConfig | None
+    ) -> None:
+        """A controller that is a process of its own, or several of which one leads."""
+        self._add_replicas(
+            kind.name,
+            count,
+            controllers.run,
+            tuple,
+            election,
+            kinds=served_kinds(),
+            own=(kind,),
+            fixes=self.config.gates,
+        )
+
     def _add_replicas(
         self,
         name: str,
         count: int,
         main: Callable[..., Coroutine[Any, Any, Any]],
         args: Callable[[], tuple[Any, ...]],
+        election: ElectionConfig | None = None,
         **kwargs: Any,
     ) -> None:
         """One process of a component, or several of which one leads; `args` are made for each."""
@@ -329,7 +344,7 @@ class Cluster:
         from controlplane.client.election import ElectionConfig
         from controlplane.client.loops.leader_election import run_elected
 
-        election = ElectionConfig(f"kube-{name}")
+        election = election or ElectionConfig(f"kube-{name}")
         for replica in _numbered(name, count):
             server = self.address(replica)
             self.world.actor(replica, run_elected, epoch, election, server, main, *args(), **kwargs)

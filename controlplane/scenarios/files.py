@@ -10,7 +10,7 @@ from controlplane.scenarios.option import Option
 from controlplane.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controlplane.cluster import ClusterConfig
     from controlplane.controllers.loops.storage import Storage
@@ -117,6 +117,10 @@ def build(setting: Setting) -> ClusterConfig:
 DRIVER = "emulate.controlplane/csi-driver"
 ATOMIC = "emulate.controlplane/csi-atomic-groups"
 UPLOAD = "emulate.controlplane/csi-upload-seconds"
+SIDECARS = "emulate.controlplane/csi-snapshotters"
+SIDECAR_GROUPS = "emulate.controlplane/csi-snapshotter-groups"
+CONTROLLERS = "emulate.controlplane/csi-snapshot-controllers"
+CONTROLLER_GROUPS = "emulate.controlplane/csi-snapshot-controller-groups"
 
 
 def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
@@ -125,11 +129,15 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
     `emulate.controlplane/csi-driver: hostpath` asks. `.../csi-atomic-groups: "true"` has all volumes of
     a group cut at once, `.../csi-upload-seconds` says how long after its cut a snapshot is
     ready. Snapshots and group snapshots are looked after if their definitions are there.
+    `.../csi-snapshotters` and `.../csi-snapshot-controllers` are how many of these processes there are (of
+    several one leads; of different numbers the largest counts), `.../csi-snapshotter-groups: "false"` and
+    `.../csi-snapshot-controller-groups: "false"` turn the feature gate CSIVolumeGroupSnapshot of one off.
     """
     from controlplane.controllers.csi.hostpath import DriverOptions
     from controlplane.controllers.loops.storage import CsiDriver, Storage
 
     drivers, defined = [], set()
+    copies, controllers, gate = 1, 1, True
     for submission in submissions:
         tree = submission.tree
         metadata = tree.get("metadata") or {}
@@ -153,14 +161,27 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
             atomic_groups=notes.get(ATOMIC) == "true",
             upload_ns=round(upload * 1_000_000_000),
         )
-        drivers.append(CsiDriver(options))
+        drivers.append(CsiDriver(options, groups=notes.get(SIDECAR_GROUPS) != "false"))
+        copies = max(copies, _copies(submission, notes, SIDECARS))
+        controllers = max(controllers, _copies(submission, notes, CONTROLLERS))
+        gate = gate and notes.get(CONTROLLER_GROUPS) != "false"
     if not drivers:
         return None
     return Storage(
         drivers,
         snapshots="volumesnapshots.snapshot.storage.k8s.io" in defined,
         groups="volumegroupsnapshots.groupsnapshot.storage.k8s.io" in defined,
+        controller_groups=gate,
+        controllers=controllers,
+        sidecars=copies,
     )
+
+
+def _copies(submission: reading.Submission, notes: Mapping[str, str], note: str) -> int:
+    text = notes.get(note, "1")
+    if not text.isdigit() or not int(text):
+        raise submission.error(f"metadata.annotations[{note}]", f"{text!r}: expected 1 or more")
+    return int(text)
 
 
 async def workload(user: User) -> None:

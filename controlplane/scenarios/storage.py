@@ -21,7 +21,6 @@ from controlplane.scenarios.invariants.storage import (
     GROUP_CONTENTS,
     GROUPS,
     NAMESPACE,
-    PROVISIONER,
     SIDECAR,
     SIZE,
     SNAPSHOTS,
@@ -39,6 +38,10 @@ if TYPE_CHECKING:
     from controlplane.scenarios.user import User
 
 Tree = dict[str, Any]
+CONTROLLER_LEASE: Final = "snapshot-controller-leader"
+SIDECAR_LEASE: Final = "external-snapshotter-leader"
+CUT_S: Final = 40
+"""Longer than a lease, and than it takes somebody else to get it."""
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 VOLUME_CONTROLLERS: Final = (
     "persistentvolume-binder-controller",
@@ -80,9 +83,17 @@ def store() -> Store:
 
 
 def world(
-    *, volumes: int = 2, faults: tuple[Any, ...] = (), moods: bool = False, **options: Any
+    *,
+    volumes: int = 2,
+    faults: tuple[Any, ...] = (),
+    moods: bool = False,
+    copies: int = 1,
+    **options: Any,
 ) -> Callable[[Setting], ClusterConfig]:
-    """API server, volume controllers and one driver with its sidecars; `options` are the driver's."""
+    """API server, volume controllers and one driver with its sidecars; `options` are the driver's.
+
+    Of snapshot controller and snapshotter there are `copies`.
+    """
 
     def build(_setting: Setting) -> ClusterConfig:
         from controlplane.cluster import ClusterConfig
@@ -99,7 +110,7 @@ def world(
             heartbeats=False,
             enabled_controllers=VOLUME_CONTROLLERS,
             store=store(),
-            storage=Storage([driver]),
+            storage=Storage([driver], controllers=copies, sidecars=copies),
         )
 
     return build
@@ -348,9 +359,43 @@ async def die_amid(user: User, process: str, *, moments: int = 60) -> None:
     user.restart(process)
 
 
+def leader(run: Run, process: str) -> str:
+    """Which of several equal processes leads."""
+    lease = SIDECAR_LEASE if process == SIDECAR else CONTROLLER_LEASE
+    for obj in run.objects("/registry/leases/"):
+        if obj.name.startswith(lease):
+            holder: str = obj.tree["spec"].get("holderIdentity") or process
+            return holder.rpartition("_")[0] or process
+    return process
+
+
+async def change_leader(user: User, *, moments: int = 60) -> None:
+    """Some steps from now who leads dies, or is cut off for longer than its lease lasts.
+
+    Who was cut off ends itself; what it had sent arrives when its successor is at work.
+    """
+    process = (CONTROLLER, SIDECAR)[user.choose(2, "who")]
+    await user.sleep(0.01 * user.choose(3, "calls"))
+    for _ in range(user.choose(moments, f"{process} falls")):
+        await user.point("user.wait")
+    first = leader(user.run, process)
+    if user.choose(2, "how"):
+        user.crash(first)
+        user.restart(first)
+        return
+    user.cut(first, "apiserver")
+    user.spawn(_heal_later, first)
+
+
+async def _heal_later(user: User, process: str) -> None:
+    await user.sleep(CUT_S)
+    user.heal(process, "apiserver")
+
+
 def end(user: User) -> None:
     """Nobody is there any more: what is not done by now counts as never done."""
-    alive = [name for name in (CONTROLLER, SIDECAR, PROVISIONER) if user.run.world.alive(name)]
+    names = user.cluster.storage_processes
+    alive = [name for name in names if user.run.world.alive(name)]
     user.notes[BLOCKED] = user.run.world.blocked(*alive)
-    for name in (CONTROLLER, SIDECAR, PROVISIONER, DRIVER, "controller-manager"):
+    for name in (*names, DRIVER, "controller-manager"):
         user.crash(name)

@@ -45,6 +45,8 @@ async def _die(user: User) -> None:
     victim = victims.get(user.options["fault"])
     if victim is not None:
         await storage.die_amid(user, victim)
+    elif user.options["fault"] == "leader":
+        await storage.change_leader(user)
 
 
 async def create(user: User) -> None:
@@ -130,9 +132,9 @@ PARTS: dict[str, Callable[[User], Coroutine[Any, Any, None]]] = {
 PART = Option("part", choices=tuple(PARTS), default="create", help="What the user does.")
 FAULT = Option(
     "fault",
-    choices=("none", "driver", "sidecar", "controller"),
+    choices=("none", "driver", "sidecar", "controller", "leader"),
     default="driver",
-    help="Who fails: calls to the driver, or a process that dies.",
+    help="Who fails: calls to the driver, a process that dies, or of two of a kind the one that leads.",
 )
 CUT = Option(
     "cut",
@@ -156,7 +158,8 @@ def build(setting: Setting) -> ClusterConfig:
     """Storage alone."""
     atomic = setting[CUT.key] == "atomic"
     moods = setting[FAULT.key] == "driver"
-    return storage.world(volumes=VOLUMES, moods=moods, atomic_groups=atomic)(setting)
+    copies = 2 if setting[FAULT.key] == "leader" else 1
+    return storage.world(volumes=VOLUMES, moods=moods, copies=copies, atomic_groups=atomic)(setting)
 
 
 def invariants(_setting: Setting) -> tuple[Invariant, ...]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from actors import RandomWalk
+from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.invariants.storage import DRIVER
 from controlplane.scenarios.loading import from_module
 from controlplane.scenarios.plan import plan_of
 
@@ -16,10 +19,10 @@ def explored(schedules=SCHEDULES, **options):
     return Campaign(plan_of(SCENARIO, **options)).explore(schedules)
 
 
-@pytest.mark.parametrize("fault", ["none", "driver", "sidecar", "controller"])
+@pytest.mark.parametrize("fault", ["none", "driver", "sidecar", "controller", "leader"])
 @pytest.mark.parametrize("part", ["create", "group", "restore", "consistency"])
 def test_in_the_end_nothing_is_left_over(part, fault):
-    seen = explored(part=part, fault=fault)
+    seen = explored(3 if fault == "leader" else SCHEDULES, part=part, fault=fault)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
@@ -27,3 +30,16 @@ def test_in_the_end_nothing_is_left_over(part, fault):
 def test_volumes_that_are_cut_one_after_the_other_are_no_point_in_time(cut):
     seen = explored(part="consistency", fault="none", cut=cut)
     assert seen.findings[0].result.reason.startswith("a group is one point in time")
+
+
+def test_of_two_controllers_one_leads_and_the_other_takes_over():
+    transitions = []
+    for seed in (3, 4):
+        execution = Execution(plan_of(SCENARIO, part="group", fault="leader"), RandomWalk(seed))
+        assert execution.world.run("bare").ok
+        leases = execution.cluster.objects("/registry/leases/")
+        elections = {each.name: each.tree["spec"] for each in leases}
+        both = ("snapshot-controller-leader", f"external-snapshotter-leader-{DRIVER}")
+        transitions.append([elections[name].get("leaseTransitions", 0) for name in both])
+    assert any(first for first, _ in transitions)
+    assert any(second for _, second in transitions)

@@ -34,11 +34,25 @@ def test_a_driver_is_emulated_if_its_object_asks_for_it(tmp_path):
     assert not found.snapshots
 
 
+def test_its_object_says_how_many_processes_there_are_and_whether_they_know_groups(tmp_path):
+    notes = {
+        "snapshotters": "2",
+        "snapshot-controllers": "3",
+        "snapshotter-groups": "false",
+        "snapshot-controller-groups": "false",
+    }
+    found = read(tmp_path, driver="hostpath", **notes)
+    assert (found.sidecars, found.controllers) == (2, 3)
+    assert not found.drivers[0].groups
+    assert not found.controller_groups
+
+
 @pytest.mark.parametrize(
     ("annotations", "said"),
     [
         ({"driver": "ceph"}, "expected hostpath"),
         ({"driver": "hostpath", "upload-seconds": "soon"}, "expected seconds"),
+        ({"driver": "hostpath", "snapshotters": "0"}, "expected 1 or more"),
     ],
 )
 def test_what_is_not_understood_is_one_line(tmp_path, annotations, said):

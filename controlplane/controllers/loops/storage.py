@@ -2,7 +2,7 @@
 
 A process each, as upstream deploys them: `snapshot-controller` once, and per driver the driver itself (an
 actor of the driver's name), `csi-snapshotter` and `csi-provisioner` (with the driver's name behind them from
-the second driver on).
+the second driver on). Of the controller and of the sidecars there may be several copies, of which one leads.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from controlplane.api.times import SECOND
+from controlplane.client.election import ElectionConfig
 from controlplane.controllers.csi.hostpath import DriverOptions
 from controlplane.controllers.csi_snapshotter.controller import CsiSnapshotter
 from controlplane.controllers.csi_snapshotter.shared import SidecarFlags
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from controlplane.controllers.csi.faults import Fault
     from controlplane.controllers.csi.hostpath import HostpathDriver
 
+CONTROLLER_LEASE = "snapshot-controller-leader"
+SIDECAR_LEASE = "external-snapshotter-leader"
 PROVISIONER = "-external-provisioner"
 """The emulated provisioner of volumes without content stays out where drivers are emulated."""
 
@@ -35,38 +39,69 @@ PROVISIONER = "-external-provisioner"
 class CsiDriver:
     """An emulated driver: how it behaves, what it begins with, and what goes wrong.
 
-    With `moods` a search explores what becomes of each call (`controllers.loops.csi_driver`).
+    With `moods` a search explores what becomes of each call (`controllers.loops.csi_driver`). `groups` is
+    the feature gate CSIVolumeGroupSnapshot of its snapshotter.
     """
 
     options: DriverOptions = field(factory=DriverOptions)
     initial: HostpathDriver | None = None
     faults: Sequence[Fault] = ()
     moods: bool = False
+    groups: bool = True
 
 
 @frozen
 class Storage:
-    """The storage side. `snapshots` and `groups` say whether their definitions are served at all."""
+    """The storage side. `snapshots` and `groups` say whether their definitions are served at all.
+
+    `controller_groups` is the feature gate CSIVolumeGroupSnapshot of the snapshot controller; where the
+    definitions are not served it is off, as it switches itself.
+    `controllers` and `sidecars` are the numbers of snapshot controllers, and of snapshotters per driver;
+    from two on they elect a leader.
+    """
 
     drivers: Sequence[CsiDriver] = ()
     snapshots: bool = True
     groups: bool = True
+    controller_groups: bool = True
+    controllers: int = 1
+    sidecars: int = 1
 
 
-def controllers_of(storage: Storage) -> list[type[Controller]]:
+@frozen
+class Process:
+    """A controller that is a process, or several equal ones that hold an election."""
+
+    kind: type[Controller]
+    count: int = 1
+    election: ElectionConfig | None = None
+
+
+def _election(name: str) -> ElectionConfig:
+    """With the times of csi-lib-utils."""
+    return ElectionConfig(
+        name, lease_ns=15 * SECOND, renew_deadline_ns=10 * SECOND, retry_ns=5 * SECOND
+    )
+
+
+def processes_of(storage: Storage) -> list[Process]:
     """The processes that are controllers."""
-    found: list[type[Controller]] = []
-    if storage.drivers and storage.snapshots:
-        flags = {"flags": Flags(groups=storage.groups)}
-        found.append(type("SnapshotController", (SnapshotController,), flags))
+    found: list[Process] = []
+    if not storage.snapshots:
+        return found
+    if storage.drivers:
+        flags = {"flags": Flags(groups=storage.groups and storage.controller_groups)}
+        kind = type("SnapshotController", (SnapshotController,), flags)
+        found.append(Process(kind, storage.controllers, _election(CONTROLLER_LEASE)))
     for number, driver in enumerate(storage.drivers):
         name = driver.options.name
         suffix = f" {name}" if number else ""
-        if storage.snapshots:
-            sidecar = SidecarFlags(name, name, groups=storage.groups)
-            found.append(CsiSnapshotter.serving(sidecar, f"csi-snapshotter{suffix}"))
-            provisioner = ProvisionerFlags(name, name)
-            found.append(CsiProvisioner.serving(provisioner, f"csi-provisioner{suffix}"))
+        sidecar = SidecarFlags(name, name, groups=storage.groups and driver.groups)
+        snapshotter = CsiSnapshotter.serving(sidecar, f"csi-snapshotter{suffix}")
+        lease = f"{SIDECAR_LEASE}-{name.replace('/', '-')}"
+        found.append(Process(snapshotter, storage.sidecars, _election(lease)))
+        provisioner = ProvisionerFlags(name, name)
+        found.append(Process(CsiProvisioner.serving(provisioner, f"csi-provisioner{suffix}")))
     return found
 
 
