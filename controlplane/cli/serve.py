@@ -22,6 +22,7 @@ from controlplane.serving import scenario
 
 if TYPE_CHECKING:
     from controlplane.apiserver.http.kubeconfig import Address
+    from controlplane.scenarios.execution import Execution
 
 KUBECONFIG = "controlplane.kubeconfig"
 FILES_WANTED = 65_536
@@ -54,6 +55,13 @@ def _token(_ctx: click.Context, _param: click.Parameter, value: str | None) -> s
     return value
 
 
+def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """A name that needs no quotes anywhere."""
+    if not value or not all(char.isascii() and (char.isalnum() or char in "-_.") for char in value):
+        raise click.BadParameter("expected letters, digits, '-', '_' and '.'")
+    return value
+
+
 @click.command("serve", short_help="Serve a cluster to kubectl, in paced time.")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -80,6 +88,14 @@ def _token(_ctx: click.Context, _param: click.Parameter, value: str | None) -> s
     show_default=True,
     help="Where to write how to reach it.",
 )
+@click.option(
+    "--name",
+    "context",
+    default="controlplane",
+    show_default=True,
+    callback=_name,
+    help="Name of this cluster in the kubeconfig; clusters that run at the same time need one each.",
+)
 @click.option("--tls/--no-tls", default=True, help="HTTPS with a certificate made for the session.")
 @click.option(
     "--token",
@@ -96,6 +112,7 @@ def command(
     port: int,
     pace: Pacer,
     kubeconfig: Path,
+    context: str,
     tls: bool,
     token: str | None,
     out: Path | None,
@@ -111,12 +128,19 @@ def command(
     Exit status 1 when the emulation ended by itself: an invariant broke, an actor failed, or a
     --replay met a difference.
     """
-    from controlplane.serving import session
+    from controlplane.apiserver.http import kubeconfig as entries
+    from controlplane.serving import neighbours, session
 
     source = loading.from_module(scenario.__name__)
     if replay is None and values.get("epoch") is None:
         values["epoch"] = "now"
     run = prepare(source, values, replay, keep_log=out is not None, log_level=log_level)
+    reached: list[Address] = []
+
+    def ready(address: Address) -> None:
+        _announce(kubeconfig, context, address, run)
+        reached.append(address)
+
     try:
         if replay is not None:
             run.execute()
@@ -125,10 +149,10 @@ def command(
             if token is None:
                 token = secrets.token_urlsafe(24)
             rim = session.Rim(host, port, tls, token)
-            session.serve(
-                run, rim, pace, lambda at: _announce(kubeconfig, at), keep=out is not None
-            )
+            session.serve(run, rim, pace, ready, keep=out is not None)
     finally:
+        for address in reached:
+            entries.remove(kubeconfig, address, context, alone=neighbours.alone)
         run.cluster.store.close()
     output.echo(session.last_words(run))
     reporting.print_left(out, run.save(out) if out is not None else ())
@@ -136,11 +160,18 @@ def command(
     return 0 if run.result.ok else 1
 
 
-def _announce(kubeconfig: Path, address: Address) -> None:
-    from controlplane.apiserver.http import kubeconfig as files
+def _announce(kubeconfig: Path, context: str, address: Address, run: Execution) -> None:
+    from controlplane.apiserver.http import kubeconfig as entries
+    from controlplane.serving.neighbours import alone, is_live
 
-    files.write(kubeconfig, address)
-    output.echo(f"kubectl --kubeconfig {kubeconfig} get nodes   # {address.url}, Ctrl-C ends it")
+    entries.write(kubeconfig, address, context, live=is_live, alone=alone)
+    chosen = "" if context == entries.NAME else f" --context {context}"
+    nodes, objects = len(run.cluster.config.nodes), len(run.plan.given.submissions)
+    loaded = f"{nodes} nodes" + (f" and {objects} objects of the files" if objects else "")
+    output.echo(
+        f"kubectl --kubeconfig {kubeconfig}{chosen} get nodes"
+        f"   # {address.url}, {loaded}, Ctrl-C ends it"
+    )
 
 
 def _raise_file_limit() -> None:

@@ -13,6 +13,7 @@ from controlplane.cli import output
 
 PATH = "/controlplane/time"
 DEFAULT = "controlplane.kubeconfig"
+Where = tuple[Path, str]
 
 
 @click.group("time", short_help="Pause, step and resume time in a served cluster.")
@@ -21,29 +22,30 @@ DEFAULT = "controlplane.kubeconfig"
     type=click.Path(path_type=Path, dir_okay=False),
     help=f"The file that serve wrote [default: $KUBECONFIG, else {DEFAULT}].",
 )
+@click.option("--name", default="", help="Which of its clusters [default: the current context].")
 @click.pass_context
-def command(ctx: click.Context, kubeconfig: Path | None) -> None:
+def command(ctx: click.Context, kubeconfig: Path | None, name: str) -> None:
     """Control virtual time in a cluster that `controlplane serve` is serving. Clients may look on meanwhile."""
-    ctx.obj = kubeconfig or Path(os.environ.get("KUBECONFIG") or DEFAULT)
+    ctx.obj = kubeconfig or Path(os.environ.get("KUBECONFIG") or DEFAULT), name
 
 
 @command.command("show")
 @click.pass_obj
-def show(kubeconfig: Path) -> None:
+def show(kubeconfig: Where) -> None:
     """Say how time goes."""
     _ask(kubeconfig, None)
 
 
 @command.command("pause")
 @click.pass_obj
-def pause(kubeconfig: Path) -> None:
+def pause(kubeconfig: Where) -> None:
     """Stop time; requests are answered, nothing else happens."""
     _ask(kubeconfig, {"action": "pause"})
 
 
 @command.command("resume")
 @click.pass_obj
-def resume(kubeconfig: Path) -> None:
+def resume(kubeconfig: Where) -> None:
     """Let time go on."""
     _ask(kubeconfig, {"action": "resume"})
 
@@ -51,7 +53,7 @@ def resume(kubeconfig: Path) -> None:
 @command.command("step")
 @click.argument("seconds", type=click.FloatRange(min=0))
 @click.pass_obj
-def step(kubeconfig: Path, seconds: float) -> None:
+def step(kubeconfig: Where, seconds: float) -> None:
     """Let so many virtual SECONDS pass as fast as possible, then pause; returns when it is done."""
     _ask(kubeconfig, {"action": "step", "seconds": seconds})
 
@@ -59,7 +61,7 @@ def step(kubeconfig: Path, seconds: float) -> None:
 @command.command("speed")
 @click.argument("speed", metavar="N|max")
 @click.pass_obj
-def speed(kubeconfig: Path, speed: str) -> None:
+def speed(kubeconfig: Where, speed: str) -> None:
     """Set how many virtual seconds pass in a second."""
     wanted: float | str = "max"
     if speed != "max":
@@ -70,7 +72,7 @@ def speed(kubeconfig: Path, speed: str) -> None:
     _ask(kubeconfig, {"action": "speed", "speed": wanted})
 
 
-def _ask(kubeconfig: Path, action: dict[str, Any] | None) -> None:
+def _ask(kubeconfig: Where, action: dict[str, Any] | None) -> None:
     import ssl
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
@@ -78,7 +80,7 @@ def _ask(kubeconfig: Path, action: dict[str, Any] | None) -> None:
     from controlplane.apiserver.http import kubeconfig as files
     from controlplane.errors import UsageError
 
-    address = files.read(kubeconfig)
+    address = files.read(*kubeconfig)
     context = None
     if address.authority:
         context = ssl.create_default_context(cadata=address.authority.decode("ascii"))

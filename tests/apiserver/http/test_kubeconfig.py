@@ -8,8 +8,9 @@ import pytest
 import trio
 
 from actors.pace import Pacer
-from controlplane.apiserver.http.kubeconfig import Address, read, write
+from controlplane.apiserver.http.kubeconfig import Address, read, remove, write
 from controlplane.errors import UsageError
+from controlplane.serving.neighbours import alone, is_live
 from controlplane.serving.session import Rim, serve_async
 from tests.apiserver.http.session import Answer, prepared, request
 
@@ -30,6 +31,44 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path):
     with pytest.raises(UsageError, match="left alone"):
         write(path, Address("http://127.0.0.1:1", "", b""))
     assert path.read_text().startswith("apiVersion")
+
+
+def test_several_servers_share_a_file(tmp_path):
+    path = tmp_path / "config"
+    alive = {"http://a:1", "http://b:1"}
+    one, two, gone = (Address(f"http://{name}:1", "t", b"") for name in "abc")
+    write(path, one, "one", live=alive.__contains__)
+    write(path, gone, "gone", live=alive.__contains__)
+    write(path, two, "two", live=alive.__contains__)
+    assert read(path) == read(path, "two") == two  # the newest is current
+    assert read(path, "one") == one
+    with pytest.raises(UsageError, match="no server named 'gone'"):
+        read(path, "gone")
+    with pytest.raises(UsageError, match="one is the server at http://a:1, which runs: choose"):
+        write(path, two, "one", live=alive.__contains__)
+    assert read(path, "one") == one
+
+
+def test_a_server_takes_out_its_own_entry_only(tmp_path):
+    path = tmp_path / "config"
+    one, two = (Address(f"http://{name}:1", "t", b"") for name in "ab")
+    write(path, one, "one", live=lambda url: True)
+    write(path, two, "two", live=lambda url: True, alone=alone)
+    remove(path, Address("http://other:1", "t", b""), "one")
+    assert read(path, "one") == one
+    remove(path, two, "two")
+    assert read(path) == one
+    remove(path, one, "one")
+    assert not path.exists()
+    remove(path, one, "one")
+
+
+async def test_who_listens_is_live():
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
+    assert is_live(url)
+    await listener.aclose()
+    assert not is_live(url)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "clusters: []", "clusters: [{}]", "{", "a: \x00"])
