@@ -133,6 +133,10 @@ class Strategy:
     allocates = False
     """Whether begin_create and begin_update choose what no other object of the kind may have."""
 
+    def converted(self, tree: Tree) -> Tree:
+        """The object as field managers see it: with what only upstream's conversion writes."""
+        return tree
+
     def settles_on_update(self, sub: str, old: Tree) -> bool:
         """Whether the first PUT or PATCH after creation is a write even if it changes nothing.
 

@@ -88,10 +88,11 @@ class Field:
 
 @frozen(eq=False)
 class StructType:
-    """One named type. `name` is its OpenAPI definition name."""
+    """One named type. `name` is its OpenAPI definition name; `map_type` "atomic": owned as a whole."""
 
     name: str
     fields: dict[str, Field] = field(factory=dict)
+    map_type: str = ""
 
     @property
     def short(self) -> str:
@@ -155,4 +156,4 @@ def struct_type(name: str) -> StructType:
         key: _build(key, value["type"], value, key in required)
         for key, value in declared.get("fields", {}).items()
     }
-    return StructType(name, fields)
+    return StructType(name, fields, declared.get("mapType", ""))

@@ -127,3 +127,17 @@ def test_a_strategic_patch_cuts_integers_to_their_size():
     patch = {"spec": {"revisionHistoryLimit": 2**32 + 7}}
     new = world.patch("deployments", "d", patch, STRATEGIC, group="apps").tree
     assert new["spec"]["revisionHistoryLimit"] == 7
+
+
+def test_applied_integers_are_cut_and_odd_values_are_told_by_upstreams_parser():
+    world = World(track_fields=True)
+    config = {**deployment("d"), "apiVersion": "apps/v1", "kind": "Deployment"}
+    config["spec"] = {**config["spec"], "revisionHistoryLimit": 2**32 + 7}
+    made = world.patch("deployments", "d", config, APPLY, group="apps", fieldManager="m").tree
+    assert made["spec"]["revisionHistoryLimit"] == 7
+    config["spec"]["template"] = {"spec": {"containers": [None]}}
+    refused = world.patch("deployments", "d", config, APPLY, group="apps", fieldManager="m")
+    assert (
+        "element 0: associative list with keys may not have a null element"
+        in refused.tree["message"]
+    )

@@ -147,6 +147,10 @@ class DaemonSetStrategy(_Workload):
 
     _default = staticmethod(defaults.default_daemon_set)
 
+    def converted(self, tree: Tree) -> Tree:
+        """The object with the annotation that stands for a field of upstream's internal form."""
+        return _with_generation(tree, _template_generation(tree))
+
     def reset_status(self, tree: Tree) -> Tree:
         """The status of a new object of this kind."""
         names = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled",

@@ -10,14 +10,16 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.bodies import Bodies
+from controlplane.apiserver.requests.managed.checking import check_types
 from controlplane.apiserver.requests.managed.fieldsets import (
     Path,
     compare,
+    in_set_order,
     paths_of,
     shown,
     stripped,
 )
-from controlplane.apiserver.requests.managed.merging import check_types, merged, without
+from controlplane.apiserver.requests.managed.merging import merged, with_named, without
 from controlplane.apiserver.requests.managed.ordinary import empty, reset, type_of
 from controlplane.apiserver.requests.managed.tracking import (
     Entry,
@@ -27,6 +29,7 @@ from controlplane.apiserver.requests.managed.tracking import (
     reset_paths,
     without_paths,
 )
+from controlplane.apiserver.requests.patching.restoring import UnfitError, restored
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import json_type, kind_error
@@ -100,9 +103,17 @@ def _checked(ctx: Context, config: Tree) -> Tree:
         raise status.bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({request.name})"
         )
-    if not name:
-        config = {**config, "metadata": {**meta, "name": request.name}}
     return config
+
+
+def _named(ctx: Context, tree: Tree) -> Tree:
+    """The object, which must have its name still: nobody owns it, so it goes with the metadata."""
+    if not (tree.get("metadata") or {}).get("name"):
+        raise status.bad_request(
+            f"the name of the object ({ctx.request.name} based on URL) was undeterminable: name "
+            "must be provided"
+        )
+    return tree
 
 
 class Apply:
@@ -155,12 +166,28 @@ class Apply:
         identity = Identity(ctx.request.manager, "Apply", "")
         fields = encoded({identity: Entry(paths, format_time(ctx.now), info.api_version)})
         body = {**config, "metadata": {**(config.get("metadata") or {}), "managedFields": fields}}
+        _named(ctx, body)
         wanted = self._bodies.missing(ctx)
         if wanted is not None:
             yield from self._bodies.fetch(ctx, wanted)
+        if info.custom is None:
+            body = self._restored(ctx, body, {}, config)
         tree = self._bodies.new_object(ctx, body, tracked=True)
         obj = yield from self._registries.of(info).create(ctx, tree)
         return self._bodies.external(info, obj)
+
+    def _read(self, ctx: Context, result: Tree, live: Tree, config: Tree) -> Tree:
+        """A merged object as one of its type."""
+        if ctx.info.custom is None:
+            result = self._restored(ctx, result, live, config)
+        return self._bodies.read(ctx, result, None)
+
+    def _restored(self, ctx: Context, tree: Tree, live: Tree, config: Tree) -> Tree:
+        try:
+            converted: Tree = restored(tree, ctx.info.type_name, live)
+        except UnfitError as error:
+            raise _unconvertible(ctx, config, error) from None
+        return converted
 
     def _applied(self, ctx: Context, live: Tree, config: Tree, sub: str) -> Tree:
         """The live object after applying, with conflicts checked and owners noted."""
@@ -175,17 +202,14 @@ class Apply:
         identity = Identity(ctx.request.manager, "Apply", "", sub)
         last = managers.get(identity)
         unset = reset(ctx, sub)
-        paths = reset_paths(stripped(paths_of(config, struct)), unset)
+        given = paths_of(config, struct)
+        paths = reset_paths(stripped(given), unset)
         base = {**live, "metadata": {k: v for k, v in meta.items() if k != "managedFields"}}
         result = merged(base, config, struct)
         if last is not None:
-            kept = paths.union(*(e.paths for key, e in managers.items() if key != identity))
-            result = without(result, struct, last.paths - paths, kept)
-        try:
-            tree = self._bodies.read(ctx, result, None)
-        except status.ApiError as error:
-            raise _unconvertible(ctx, error) from None
-        external = tree
+            kept = given.union(*(e.paths for key, e in managers.items() if key != identity))
+            result = without(result, struct, with_named(last.paths, struct), kept)
+        external = self._read(ctx, result, live, config)
         difference = compare(base, result, struct)
         changed = difference.taken | (frozenset(difference.removed) & paths)
         conflicts = _conflicts(managers, identity, reset_paths(changed, unset))
@@ -205,21 +229,20 @@ class Apply:
         new_meta = {k: v for k, v in external["metadata"].items() if k != "managedFields"}
         if fields:
             new_meta["managedFields"] = fields
-        return {**external, "metadata": _with_last_applied(ctx, new_meta, config)}
+        return _named(ctx, {**external, "metadata": _with_last_applied(ctx, new_meta, config)})
 
 
-def _unconvertible(ctx: Context, error: status.ApiError) -> status.ApiError:
+def _unconvertible(ctx: Context, config: Tree, why: UnfitError) -> status.ApiError:
     """What upstream says where the merged object has a text that its type cannot hold.
 
     Upstream: managedfields/internal/structuredmerge.go, which converts after merging.
     """
     info = ctx.info
-    _, between, why = error.message.partition(f" cannot be handled as a {info.kind}: ")
-    if not between or why.startswith(("json:", "strict")):
-        return error
     kind = f"{info.group}/{info.version}, Kind={info.kind}"
+    meta = config.get("metadata") or {}
+    place = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
     return status.plain_error(
-        f"failed to convert new object (/{ctx.request.name}; {kind}) to proper version: unable to "
+        f"failed to convert new object ({place}; {kind}) to proper version: unable to "
         f"convert unstructured object to {kind}: {why}"
     )
 
@@ -256,7 +279,7 @@ def _conflicts(
     for other, entry in managers.items():
         if other == identity:
             continue
-        both = sorted(entry.paths & changed)
+        both = in_set_order(entry.paths & changed)
         if both:
             found.append((other, entry, both))
     found.sort(key=lambda item: (item[0].manager, item[0].operation, item[0].subresource))

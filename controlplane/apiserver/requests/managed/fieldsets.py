@@ -13,7 +13,8 @@ from attrs import define, field
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 
-__all__ = ["Difference", "Path", "Paths", "compare", "from_fields_v1", "item_key", "paths_of",
+__all__ = ["Difference", "Path", "Paths", "compare", "from_fields_v1", "granular", "in_set_order",
+           "item_key", "paths_of",
            "shown", "stripped", "to_fields_v1"]  # fmt: skip
 
 Path = tuple[str, ...]
@@ -75,7 +76,7 @@ def from_fields_v1(tree: Tree) -> Paths:
 def item_key(found: Field, item: Any) -> str:
     """The element that names a list item: its keys, with schema defaults, or its value."""
     if found.list_type == "set" or not isinstance(item, dict):
-        return "v:" + json.dumps(item, separators=(",", ":"))
+        return "v:" + json.dumps(item, separators=(",", ":"), ensure_ascii=False)
     keys: Tree = {}
     element = found.element
     struct = element.struct if element is not None and element.kind == Kind.STRUCT else None
@@ -84,35 +85,21 @@ def item_key(found: Field, item: Any) -> str:
             keys[name] = item[name]
         elif struct is not None and name in struct.fields and struct.fields[name].has_default:
             keys[name] = struct.fields[name].default
-    return "k:" + json.dumps(keys, separators=(",", ":"))
+    return "k:" + json.dumps(keys, separators=(",", ":"), ensure_ascii=False)
 
 
-def _granular(found: Field | None) -> bool:
+def granular(found: Field | None) -> bool:
     """Whether owners hold parts of the value rather than all of it."""
     if found is None:
         return False
+    if found.kind == Kind.STRUCT:
+        struct = found.struct
+        return struct.fields != {} and (found.map_type or struct.map_type) != "atomic"
     if found.map_type == "atomic":
         return False
-    if found.kind == Kind.STRUCT:
-        return found.struct.fields != {} and not _atomic_struct(found.struct)
     if found.kind == Kind.MAP:
         return True
     return found.kind == Kind.LIST and found.list_type in ("map", "set")
-
-
-_ATOMIC_STRUCTS = ("LabelSelector", "NodeSelector", "ObjectFieldSelector", "ResourceFieldSelector",
-                   "ConfigMapKeySelector", "SecretKeySelector", "LocalObjectReference",
-                   "ObjectReference", "SecretReference", "TypedLocalObjectReference",
-                   "TypedObjectReference", "OwnerReference", "NodeSelectorTerm",
-                   "TopologySelectorTerm", "ScopeSelector", "FileKeySelector",
-                   "ScopedResourceSelectorRequirement", "IngressClassParametersReference",
-                   "ServiceBackendPort", "RoleRef", "Subject", "EndpointPort",
-                   "EndpointAddress",
-                   "ContainerExtendedResourceRequest")  # fmt: skip
-
-
-def _atomic_struct(struct: StructType) -> bool:
-    return struct.short in _ATOMIC_STRUCTS
 
 
 def paths_of(tree: Tree, struct: StructType) -> Paths:
@@ -128,7 +115,7 @@ def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path])
         place = (*path, f"f:{key}")
         if value is None or value == {}:
             out.append(place)
-            if value is None or known is None or not _granular(known):
+            if value is None or known is None or not granular(known):
                 continue
         if known is None:
             out.append(place)
@@ -138,7 +125,7 @@ def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path])
 
 def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
     fits = isinstance(value, list if known.kind == Kind.LIST else dict)
-    if not fits or not _granular(known):
+    if not fits or not granular(known):
         out.append(path)
     elif known.kind == Kind.STRUCT:
         _collect_struct(value, known.struct, path, out)
@@ -146,13 +133,13 @@ def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
         for key, item in value.items():
             place = (*path, f"f:{key}")
             out.append(place)
-            if known.element is not None and _granular(known.element) and item:
+            if known.element is not None and granular(known.element) and item:
                 _collect(item, known.element, place, out)
     else:
         for item in value:
             place = (*path, item_key(known, item))
             out.append(place)
-            if _granular(known.element) and isinstance(item, dict):
+            if granular(known.element) and isinstance(item, dict):
                 assert known.element is not None
                 _collect_struct(item, known.element.struct, place, out)
 
@@ -186,7 +173,7 @@ def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: D
         if before is after or before == after:
             continue
         known = struct.fields.get(key)
-        if before is None and key in old and _granular(known) and isinstance(after, list):
+        if before is None and key in old and granular(known) and isinstance(after, list):
             before = []  # an empty list that was written as null
         _compare(before, after, known, (*path, f"f:{key}"), out)
 
@@ -199,7 +186,7 @@ def _composite(value: Any) -> bool:
 def _compare(before: Any, after: Any, known: Field | None, path: Path, out: Difference) -> None:
     if before is None and after is None:
         return
-    if not _granular(known) or not (_composite(before) and _composite(after)):
+    if not granular(known) or not (_composite(before) and _composite(after)):
         target = out.added if before is None else (
             out.removed if after is None else out.modified)  # fmt: skip
         target.append(path)
@@ -233,7 +220,7 @@ def _compare_items(
     after = {item_key(known, item): item for item in new}
     element = known.element
     struct = None
-    if element is not None and element.kind == Kind.STRUCT and _granular(element):
+    if element is not None and element.kind == Kind.STRUCT and granular(element):
         struct = element.struct
     for key in dict.fromkeys((*before, *after)):
         place = (*path, key)
@@ -250,6 +237,13 @@ def _compare_items(
             out.removed.append(place)
 
 
+def in_set_order(paths: Paths) -> list[Path]:
+    """The paths as upstream's sets list them: at each place what ends there, then what goes on."""
+    return sorted(paths, key=lambda path: [
+        (at + 1 < len(path), element) for at, element in enumerate(path)
+    ])  # fmt: skip
+
+
 def shown(path: Path) -> str:
     """The path as conflict messages print it."""
     text = ""
@@ -259,7 +253,9 @@ def shown(path: Path) -> str:
             text += f".{rest}"
         elif kind == "k":
             keys = json.loads(rest)
-            listed = ",".join(f"{key}={json.dumps(value)}" for key, value in keys.items())
+            listed = ",".join(
+                f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in keys.items()
+            )
             text += f"[{listed}]"
         elif kind == "v":
             text += f"[={rest}]"

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.requests.managed.fieldsets import Path, Paths, _granular, item_key
+from controlplane.apiserver.requests.managed.fieldsets import Path, Paths, granular, item_key
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 
-__all__ = ["ApplyTypeError", "check_types", "merged", "without"]
-
-
-class ApplyTypeError(ValueError):
-    """The configuration does not fit the schema."""
+__all__ = ["merged", "with_named", "without"]
 
 
 def merged(live: Tree, config: Tree, struct: StructType) -> Tree:
@@ -21,8 +17,9 @@ def merged(live: Tree, config: Tree, struct: StructType) -> Tree:
     for key, value in config.items():
         known = struct.fields.get(key)
         if value is None:
-            out.pop(key, None)
-        elif key in live and live[key] is not None and known is not None and _granular(known):
+            if not (granular(known) and live.get(key)):  # null takes no parts out of what has some
+                out.pop(key, None)
+        elif key in live and live[key] is not None and known is not None and granular(known):
             out[key] = _merged_value(live[key], value, known)
         else:
             out[key] = value
@@ -35,7 +32,7 @@ def _merged_value(live: Any, config: Any, known: Field) -> Any:
     if known.kind == Kind.MAP:
         out = dict(live)
         for key, value in config.items():
-            if known.element is not None and _granular(known.element) and key in live:
+            if known.element is not None and granular(known.element) and key in live:
                 out[key] = _merged_value(live[key], value, known.element)
             else:
                 out[key] = value
@@ -95,6 +92,27 @@ def _merged_list(live: list[Any], config: list[Any], known: Field) -> list[Any]:
     return out
 
 
+def with_named(paths: Paths, struct: StructType) -> Paths:
+    """The paths, and the named fields of types that they lead through.
+
+    Upstream: fieldpath.Set.EnsureNamedFieldsAreMembers.
+    """
+    found = set(paths)
+    for path in paths:
+        within: StructType | None = struct
+        known: Field | None = None
+        for at, element in enumerate(path[:-1]):
+            if within is not None:
+                known = within.fields.get(element[2:])
+                if known is None:
+                    break
+                found.add(path[: at + 1])
+            elif known is not None:
+                known = known.element
+            within = known.struct if known is not None and known.kind == Kind.STRUCT else None
+    return frozenset(found)
+
+
 def without(tree: Tree, struct: StructType, gone: Paths, kept: Paths) -> Tree:
     """The object less the paths in `gone`, except where something in `kept` lies at or below."""
     prefixes = frozenset(path[:n] for path in kept for n in range(1, len(path) + 1))
@@ -110,7 +128,7 @@ def _without_struct(
         if place in gone and place not in prefixes:
             continue
         known = struct.fields.get(key)
-        if known is not None and value is not None and _granular(known):
+        if known is not None and value is not None and granular(known):
             left = _without_value(value, known, place, gone, prefixes)
             if value and not left:  # what loses its last part goes with it
                 continue
@@ -129,7 +147,7 @@ def _without_value(value: Any, known: Field, path: Path, gone: Paths, prefixes: 
             place = (*path, f"f:{key}")
             if place in gone and place not in prefixes:
                 continue
-            if element is not None and _granular(element) and item is not None:
+            if element is not None and granular(element) and item is not None:
                 item = _without_value(item, element, place, gone, prefixes)
             out[key] = item
         return out
@@ -142,86 +160,3 @@ def _without_value(value: Any, known: Field, path: Path, gone: Paths, prefixes: 
             item = _without_struct(item, element.struct, place, gone, prefixes)
         kept.append(item)
     return kept
-
-
-# -- types ---------------------------------------------------------------------------------------
-
-
-def check_types(tree: Tree, struct: StructType) -> list[str]:
-    """What in a configuration does not fit the schema, as upstream's typed parser words it."""
-    problems: list[str] = []
-    _check_struct(tree, struct, "", problems)
-    return problems
-
-
-def _go(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return value
-    return str(value)
-
-
-def _check_struct(tree: Any, struct: StructType, path: str, out: list[str]) -> None:
-    if not isinstance(tree, dict):
-        out.append(f"{path}: expected map, got &{{{_go(tree)}}}")
-        return
-    for key in sorted(tree):
-        known = struct.fields.get(key)
-        if known is None:
-            out.append(f"{path}.{key}: field not declared in schema")
-        elif tree[key] is not None:
-            _check(tree[key], known, f"{path}.{key}", out)
-
-
-def _check(value: Any, known: Field, path: str, out: list[str]) -> None:
-    kind = known.kind
-    if kind == Kind.STRUCT:
-        _check_struct(value, known.struct, path, out)
-    elif kind == Kind.MAP:
-        if not isinstance(value, dict):
-            out.append(f"{path}: expected map, got &{{{_go(value)}}}")
-            return
-        for key in sorted(value):
-            if value[key] is not None and known.element is not None:
-                _check(value[key], known.element, f"{path}.{key}", out)
-    elif kind == Kind.LIST:
-        if not isinstance(value, list):
-            out.append(f"{path}: expected list, got &{{{_go(value)}}}")
-            return
-        _check_items(value, known, path, out)
-    elif kind in (Kind.STRING, Kind.TIME, Kind.MICRO_TIME, Kind.BYTES):
-        if not isinstance(value, str):
-            out.append(
-                f"{path}: expected string, got &value.valueUnstructured{{Value:{_go(value)}}}"
-            )
-    elif kind in (Kind.INT, Kind.NUMBER):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            name = "boolean" if isinstance(value, bool) else (
-                "string" if isinstance(value, str) else "list" if isinstance(value, list) else "map"
-            )  # fmt: skip
-            out.append(f"{path}: expected numeric (int or float), got {name}")
-    elif kind == Kind.BOOL and not isinstance(value, bool):
-        out.append(f"{path}: expected boolean, got &value.valueUnstructured{{Value:{_go(value)}}}")
-
-
-def _check_items(value: list[Any], known: Field, path: str, out: list[str]) -> None:
-    from controlplane.apiserver.requests.managed.fieldsets import shown
-
-    seen: dict[str, None] = {}
-    granular = known.list_type in ("map", "set")
-    for index, item in enumerate(value):
-        place = f"{path}[{index}]"
-        if granular:
-            key = item_key(known, item)
-            place = path + shown((key,))
-            if key in seen:
-                text = shown((key,))
-                if known.list_type == "map":
-                    out.append(f"{path}: duplicate entries for key {text}")
-                else:
-                    out.append(f"{path}: duplicate entries for key {text}")
-                continue
-            seen[key] = None
-        if known.element is not None and item is not None:
-            _check(item, known.element, place, out)

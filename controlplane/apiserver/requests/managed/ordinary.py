@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from controlplane.api.object import Object
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.conversion import from_hub
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.managed.fieldsets import Path
 from controlplane.apiserver.requests.managed.tracking import (
@@ -14,7 +18,7 @@ from controlplane.apiserver.requests.managed.tracking import (
     updated,
 )
 from controlplane.apiserver.schema.codec import codec
-from controlplane.apiserver.schema.types import StructType
+from controlplane.apiserver.schema.types import Kind, StructType
 
 __all__ = ["claimed", "empty", "reset", "track", "type_of"]
 
@@ -31,7 +35,25 @@ def empty(ctx: Context) -> Tree:
     """An object with nothing set, as upstream compares a created one with."""
     if ctx.info.custom is not None:
         return {"metadata": {}}
-    return codec(ctx.info.type_name).decode({}, None)
+    return _undefaulted(ctx.info.type_name)
+
+
+@cache
+def _undefaulted(type_name: str) -> Tree:
+    """What is always there less what only defaulting puts there."""
+    found = codec(type_name)
+
+    def of(tree: Tree, struct: StructType) -> Tree:
+        out: Tree = {}
+        for name, value in tree.items():
+            known = struct.fields[name]
+            if isinstance(value, dict) and known.kind == Kind.STRUCT:
+                out[name] = of(value, known.struct)
+            elif not (value and known.has_default):
+                out[name] = value
+        return out
+
+    return of(found.decode({}, None), found.type)
 
 
 def reset(ctx: Context, sub: str) -> tuple[Path, ...]:
@@ -54,6 +76,14 @@ def claimed(ctx: Context, tree: Tree, path: Path, sub: str) -> Tree:
     return {**tree, "metadata": {**tree["metadata"], "managedFields": encoded(managers)}}
 
 
+def _shown(ctx: Context, tree: Tree) -> Tree:
+    """A stored tree in the version of the request, with what upstream's conversion puts in."""
+    info = ctx.info
+    if info.custom is None and (info.group, info.version) != info.hub:
+        tree = from_hub(info, Object(tree)).tree
+    return ctx.strategy.converted(tree)
+
+
 def track(
     ctx: Context, tree: Tree, live: Tree | None, sub: str = "", *, timed: bool = True
 ) -> Tree:
@@ -62,7 +92,8 @@ def track(
         return tree
     identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
     fields = updated(
-        live if live is not None else empty(ctx), tree, type_of(ctx), identity,
+        _shown(ctx, live) if live is not None else empty(ctx), _shown(ctx, tree), type_of(ctx),
+        identity,
         ctx.info.api_version, format_time(ctx.now) if timed else "", creating=live is None,
         reset=reset(ctx, sub),
     )  # fmt: skip

@@ -1,10 +1,11 @@
-"""Values as Go prints them with %v, and the names of their types; patch errors quote both."""
+"""Values as Go prints them with %v and %#v, and the names of their types: errors quote them."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-__all__ = ["go_type", "go_value"]
+__all__ = ["go_syntax", "go_type", "go_value"]
 
 
 def go_value(value: Any) -> str:
@@ -44,3 +45,17 @@ def go_type(value: Any) -> str:
         if isinstance(value, kind):
             return name
     return "int64"
+
+
+def go_syntax(value: Any) -> str:
+    """`map[string]interface {}{"a":1}`: a value as Go source."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{json.dumps(key)}:{go_syntax(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(go_syntax(item) for item in value) + "}"
+    if value is None:
+        return "interface {}(nil)"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return go_value(value)

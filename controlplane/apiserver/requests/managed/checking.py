@@ -1,0 +1,119 @@
+"""Whether an applied configuration is of its type, in the words of upstream's typed parser.
+
+Upstream: structured-merge-diff, typed/validate.go and typed/helpers.go.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.requests.managed.fieldsets import item_key, shown
+from controlplane.apiserver.requests.patching.go_text import go_syntax, go_type, go_value
+from controlplane.apiserver.schema.types import Field, Kind, StructType
+
+__all__ = ["check_types"]
+
+
+def check_types(tree: Tree, struct: StructType) -> list[str]:
+    """What in a configuration does not fit the schema."""
+    problems: list[str] = []
+    _check_struct(tree, struct, "", problems)
+    return problems
+
+
+def _check_struct(tree: Any, struct: StructType, path: str, out: list[str]) -> None:
+    if not isinstance(tree, dict):
+        out.append(f"{path}: expected map, got &{{{go_value(tree)}}}")
+        return
+    for key in sorted(tree):
+        known = struct.fields.get(key)
+        if known is None:
+            out.append(f"{path}.{key}: field not declared in schema")
+        elif tree[key] is not None:
+            _check(tree[key], known, f"{path}.{key}", out)
+
+
+_UNTYPED = (Kind.QUANTITY, Kind.INT_OR_STRING, Kind.TIME, Kind.MICRO_TIME)
+
+
+def _check(value: Any, known: Field, path: str, out: list[str]) -> None:
+    kind = known.kind
+    if kind == Kind.STRUCT:
+        _check_struct(value, known.struct, path, out)
+    elif kind == Kind.MAP:
+        if not isinstance(value, dict):
+            out.append(f"{path}: expected map, got &{{{go_value(value)}}}")
+            return
+        for key in sorted(value):
+            if value[key] is not None and known.element is not None:
+                _check(value[key], known.element, f"{path}.{key}", out)
+    elif kind == Kind.LIST:
+        if not isinstance(value, list):
+            out.append(f"{path}: expected list, got &{{{go_value(value)}}}")
+            return
+        _check_items(value, known, path, out)
+    else:
+        problem = _scalar_problem(value, kind)
+        if problem:
+            out.append(f"{path}: expected {problem}")
+
+
+def _scalar_problem(value: Any, kind: int) -> str:
+    if kind in (Kind.STRING, Kind.BYTES) and not isinstance(value, str):
+        return f"string, got {_written(value)}"
+    if kind in (Kind.INT, Kind.NUMBER) and (
+        isinstance(value, bool) or not isinstance(value, int | float)
+    ):
+        return f"numeric (int or float), got {go_type(value)}"
+    if kind == Kind.BOOL and not isinstance(value, bool):
+        return f"boolean, got {_written(value)}"
+    if kind in _UNTYPED and isinstance(value, dict | list):
+        return f"any scalar, got &{{{go_value(value)}}}"
+    return ""
+
+
+def _written(value: Any) -> str:
+    return f"&value.valueUnstructured{{Value:{go_syntax(value)}}}"
+
+
+def _check_items(value: list[Any], known: Field, path: str, out: list[str]) -> None:
+    seen: dict[str, None] = {}
+    for index, item in enumerate(value):
+        place = f"{path}[{index}]"
+        if known.list_type in ("map", "set"):
+            problem = _unnamed(item, known)
+            if problem:
+                out.append(f"{path}: element {index}: {problem}")
+                return
+            key = item_key(known, item)
+            place = path + shown((key,))
+            if key in seen:
+                out.append(f"{path}: duplicate entries for key {shown((key,))}")
+            seen[key] = None
+        if known.element is not None and item is not None:
+            _check(item, known.element, place, out)
+
+
+def _unnamed(item: Any, known: Field) -> str:
+    """Why an item cannot be told from the others."""
+    if known.list_type == "set":
+        if isinstance(item, dict):
+            return "associative list without keys has an element that's a map type"
+        if isinstance(item, list):
+            return "not supported: associative list with lists as elements"
+        if item is None:
+            return "associative list without keys has an element that is an explicit null"
+        return ""
+    if item is None:
+        return "associative list with keys may not have a null element"
+    if not isinstance(item, dict):
+        return "associative list with keys may not have non-map elements"
+    if item_key(known, item) == "k:{}":
+        keys = " ".join(json.dumps(key) for key in known.list_keys)
+        return (
+            f"associative list with keys has an element that omits all key fields [{keys}] "
+            "(and doesn't have default values for any key fields)"
+        )
+    return ""
