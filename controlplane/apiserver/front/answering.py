@@ -180,6 +180,10 @@ def _watch(
     opened = server.allowed_watch(request)
     if isinstance(opened, Response):
         return _plain(opened)
+    if chosen.kind == "PartialObjectMetadataList":  # no event is one: the first ends the stream
+        opened.capacity = 0
+        if opened.drain():
+            opened.stop()
     seconds = parse_int64(request.query.get("timeoutSeconds", ""))
     bookmarks = parse_flag(request.query.get("allowWatchBookmarks", ""))
     return WatchAnswer(request, opened, seconds, bookmarks, chosen)
@@ -247,6 +251,9 @@ def _rendered(
     tree = response.tree
     if response.ok and chosen.kind and tree.get("kind") != "Status":
         info = server.resource(request.group, request.version, request.resource)
-        tree = rendering.rendered(info, request, response, chosen, now)
+        try:
+            tree = rendering.rendered(info, request, response, chosen, now)
+        except status.ApiError as error:
+            return _plain(failure(error, response.warnings))
     obj = response.object if response.object is not None and response.object.tree is tree else None
     return HttpAnswer(response.code, headers, tree, object=obj, whole=whole)

@@ -26,7 +26,7 @@ def partial(obj: Object, version: str) -> Tree:
 
 
 def _wrong_form(info: ResourceInfo, wanted: str, why: str, suffix: str) -> status.ApiError:
-    package = info.group.partition(".")[0] or "core"
+    package = info.hub[0].partition(".")[0] or "core"
     shown = f"{package}.{info.kind}{suffix}"
     if info.custom is not None:
         shown = f"unstructured.Unstructured{suffix}"

@@ -162,7 +162,15 @@ def _autoscaler_to_v1(tree: Tree) -> Tree:
         annotations["autoscaling.alpha.kubernetes.io/behavior"] = json.dumps(
             tree["spec"]["behavior"], separators=(",", ":"))  # fmt: skip
     state = dict(tree.get("status") or {})
-    state.pop("currentMetrics", None)
+    current = state.pop("currentMetrics", None) or []
+    for metric in current:
+        found = metric.get("resource") or {}
+        use = (found.get("current") or {}).get("averageUtilization")
+        if metric.get("type") == "Resource" and found.get("name") == "cpu" and use is not None:
+            state["currentCPUUtilizationPercentage"] = use
+    if current:
+        annotations["autoscaling.alpha.kubernetes.io/current-metrics"] = json.dumps(
+            [_current_to_v1(metric) for metric in current], separators=(",", ":"))  # fmt: skip
     conditions = state.pop("conditions", None)
     if conditions:
         annotations["autoscaling.alpha.kubernetes.io/conditions"] = json.dumps(
@@ -172,6 +180,34 @@ def _autoscaler_to_v1(tree: Tree) -> Tree:
     if annotations:
         meta = {**meta, "annotations": annotations}
     return {**tree, "metadata": meta, "spec": spec, "status": state}
+
+
+def _current_to_v1(metric: Tree) -> Tree:
+    """A current metric as version 1 notes it; of those not of a resource only what is alike."""
+    found = metric.get("resource")
+    if found is None:
+        return metric
+    current = found.get("current") or {}
+    use = current.get("averageUtilization")
+    return {"type": metric.get("type", ""), "resource": {
+        "name": found.get("name", ""),
+        **({} if use is None else {"currentAverageUtilization": use}),
+        "currentAverageValue": current.get("averageValue", "0"),
+    }}  # fmt: skip
+
+
+def _current_to_v2(metric: Tree) -> Tree:
+    found = metric.get("resource")
+    if not isinstance(found, dict) or "current" in found:
+        return metric
+    use, value = found.get("currentAverageUtilization"), found.get("currentAverageValue", "0")
+    return {"type": metric.get("type", ""), "resource": {
+        "name": found.get("name", ""),
+        "current": {
+            **({} if use is None else {"averageUtilization": use}),
+            **({"averageValue": value} if value != "0" else {}),
+        },
+    }}  # fmt: skip
 
 
 _HIDDEN = {
@@ -187,7 +223,10 @@ def _autoscaler_to_v2(tree: Tree) -> Tree:
     meta = tree["metadata"]
     annotations = dict(meta.get("annotations") or {})
     state = dict(tree.get("status") or {})
-    state.pop("currentCPUUtilizationPercentage", None)
+    current = state.pop("currentCPUUtilizationPercentage", None)
+    if current is not None:
+        state["currentMetrics"] = [{"type": "Resource", "resource": {
+            "name": "cpu", "current": {"averageUtilization": current}}}]  # fmt: skip
     use = spec.pop(_CPU, None)
     metrics: list[Tree] = []
     for key, part in _HIDDEN.items():
@@ -202,6 +241,8 @@ def _autoscaler_to_v2(tree: Tree) -> Tree:
             metrics = value
         elif part == "behavior":
             spec["behavior"] = value
+        elif part == "currentMetrics" and isinstance(value, list):
+            state[part] = [_current_to_v2(metric) for metric in value if isinstance(metric, dict)]
         else:
             state[part] = value
     if use is not None:

@@ -14,7 +14,14 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.watch_cache import Interest
 
-__all__ = ["field_selector", "interest_of", "label_selector", "matcher", "value_at"]
+__all__ = [
+    "check_selectors",
+    "field_selector",
+    "interest_of",
+    "label_selector",
+    "matcher",
+    "value_at",
+]
 
 _META = ("metadata.name", "metadata.namespace")
 _POD = (*_META, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
@@ -94,20 +101,32 @@ def label_selector(text: str) -> labels.Selector | None:
     return None if selector.empty() else selector
 
 
+def check_selectors(query: dict[str, str]) -> None:
+    """Refuse selectors that cannot be read, as decoding the options does. ApiError 400."""
+    label_selector(query.get("labelSelector", ""))
+    _parsed_fields(query.get("fieldSelector", ""))
+
+
+def _parsed_fields(text: str) -> fields.FieldSelector:
+    try:
+        return fields.parse(text)
+    except labels.SelectorError as error:
+        raise status.bad_request(str(error)) from None
+
+
 def field_selector(info: ResourceInfo, text: str) -> fields.FieldSelector | None:
     """The parsed fieldSelector parameter, None when it selects everything. ApiError 400."""
     if not text:
         return None
-    try:
-        selector = fields.parse(text)
-    except labels.SelectorError as error:
-        raise status.bad_request(str(error)) from None
+    selector = _parsed_fields(text)
     supported = _SUPPORTED.get((info.group, info.resource), _META)
     if info.custom is not None:
         supported = (*_META, *info.custom.selectable_fields)
     aliases = _ALIASES.get((info.group, info.resource), {})
     found = []
     for operator, name, value in selector:
+        if not name and not value:  # selects everything
+            continue
         if name not in supported and name not in aliases:
             raise status.bad_request(_unsupported(info, name))
         found.append(fields.FieldRequirement(operator, aliases.get(name, name), value))

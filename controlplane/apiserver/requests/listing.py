@@ -14,6 +14,7 @@ from typing import Any
 from attrs import define
 
 from controlplane.api.object import Object
+from controlplane.apiserver.kinds.selectable import check_selectors
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.caches import Caches
 from controlplane.apiserver.requests.options import parse_int64
@@ -182,6 +183,7 @@ def _token_problem(token: str) -> str:
 
 def check_list_options(query: dict[str, str]) -> None:
     """Refuse options that cannot be, before anything else is looked at. ApiError 400, 422."""
+    check_selectors(query)
     parse_int64(query.get("limit", ""))
     errors = validate_list_options(query, watch=False)
     if errors:

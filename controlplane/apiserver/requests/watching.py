@@ -7,7 +7,7 @@ from collections.abc import Callable
 from controlplane.api.object import Object
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.selectable import interest_of
+from controlplane.apiserver.kinds.selectable import check_selectors, interest_of
 from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.caches import Caches
 from controlplane.apiserver.requests.listing import parse_version, validate_list_options
@@ -29,6 +29,9 @@ __all__ = ["Watching"]
 
 _INITIAL_END = "k8s.io/initial-events-end"
 
+_COUNTED = (("apps", "deployments"), ("apps", "replicasets"), ("apps", "statefulsets"))
+"""Upstream's internal form of these has a plain number of replicas, so an empty one has 0."""
+
 
 class Watching:
     """Watches on the caches of one server. Unless `shared`, nobody else writes to its store."""
@@ -48,6 +51,7 @@ class Watching:
         if "watch" not in info.verbs:
             raise status.method_not_supported(info, "watch")
         query = request.query
+        check_selectors(query)
         errors = validate_list_options(query, watch=True)
         if errors:
             raise status.invalid_kind("meta.k8s.io", "ListOptions", "", errors)
@@ -113,6 +117,8 @@ class Watching:
         tree = {"apiVersion": info.api_version, "kind": info.kind, "metadata": meta}
         if info.custom is None:
             tree = decode(info.type_name, tree)
+        if (info.group, info.resource) in _COUNTED:
+            tree["spec"] = {"replicas": 0, **tree["spec"]}
         return Object(tree)
 
     def send_bookmark(self, watcher: Watcher) -> None:

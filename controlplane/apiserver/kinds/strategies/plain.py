@@ -82,6 +82,26 @@ class PodTemplateStrategy(PlainStrategy):
         return not same(new, old, "template")
 
 
+class AccountStrategy(PlainStrategy):
+    """Service accounts: of their secrets only the names are kept."""
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return super().prepare_create(ctx, _secrets_named(tree))
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        return super().prepare_update(ctx, _secrets_named(new), old)
+
+
+def _secrets_named(tree: Tree) -> Tree:
+    secrets = tree.get("secrets")
+    if not secrets or all(list(secret) == ["name"] for secret in secrets):
+        return tree
+    named = [{"name": secret["name"]} if secret.get("name") else {} for secret in secrets]
+    return {**tree, "secrets": named}
+
+
 class SliceStrategy(PlainStrategy):
     """Resource slices: taints of devices say since when."""
 
@@ -282,12 +302,13 @@ class VolumeStrategy(Strategy):
         """What a status update of this kind keeps."""
         new = with_status(new, old, "spec")
         status, was = new.get("status") or {}, old.get("status") or {}
-        time = status.get("lastPhaseTransitionTime")
-        if time is None or time == was.get("lastPhaseTransitionTime"):
-            if status.get("phase") != was.get("phase"):
-                now = format_time(ctx.now)
-                new = {**new, "status": {**status, "lastPhaseTransitionTime": now}}
-        return new
+        time, before = status.get("lastPhaseTransitionTime"), was.get("lastPhaseTransitionTime")
+        if time is not None and time != before:
+            return new
+        time = before if status.get("phase") == was.get("phase") else format_time(ctx.now)
+        if time is None:
+            return new
+        return {**new, "status": {**status, "lastPhaseTransitionTime": time}}
 
 
 class EventStrategy(Strategy):

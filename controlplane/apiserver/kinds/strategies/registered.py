@@ -33,7 +33,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
         ("", "configmaps"): PlainStrategy(
             None, rules.validate_config_map, rules.validate_config_map_update, has_status=False,
         ),
-        ("", "serviceaccounts"): PlainStrategy(None, has_status=False, returns_deleted=True),
+        ("", "serviceaccounts"): plain.AccountStrategy(None, has_status=False, returns_deleted=True),
         ("", "endpoints"): EndpointsStrategy(
             others.default_endpoints, rules.validate_endpoints, has_status=False,
             create_on_update=True,

@@ -7,6 +7,7 @@ from typing import Any
 
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.conversion import to_hub
 from controlplane.apiserver.kinds.tables.ages import age
 from controlplane.apiserver.kinds.tables.pod_rows import pod_conditions, pod_row
 from controlplane.apiserver.kinds.tables.rows import ROWS
@@ -121,14 +122,19 @@ def table_of(info: ResourceInfo, items: list[Object], now: int, include: str, ve
             cells = lambda tree: ROWS[key](tree, now)  # noqa: E731
         else:
             cells = _plain_row
-    rows = []
+    rows: list[Tree] = []
+    converted = shown is None and info.custom is None and (info.group, info.version) != info.hub
     for obj in items:
-        row: Tree = {"cells": cells(obj.tree)}
+        inner = Object(to_hub(info, obj.tree)) if converted else obj
+        row: Tree = {"cells": cells(inner.tree)}
         if shown is None and info.resource == "pods" and not info.group:
             conditions = pod_conditions(obj.tree)
             if conditions:
                 row["conditions"] = conditions
-        row["object"] = _row_object(obj, include, version)
+        row["object"] = _row_object(obj if include == "Object" else inner, include, version)
         rows.append(row)
+    none: list[Tree] | None = (
+        None if cells is _plain_row else []
+    )  # upstream's default converter begins with no list
     return {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}",
-            "columnDefinitions": columns, "rows": rows}  # fmt: skip
+            "columnDefinitions": columns, "rows": rows or none}  # fmt: skip

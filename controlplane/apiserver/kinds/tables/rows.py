@@ -239,9 +239,16 @@ def _node(tree: Tree, now: int) -> list[Any]:
     return [
         _name(tree), ",".join(words), ",".join(sorted(roles)) or "<none>", _age(tree, now),
         info.get("kubeletVersion", ""), address("InternalIP"), address("ExternalIP"),
-        info.get("osImage") or "<unknown>", info.get("kernelVersion") or "<unknown>",
+        info.get("osImage") or "<unknown>", _kernel(info),
         info.get("containerRuntimeVersion") or "<unknown>",
     ]  # fmt: skip
+
+
+def _kernel(info: Tree) -> str:
+    version, architecture = info.get("kernelVersion"), info.get("architecture")
+    if not version:
+        return "<unknown>"
+    return f"{version} ({architecture})" if architecture else str(version)
 
 
 def _event(tree: Tree, now: int) -> list[Any]:
@@ -273,7 +280,7 @@ def _endpoints(tree: Tree, now: int) -> list[Any]:
                 ip = address.get("ip", "")
                 host = f"[{ip}]" if ":" in ip else ip
                 found.append(f"{host}:{port.get('port', 0)}")
-    return [_name(tree), _some(found) or "<none>", _age(tree, now)]
+    return [_name(tree), _some(found) if tree.get("subsets") else "<none>", _age(tree, now)]
 
 
 def _some(items: list[str]) -> str:
