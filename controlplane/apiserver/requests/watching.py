@@ -114,7 +114,7 @@ class Watching:
         meta: Tree = {"resourceVersion": str(revision)}
         if annotations:
             meta["annotations"] = annotations
-        tree = {"apiVersion": info.api_version, "kind": info.kind, "metadata": meta}
+        tree: Tree = {"apiVersion": info.api_version, "kind": info.kind, "metadata": meta}
         if info.custom is None:
             tree = decode(info.type_name, tree)
         if (info.group, info.resource) in _COUNTED:
