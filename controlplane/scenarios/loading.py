@@ -27,6 +27,7 @@ NAMED = {
     "kubelet-churn": "controlplane.scenarios.kubelet_churn",
     "controller-churn": "controlplane.scenarios.controller_churn",
     "storage-churn": "controlplane.scenarios.storage_churn",
+    "storage-hazards": "controlplane.scenarios.storage_hazards",
 }
 """Scenarios that come with the package and may be named in place of a file."""
 _MODULES = "controlplane_user_scenarios"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from controlplane.scenarios.run import Run
 
 Tree = dict[str, Any]
@@ -353,11 +355,19 @@ MOST_CALLS: Final = 30
 
 def calls_back_off() -> Invariant:
     """I8: a single snapshot is not asked for, or deleted, over and over without backoff."""
+    return _back_off("calls back off", {"CreateSnapshot", "DeleteSnapshot"})
 
+
+def group_calls_back_off() -> Invariant:
+    """I8 of groups, which no release keeps while a dynamic group fails or is not ready."""
+    return _back_off("calls for groups back off", {"CreateVolumeGroupSnapshot"})
+
+
+def _back_off(name: str, methods: Collection[str]) -> Invariant:
     def check(run: Run) -> str | None:
         counts: dict[tuple[str, str], int] = {}
         for call in run.cluster.csi_drivers[DRIVER].calls:
-            if call.method in {"CreateSnapshot", "DeleteSnapshot"}:
+            if call.method in methods:
                 about = call.fields.get("name") or call.fields.get("snapshot_id")
                 key = call.method, str(about)
                 counts[key] = counts.get(key, 0) + 1
@@ -365,7 +375,7 @@ def calls_back_off() -> Invariant:
                     return f"{call.method} was called more than {MOST_CALLS} times for {about}"
         return None
 
-    return Invariant("calls back off", check)
+    return Invariant(name, check)
 
 
 def claimed_volumes_stay() -> Invariant:
@@ -400,13 +410,21 @@ def _claim_of(run: Run, handle: str) -> str | None:
 
 def groups_get_ready() -> Invariant:
     """Every group is ready in the end."""
+    return _get_ready("groups", GROUPS)
 
+
+def snapshots_get_ready() -> Invariant:
+    """Every snapshot is ready in the end."""
+    return _get_ready("snapshots", SNAPSHOTS)
+
+
+def _get_ready(what: str, prefix: str) -> Invariant:
     def check(run: Run) -> str | None:
-        groups = run.objects(GROUPS)
-        waiting = [obj for obj in groups if not (obj.tree.get("status") or {}).get("readyToUse")]
-        return f"{len(waiting)} of {len(groups)} groups never became ready" if waiting else None
+        found = run.objects(prefix)
+        waiting = [each for each in found if not (each.tree.get("status") or {}).get("readyToUse")]
+        return f"{len(waiting)} of {len(found)} {what} never became ready" if waiting else None
 
-    return Invariant("groups get ready", check)
+    return Invariant(f"{what} get ready", check)
 
 
 def no_event(reason: str) -> Invariant:
