@@ -6,6 +6,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from controlplane.api.container_inside import Inside
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 
@@ -108,6 +109,8 @@ class Response:
     content_type: str = JSON
     followed: FollowedLog | None = None
     """What else is to come of a log whose client stays."""
+    entered: Inside | None = None
+    """The container that a connection has been let into."""
 
     @property
     def ok(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from controlplane.api.container_inside import Inside
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.tree import Tree
@@ -77,6 +78,8 @@ class HttpAnswer:
     whole: bool = False
     log: LogAnswer | None = None
     """What goes on when `text` has left."""
+    entered: Inside | None = None
+    """The container that the connection leads into from now on."""
 
     @property
     def tree(self) -> Any:
@@ -233,6 +236,8 @@ def _plain(response: Response) -> HttpAnswer:
 def _rendered(
     server: ApiServer, request: Request, response: Response, chosen: negotiation.Format, now: int
 ) -> HttpAnswer:
+    if response.entered is not None:
+        return HttpAnswer(101, {}, entered=response.entered)
     if response.content is not None:
         headers = _headers(response, response.content_type)
         if response.followed is not None:

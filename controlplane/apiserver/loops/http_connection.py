@@ -20,6 +20,7 @@ from attrs import frozen
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import bodies
 from controlplane.apiserver.http.message import StreamStart, packed, to_request
+from controlplane.apiserver.http.shell import Shell
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
@@ -29,6 +30,7 @@ from controlplane.apiserver.schema.status import ApiError, internal_error, timeo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from controlplane.api.container_inside import Inside
     from controlplane.api.request import User
     from controlplane.apiserver.http.bodies import Chunk
     from controlplane.apiserver.loops.http_host import Host
@@ -228,10 +230,45 @@ class Connection:
             answered = await sink.first()
         if isinstance(answered, StreamStart):
             await self._stream_out(asked, answered, number, sink)
+        elif isinstance(answered, HttpAnswer) and answered.entered is not None:
+            await self._enter(asked, answered.entered)
         elif isinstance(answered, HttpAnswer):
             await self._answer(asked, answered)
         else:
             await self._answer(asked, _failure(internal_error("the API server is down")))
+
+    async def _enter(self, asked: Asked, inside: Inside) -> None:
+        """Speak WebSocket from now on, for a program in a container."""
+        from controlplane.apiserver.http import channels, websocket
+
+        protocol = channels.chosen_protocol(asked.header("sec-websocket-protocol"))
+        accept = websocket.accepted(asked.header("sec-websocket-key"))
+        if not protocol or not accept:
+            raise Refused(400, "Bad Request")
+        headers = [("Upgrade", "websocket"), ("Connection", "Upgrade"),
+                   ("Sec-WebSocket-Accept", accept), ("Sec-WebSocket-Protocol", protocol)]  # fmt: skip
+        response = h11.InformationalResponse(status_code=101, headers=headers)
+        await self._send(self._http.send(response))
+
+        def asked_for(name: str) -> bool:
+            return (asked.query.get(name) or ["false"])[0].lower() in ("true", "1")
+
+        written = self._host.written.setdefault(inside.key, {})
+        session = channels.Session(
+            Shell(inside, written), asked.query.get("command") or [], protocol,
+            stdin=asked_for("stdin"), tty=asked_for("tty"),
+        )  # fmt: skip
+        socket = websocket.Socket(self._http.trailing_data[0])
+        text = "base64" in protocol
+        await self._send(socket.sent(session.begin(), text=text))
+        while not session.done:
+            messages, reply, open_still = socket.received(await self._receive())
+            answers = [each for message in messages for each in session.receive(message)]
+            await self._send(reply + socket.sent(answers, text=text))
+            if not open_still:
+                return
+        await self._send(socket.closed())
+        await self._linger()
 
     def _headers(self, asked: Asked) -> list[tuple[str, str]]:
         audit = asked.header("audit-id")

@@ -56,6 +56,10 @@ class Host(Protocol):
         """What time control moves; None without it."""
 
     @property
+    def written(self) -> dict[str, dict[str, bytes | None]]:
+        """What clients have left in the files of containers, by container and path; None for what they took away."""
+
+    @property
     def pages(self) -> Mapping[str, Page]:
         """What is answered without the world, by path."""
 

@@ -64,6 +64,7 @@ class Listener:
         self._closing = False
         self._accepting = trio.CancelScope()
         self._sockets: list[trio.SocketListener] = []
+        self.written: dict[str, dict[str, bytes | None]] = {}
         self.defects = 0
         """Connections that ended with an exception of ours; the world's log has each with its traceback."""
 

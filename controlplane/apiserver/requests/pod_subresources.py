@@ -5,6 +5,8 @@ Upstream: pkg/registry/core/pod/storage.
 
 from __future__ import annotations
 
+from controlplane.api.container_inside import inside_of
+from controlplane.api.container_output import state_of
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.times import format_time
@@ -349,12 +351,14 @@ def _log_container(pod: Object, wanted: str) -> str:
 def connect(parts: Parts, ctx: Context) -> Steps[Response]:
     """Exec, attach and port forwarding: all that is checked before a connection is upgraded.
 
-    Behind that there is nothing here that could answer, and a client is told so.
+    An emulated shell answers exec over WebSocket. Behind the rest there is nothing here that could
+    answer, and a client is told so.
     """
     request = ctx.request
     pod = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
+    container = ""
     if request.subresource != "portforward":
-        _log_container(pod, request.query.get("container", ""))
+        container = _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
         raise status.bad_request(f"pod {pod.name} does not have a host assigned")
     node = pod.tree["spec"]["nodeName"]
@@ -362,6 +366,19 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
         raise status.not_found(ctx.info, node)
     if not request.upgrade:
         raise status.bad_request("Upgrade request required")
+    if parts.options.container_log is not None and request.subresource == "exec":
+        if "running" not in (state_of(pod.tree, container).get("state") or {}):
+            text = f'unable to upgrade connection: container not found ("{container}")'
+            raise status.internal_error(text)
+        if request.upgrade.lower() == "websocket":
+
+            def find(resource: str, namespace: str, name: str) -> Tree | None:
+                found = ctx.find("", resource, namespace, name)
+                return None if found is None else found.tree
+
+            return Response(101, {}, entered=inside_of(pod.tree, container, find))
+        text = f"only WebSocket leads into emulated containers, not {request.upgrade}"
+        raise status.ApiError(405, "MethodNotAllowed", text)
     raise status.ApiError(405, "MethodNotAllowed", (
         f"containers are emulated and nothing runs in them: no {request.subresource} into pod "
         f"{pod.name}"

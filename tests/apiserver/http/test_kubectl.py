@@ -109,6 +109,9 @@ def test_a_shop_from_creation_to_deletion(start, tmp_path):
     served.kubectl("-n", "shop", "get", "deployment", "storefront", code=1)
     log = served.kubectl("-n", "shop", "logs", "deployment/advice")
     assert log.startswith("container ") and log.endswith(" started\n")
+    inside = ("-n", "shop", "exec", "deployment/advice", "--", "sh", "-c")
+    assert served.kubectl(*inside, "hostname").startswith("advice-")
+    served.kubectl(*inside, "exit 3", code=3)
     wide = served.kubectl("-n", "shop", "get", "pods", "-o", "wide")
     assert "node-1" in wide
     described = served.kubectl("-n", "shop", "describe", "deployment", "advice")

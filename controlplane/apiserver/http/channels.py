@@ -1,0 +1,172 @@
+"""Exec over WebSocket: numbered channels for standard streams, errors and window sizes.
+
+Upstream: apimachinery pkg/util/remotecommand, client-go tools/remotecommand/websocket.go, KEP-4006.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from attrs import define, field
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.http.shell import SHELLS, Ran, Shell
+
+__all__ = ["PROTOCOLS", "Session", "chosen_protocol"]
+
+PROTOCOLS: Final = (
+    "v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io", "base64.channel.k8s.io",
+    "channel.k8s.io",
+)  # fmt: skip
+STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSED = 0, 1, 2, 3, 4, 255
+_PROMPT: Final = b"/ # "
+_SUCCESS: Final[Tree] = {"metadata": {}, "status": "Success"}
+
+
+def chosen_protocol(offered: str) -> str:
+    """The first of the client's protocols that is spoken here; "" for none."""
+    return next((each.strip() for each in offered.split(",") if each.strip() in PROTOCOLS), "")
+
+
+@define
+class Session:
+    """One program in one container: messages in, messages out."""
+
+    shell: Shell
+    command: Sequence[str]
+    protocol: str
+    stdin: bool = False
+    tty: bool = False
+    done: bool = False
+    _given: bytes = b""
+    _typed: bytearray = field(factory=bytearray)
+
+    def begin(self) -> list[bytes]:
+        """What is sent before the client says anything."""
+        first = [self._message(STDOUT, b"")]
+        if self.stdin and self.tty and self._is_shell:
+            return [*first, self._message(STDOUT, _PROMPT)]
+        if self.stdin:
+            return first
+        return [*first, *self._run()]
+
+    def receive(self, data: bytes) -> list[bytes]:
+        """What is sent for a message of the client's."""
+        if not data:
+            return []
+        if self.protocol.endswith("base64.channel.k8s.io"):
+            channel, content = data[0] - ord("0"), base64.b64decode(data[1:])
+        else:
+            channel, content = data[0], data[1:]
+        if channel == CLOSED:
+            return self._ended() if content[:1] == bytes([STDIN]) else []
+        if channel != STDIN or self.done:
+            return []
+        if self.tty and self._is_shell:
+            return list(self._type(content))
+        self._given += content
+        if self._whole:
+            return self._ended()
+        if self._is_shell and self.protocol != PROTOCOLS[0] and self._given.endswith(b"\n"):
+            return self._lines()  # older protocols cannot tell that the input has ended
+        return []
+
+    @property
+    def _is_shell(self) -> bool:
+        return len(self.command) == 1 and self.command[0] in SHELLS
+
+    @property
+    def _whole(self) -> bool:
+        """Whether an archive has ended, for clients that cannot say so."""
+        return self.protocol != PROTOCOLS[0] and self._given.endswith(bytes(1024))
+
+    # ------------------------------------------------------------------ running
+
+    def _ended(self) -> list[bytes]:
+        """The input has ended."""
+        return [] if self.done else self._run()
+
+    def _run(self) -> list[bytes]:
+        ran = self.shell.run(self.command, self._given)
+        if ran is None:
+            name = self.command[0] if self.command else ""
+            return self._finish({
+                "metadata": {}, "status": "Failure", "reason": "InternalError", "code": 500,
+                "message": "Internal error occurred: error executing command in container: failed to "
+                           f'exec in container: exec: "{name}": executable file not found in $PATH',
+            })  # fmt: skip
+        return [*self._shown(ran), *self._finish(_status(ran.code))]
+
+    def _shown(self, ran: Ran) -> Iterator[bytes]:
+        for channel, data in ((STDOUT, ran.out), (STDERR, ran.err)):
+            if data and self.tty:
+                yield self._message(STDOUT, data.replace(b"\n", b"\r\n"))
+            elif data:
+                yield self._message(channel, data)
+
+    def _lines(self) -> list[bytes]:
+        """The lines so far, one after the other."""
+        text, self._given = self._given, b""
+        found: list[bytes] = []
+        for line in text.decode("utf-8", "replace").splitlines():
+            found += self._one(line)
+            if self.done:
+                break
+        return found
+
+    def _one(self, line: str) -> list[bytes]:
+        words = line.split()
+        if words[:1] == ["exit"]:
+            code = int(words[1]) & 255 if len(words) > 1 and words[1].isdecimal() else 0
+            return self._finish(_status(code))
+        return list(self._shown(self.shell.line(line)))
+
+    def _type(self, content: bytes) -> Iterator[bytes]:
+        """What a terminal does with keys: it echoes, and gives whole lines to the shell."""
+        for byte in content:
+            if self.done:
+                return
+            if byte in (10, 13):
+                yield self._message(STDOUT, b"\r\n")
+                line, self._typed = self._typed.decode("utf-8", "replace"), bytearray()
+                yield from self._one(line)
+                if not self.done:
+                    yield self._message(STDOUT, _PROMPT)
+            elif byte == 4 and not self._typed:
+                yield from self._finish(_SUCCESS)
+            elif byte == 3:
+                self._typed.clear()
+                yield self._message(STDOUT, b"^C\r\n" + _PROMPT)
+            elif byte in (8, 127):
+                if self._typed:
+                    self._typed.pop()
+                    yield self._message(STDOUT, b"\b \b")
+            elif byte >= 32:
+                self._typed.append(byte)
+                yield self._message(STDOUT, bytes([byte]))
+
+    # ------------------------------------------------------------------ messages
+
+    def _finish(self, status: Tree) -> list[bytes]:
+        self.done = True
+        return [self._message(ERROR, json.dumps(status).encode())]
+
+    def _message(self, channel: int, data: bytes) -> bytes:
+        if self.protocol.endswith("base64.channel.k8s.io"):
+            return str(channel).encode() + base64.b64encode(data)
+        return bytes([channel]) + data
+
+
+def _status(code: int) -> Tree:
+    if not code:
+        return _SUCCESS
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }

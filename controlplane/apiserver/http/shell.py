@@ -1,0 +1,344 @@
+"""The few programs that an emulated container has: enough to look around, to script a probe, and for `kubectl cp`.
+
+A shell with `;`, `&&`, `||`, pipes, redirections and variables, and `echo`, `cat`, `env`, `hostname`, `ls`,
+`tar` and the like over the files of the container. What is written stays for the session. Nothing here
+waits: a program gets its whole input at once and gives its whole output.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import shlex
+import tarfile
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from attrs import define, field, frozen
+
+from controlplane.api.container_inside import Inside
+
+__all__ = ["SHELLS", "Ran", "Shell"]
+
+SHELLS: Final = ("sh", "bash", "ash", "/bin/sh", "/bin/bash", "/bin/ash")
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+|\?))")
+_ENDS: Final = (";", "&&", "||")
+
+
+@frozen
+class Ran:
+    """What a program has written, and its exit code."""
+
+    out: bytes = b""
+    err: bytes = b""
+    code: int = 0
+
+
+@define
+class Shell:
+    """Runs programs in one container. `written` are files that sessions before this one left; it is changed."""
+
+    inside: Inside
+    written: dict[str, bytes | None] = field(factory=dict)
+    directory: str = ""
+    env: dict[str, str] = field(factory=dict)
+    code: int = 0
+    left: bool = False
+    """`exit` was said in the script that runs."""
+
+    def __attrs_post_init__(self) -> None:
+        self.directory = self.inside.directory
+        self.env = dict(self.inside.env)
+
+    # ------------------------------------------------------------------ files
+
+    def files(self) -> dict[str, bytes]:
+        """All files as they are now."""
+        every = {**self.inside.files, **self.written}
+        return {path: data for path, data in every.items() if data is not None}
+
+    def path(self, name: str) -> str:
+        """A name as an absolute path."""
+        return posixpath.normpath(posixpath.join(self.directory, name))
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder: every file's, and a few that every container has."""
+        if path in ("/", "/tmp", "/root", "/var", "/etc", "/bin", self.inside.directory):  # noqa: S108
+            return True
+        return any(each.startswith(f"{path}/") for each in self.files())
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, words: Sequence[str], given: bytes = b"") -> Ran | None:
+        """Run a program to its end; None if there is none of that name."""
+        name = posixpath.basename(words[0]) if words else ""
+        if words and words[0] in SHELLS:
+            return self._sh(words, given)
+        program = _PROGRAMS.get(name)
+        return None if program is None else program(self, list(words[1:]), given)
+
+    def _sh(self, words: Sequence[str], given: bytes) -> Ran:
+        if len(words) > 2 and words[1].startswith("-") and words[1].endswith("c"):
+            return self.script(words[2], given)
+        return self.script(given.decode("utf-8", "replace"))
+
+    def script(self, text: str, given: bytes = b"") -> Ran:
+        """Run the lines of a script."""
+        out, err, self.code = b"", b"", 0
+        for line in text.splitlines():
+            ran = self.line(line, given)
+            out, err, given = out + ran.out, err + ran.err, b""
+            if self.left:
+                break
+        self.left = False
+        return Ran(out, err, self.code)
+
+    def line(self, text: str, given: bytes = b"") -> Ran:
+        """Run one line."""
+        try:
+            words = _words(text)
+        except ValueError as error:
+            self.code = 2
+            return Ran(err=f"sh: syntax error: {error}\n".encode(), code=2)
+        out, err, last = b"", b"", ";"
+        for end, commands in _sequence(words):
+            if last == ";" or (last == "&&") == (self.code == 0):
+                ran = self._pipe(commands, given)
+                out, err, self.code = out + ran.out, err + ran.err, ran.code
+            if self.left:
+                break
+            last = end
+        return Ran(out, err, self.code)
+
+    def _pipe(self, words: list[str], given: bytes) -> Ran:
+        err, ran = b"", Ran()
+        for part in _split(words, "|"):
+            ran = self._command(part, given)
+            given, err = ran.out, err + ran.err
+        return Ran(ran.out, err, ran.code)
+
+    def _command(self, words: list[str], given: bytes) -> Ran:
+        plain, into, adds = self._redirected(words)
+        expanded = [self._expanded(word) for word in plain]
+        while expanded and re.fullmatch(r"\w+=.*", expanded[0], re.DOTALL):
+            key, _, value = expanded.pop(0).partition("=")
+            self.env[key] = value
+        if not expanded:
+            return Ran()
+        ran = self.run(expanded, given)
+        if ran is None:
+            return Ran(err=f"sh: {expanded[0]}: not found\n".encode(), code=127)
+        if not into:
+            return ran
+        path = self.path(self._expanded(into))
+        if path != "/dev/null":
+            before = self.files().get(path, b"") if adds else b""
+            self.written[path] = before + ran.out
+        return Ran(err=ran.err, code=ran.code)
+
+    def _redirected(self, words: list[str]) -> tuple[list[str], str, bool]:
+        for at, word in enumerate(words):
+            if word in (">", ">>"):
+                return words[:at] + words[at + 2 :], "".join(words[at + 1 : at + 2]), word == ">>"
+        return words, "", False
+
+    def _expanded(self, word: str) -> str:
+        if word.startswith("'"):
+            return word[1:-1]
+        known = {**self.env, "?": str(self.code)}
+        text = word[1:-1] if word.startswith('"') else word
+        return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], ""), text)
+
+
+def _words(text: str) -> list[str]:
+    """The words of a line; quoted ones keep their quotes."""
+    lexer = shlex.shlex(text, posix=False, punctuation_chars=";&|<>")
+    lexer.whitespace_split = True
+    return list(lexer)
+
+
+def _sequence(words: list[str]) -> list[tuple[str, list[str]]]:
+    found: list[tuple[str, list[str]]] = []
+    part: list[str] = []
+    for word in [*words, ";"]:
+        if word in _ENDS:
+            if part:
+                found.append((word, part))
+            part = []
+        else:
+            part.append(word)
+    return found
+
+
+def _split(words: list[str], at: str) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word == at:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
+
+
+# ---------------------------------------------------------------------- programs
+
+
+def _told(text: str) -> Ran:
+    return Ran(f"{text}\n".encode())
+
+
+def _echo(_shell: Shell, words: list[str], _given: bytes) -> Ran:
+    newline = "\n"
+    if words[:1] == ["-n"]:
+        words, newline = words[1:], ""
+    return Ran((" ".join(words) + newline).encode())
+
+
+def _cat(shell: Shell, words: list[str], given: bytes) -> Ran:
+    out, err, code = b"", b"", 0
+    files = shell.files()
+    for word in words or ["-"]:
+        path = shell.path(word)
+        if word == "-":
+            out += given
+        elif path in files:
+            out += files[path]
+        else:
+            why = "Is a directory" if shell.is_folder(path) else "No such file or directory"
+            err, code = err + f"cat: {word}: {why}\n".encode(), 1
+    return Ran(out, err, code)
+
+
+def _ls(shell: Shell, words: list[str], _given: bytes) -> Ran:
+    out, err, code = "", "", 0
+    for word in [word for word in words if not word.startswith("-")] or ["."]:
+        path = shell.path(word)
+        if path in shell.files():
+            out += f"{word}\n"
+        elif shell.is_folder(path):
+            base = path.rstrip("/") + "/"
+            names = {
+                each[len(base) :].split("/")[0] for each in shell.files() if each.startswith(base)
+            }
+            out += "".join(f"{name}\n" for name in sorted(names))
+        else:
+            err, code = err + f"ls: {word}: No such file or directory\n", 1
+    return Ran(out.encode(), err.encode(), code)
+
+
+def _env(shell: Shell, words: list[str], _given: bytes) -> Ran:
+    if words:
+        values = [shell.env.get(word) for word in words]
+        text = "".join(f"{value}\n" for value in values if value is not None)
+        return Ran(text.encode(), code=0 if all(value is not None for value in values) else 1)
+    return Ran("".join(f"{key}={value}\n" for key, value in sorted(shell.env.items())).encode())
+
+
+def _cd(shell: Shell, words: list[str], _given: bytes) -> Ran:
+    path = shell.path(words[0] if words else shell.env.get("HOME", "/"))
+    if not shell.is_folder(path):
+        return Ran(err=f"sh: cd: {words[0]}: No such file or directory\n".encode(), code=1)
+    shell.directory = path
+    return Ran()
+
+
+def _exit(shell: Shell, words: list[str], _given: bytes) -> Ran:
+    shell.left = True
+    return Ran(code=int(words[0]) & 255 if words and words[0].isdecimal() else 0)
+
+
+def _test(shell: Shell, words: list[str], _given: bytes) -> Ran:
+    words = [word for word in words if word != "]"]
+    holds = bool(words and words[-1])
+    if len(words) == 2:
+        path = shell.path(words[1])
+        holds = {
+            "-d": shell.is_folder(path),
+            "-f": path in shell.files(),
+            "-e": path in shell.files() or shell.is_folder(path),
+            "-n": bool(words[1]),
+            "-z": not words[1],
+        }.get(words[0], False)
+    elif len(words) == 3:
+        holds = (words[0] == words[2]) == (words[1] in ("=", "=="))
+    return Ran(code=0 if holds else 1)
+
+
+def _rm(shell: Shell, words: list[str], _given: bytes) -> Ran:
+    for word in words:
+        path = shell.path(word)
+        for each in [each for each in shell.files() if each == path or each.startswith(f"{path}/")]:
+            shell.written[each] = None
+    return Ran()
+
+
+def _tar(shell: Shell, words: list[str], given: bytes) -> Ran:
+    """`tar cf - PATH...` and `tar xmf - -C FOLDER`, which is all that `kubectl cp` asks for."""
+    letters, rest = words[0].lstrip("-") if words else "", words[1:]
+    folder = shell.directory
+    if "-C" in rest:
+        at = rest.index("-C")
+        folder = shell.path(rest[at + 1]) if at + 1 < len(rest) else folder
+        rest = rest[:at] + rest[at + 2 :]
+    if "x" in letters:
+        return _unpacked(shell, folder, given)
+    if "c" not in letters:
+        return Ran(err=b"tar: must specify one of c, x\n", code=1)
+    made = io.BytesIO()
+    files = shell.files()
+    missing = ""
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for word in [word for word in rest if word != "-"]:
+            path = posixpath.normpath(posixpath.join(folder, word))
+            chosen = [each for each in sorted(files) if each == path or each.startswith(f"{path}/")]
+            if not chosen:
+                missing += f"tar: {word}: Cannot stat: No such file or directory\n"
+            for each in chosen:
+                about = tarfile.TarInfo(word.lstrip("/") + each[len(path) :])
+                about.size = len(files[each])
+                about.mode = 0o644
+                archive.addfile(about, io.BytesIO(files[each]))
+    return Ran(made.getvalue(), missing.encode(), 2 if missing else 0)
+
+
+def _unpacked(shell: Shell, folder: str, given: bytes) -> Ran:
+    try:
+        with tarfile.open(fileobj=io.BytesIO(given)) as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.isfile() else None
+                if content is not None:
+                    path = posixpath.normpath(posixpath.join(folder, member.name.lstrip("/")))
+                    shell.written[path] = content.read()
+    except tarfile.TarError as error:
+        return Ran(err=f"tar: {error}\n".encode(), code=1)
+    return Ran()
+
+
+Program = Callable[[Shell, list[str], bytes], Ran]
+_PROGRAMS: Final[dict[str, Program]] = {
+    "[": _test,
+    "cat": _cat,
+    "cd": _cd,
+    "echo": _echo,
+    "env": lambda shell, _words, given: _env(shell, [], given),
+    "exit": _exit,
+    "export": lambda shell, words, _: shell.env.update(
+        (word.split("=", 1)[0], word.split("=", 1)[1]) for word in words if "=" in word
+    ) or Ran(),
+    "false": lambda *_: Ran(code=1),
+    "hostname": lambda shell, *_: _told(shell.inside.hostname),
+    "id": lambda *_: _told("uid=0(root) gid=0(root) groups=0(root)"),
+    "ls": _ls,
+    "mkdir": lambda *_: Ran(),
+    "printenv": _env,
+    "pwd": lambda shell, *_: _told(shell.directory),
+    "rm": _rm,
+    "sleep": lambda *_: Ran(),
+    "tar": _tar,
+    "test": _test,
+    "true": lambda *_: Ran(),
+    "uname": lambda *_: _told("Linux"),
+    "wc": lambda _shell, _words, given: _told(str(given.count(b"\n"))),
+    "whoami": lambda *_: _told("root"),
+}  # fmt: skip

@@ -1,0 +1,63 @@
+"""WebSocket on a connection that HTTP has been spoken on: messages from bytes, and bytes of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wsproto.connection import Connection, ConnectionType
+from wsproto.events import BytesMessage, CloseConnection, Message, Ping, TextMessage
+from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_accept_token
+
+__all__ = ["Socket", "accepted"]
+
+GONE = (LocalProtocolError, RemoteProtocolError)
+
+
+def accepted(key: str) -> str:
+    """What a server answers to a client's key; "" for a request without one."""
+    return generate_accept_token(key.encode("latin-1")).decode() if key else ""
+
+
+class Socket:
+    """One WebSocket. `early` are bytes that came right behind the request."""
+
+    def __init__(self, early: bytes = b"") -> None:
+        self._connection = Connection(ConnectionType.SERVER, trailing_data=early)
+        self._parts: list[bytes] = []
+
+    def received(self, data: bytes) -> tuple[list[bytes], bytes, bool]:
+        """Whole messages in some bytes (none: the client hung up), what to send for them, and whether it is open."""
+        if not data:
+            return [], b"", False
+        messages: list[bytes] = []
+        reply = b""
+        try:
+            self._connection.receive_data(data)
+            for event in self._connection.events():
+                if isinstance(event, Ping):
+                    reply += self._connection.send(event.response())
+                elif isinstance(event, CloseConnection):
+                    return messages, reply + self._connection.send(event.response()), False
+                elif isinstance(event, Message):
+                    content = event.data
+                    self._parts.append(
+                        content.encode() if isinstance(content, str) else bytes(content)
+                    )
+                    if event.message_finished:
+                        messages.append(b"".join(self._parts))
+                        self._parts.clear()
+        except GONE:
+            return messages, reply, False
+        return messages, reply, True
+
+    def sent(self, messages: Iterable[bytes], *, text: bool = False) -> bytes:
+        """The bytes of some messages."""
+        found = b""
+        for message in messages:
+            event = TextMessage(message.decode()) if text else BytesMessage(message)
+            found += self._connection.send(event)
+        return found
+
+    def closed(self) -> bytes:
+        """The bytes of a goodbye."""
+        return bytes(self._connection.send(CloseConnection(1000)))

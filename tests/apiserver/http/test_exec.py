@@ -1,0 +1,72 @@
+"""Exec over WebSocket, as a client outside speaks it."""
+
+import pytest
+import trio
+
+from tests.apiserver.http.session import served
+
+wsproto = pytest.importorskip("wsproto")
+from wsproto.connection import Connection, ConnectionType  # noqa: E402
+from wsproto.events import BytesMessage, CloseConnection  # noqa: E402
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p"},
+    "spec": {"containers": [{"name": "c", "image": "b"}]},
+}
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def asked(path, protocol="v5.channel.k8s.io"):
+    return (
+        f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        f"Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
+    ).encode()
+
+
+async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
+    async with served(nodes=1, controllers="*") as session:
+        with trio.fail_after(20):
+            while (await session.ask("POST", PODS, POD)).code != 201:
+                await trio.sleep(0.01)
+            early = await session.raw(asked(f"{PODS}/p/exec?command=true"))
+            assert early.startswith(
+                (b"HTTP/1.1 500", b"HTTP/1.1 400")
+            )  # not on a node, or not started
+            while (await session.ask("GET", f"{PODS}/p/log")).code != 200:
+                await trio.sleep(0.01)
+
+        async def run(query, *said):
+            stream = await session.connect()
+            async with stream:
+                await stream.send_all(asked(f"{PODS}/p/exec?{query}"))
+                raw = b""
+                while b"\r\n\r\n" not in raw:
+                    raw += await stream.receive_some(65536)
+                head, _, rest = raw.partition(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 101")
+                assert b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head
+                socket = Connection(ConnectionType.CLIENT, trailing_data=rest)
+                for message in said:
+                    await stream.send_all(socket.send(BytesMessage(message)))
+                found = []
+                while True:
+                    for event in socket.events():
+                        if isinstance(event, CloseConnection):
+                            return found
+                        found.append(bytes(event.data))
+                    socket.receive_data(await stream.receive_some(65536) or None)
+
+        told = await run("command=cat&stdin=true&stdout=true", b"\x00hello", b"\xff\x00")
+        assert told[:2] == [b"\x01", b"\x01hello"]
+        await run("command=sh&command=-c&command=echo+kept+>+/tmp/f")
+        told = await run("command=cat&command=/tmp/f")
+        assert told[1] == b"\x01kept\n"
+        refused = await session.raw(asked(f"{PODS}/p/exec?command=true", "other"))
+        assert refused.startswith(b"HTTP/1.1 400")
+        refused = await session.raw(
+            asked(f"{PODS}/p/exec?command=true").replace(b"websocket", b"SPDY/3.1")
+        )
+        assert refused.startswith(b"HTTP/1.1 405")

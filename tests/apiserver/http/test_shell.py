@@ -1,0 +1,144 @@
+"""The emulated shell, and the channels on which exec speaks with it."""
+
+import io
+import json
+import tarfile
+
+import pytest
+
+from controlplane.api.container_inside import Inside, inside_of
+from controlplane.apiserver.http.channels import PROTOCOLS, Session, chosen_protocol
+from controlplane.apiserver.http.shell import Shell
+
+V5, V4 = PROTOCOLS[:2]
+
+
+def shell(**files):
+    named = {f"/data/{name}": text.encode() for name, text in files.items()}
+    return Shell(Inside("uid/c", "web-0", {"A": "one", "B": "two words"}, named))
+
+
+@pytest.mark.parametrize(
+    ("script", "out", "code"),
+    [
+        ("echo hi", "hi\n", 0),
+        ("echo -n $A", "one", 0),
+        ("echo '$A' \"$A ${B}\"", "$A one two words\n", 0),
+        ("false && echo no || echo yes; echo $?", "yes\n0\n", 0),
+        ("cat /data/a | wc", "2\n", 0),
+        ("ls /data", "a\nb\n", 0),
+        ("cd /data && pwd && cat a", "/data\nx\ny\n", 0),
+        ("echo new > /tmp/f; echo more >> /tmp/f; cat /tmp/f", "new\nmore\n", 0),
+        ("rm /data/a; test -f /data/a || echo gone", "gone\n", 0),
+        ("X=5; echo $X; hostname; exit 7; echo never", "5\nweb-0\n", 7),
+        ("printenv A", "one\n", 0),
+        ("[ -d /data ] && [ a = a ] && echo both", "both\n", 0),
+        ("cat /none", "", 1),
+        ("unheard-of", "", 127),
+        ("echo 'open", "", 2),
+    ],
+)
+def test_scripts(script, out, code):
+    ran = shell(a="x\ny\n", b="").run(["sh", "-c", script])
+    assert (ran.out.decode(), ran.code) == (out, code)
+
+
+def test_what_is_packed_is_unpacked_again_in_another_container():
+    packed = shell(a="x", b="y").run(["tar", "cf", "-", "/data"])
+    with tarfile.open(fileobj=io.BytesIO(packed.out)) as archive:
+        assert archive.getnames() == ["data/a", "data/b"]
+    other = shell()
+    assert other.run(["tar", "-xmf", "-", "-C", "/tmp"], packed.out).code == 0
+    assert other.run(["cat", "/tmp/data/b"]).out == b"y"
+    assert other.run(["tar", "xf", "-"], b"no archive").code == 1
+
+
+def status_of(message):
+    assert message[0] == 3
+    return json.loads(message[1:])
+
+
+def test_a_command_without_input_runs_at_once():
+    session = Session(shell(), ["sh", "-c", "echo out; nope; exit 3"], V5)
+    first, out, err, end = session.begin()
+    assert (first, out) == (b"\x01", b"\x01out\n")
+    assert err == b"\x02sh: nope: not found\n"
+    assert status_of(end)["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
+    assert session.done
+
+
+def test_input_is_read_to_its_end():
+    session = Session(shell(), ["cat"], V5, stdin=True)
+    assert session.begin() == [b"\x01"]
+    assert session.receive(b"\x00one ") == []
+    assert session.receive(b"\x04{}") == []
+    assert session.receive(b"\x00two") == []
+    out, end = session.receive(b"\xff\x00")
+    assert out == b"\x01one two"
+    assert status_of(end)["status"] == "Success"
+
+
+def test_older_clients_send_lines_and_cannot_tell_the_end():
+    session = Session(shell(), ["sh"], V4, stdin=True)
+    session.begin()
+    assert session.receive(b"\x00echo a\necho b\n") == [b"\x01a\n", b"\x01b\n"]
+    (end,) = session.receive(b"\x00exit 2\n")
+    assert status_of(end)["reason"] == "NonZeroExitCode"
+
+
+def test_a_terminal_echoes_and_edits():
+    session = Session(shell(), ["sh"], V5, stdin=True, tty=True)
+    shown = b"".join(each[1:] for each in session.begin())
+    shown += b"".join(each[1:] for each in session.receive(b"\x00echo x\x7fy\r"))
+    assert shown == b"/ # echo x\b \by\r\ny\r\n/ # "
+    assert status_of(session.receive(b"\x00\x04")[-1])["status"] == "Success"
+
+
+def test_a_program_that_is_not_there_is_no_exit_code():
+    (_, end) = Session(shell(), ["nope"], V5).begin()
+    assert status_of(end)["reason"] == "InternalError"
+
+
+def test_protocols():
+    assert chosen_protocol("other, v4.channel.k8s.io") == V4
+    assert chosen_protocol("SPDY/3.1+portforward.k8s.io") == ""
+    session = Session(shell(), ["echo", "a"], "base64.channel.k8s.io")
+    assert session.begin()[1] == b"1YQo="
+
+
+def test_the_inside_of_a_container_is_what_its_pod_and_the_objects_it_names_say():
+    pod = {
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"app": "x"}},
+        "spec": {
+            "nodeName": "n",
+            "containers": [{
+                "name": "c",
+                "envFrom": [{"prefix": "P_", "configMapRef": {"name": "m"}}],
+                "env": [
+                    {"name": "LABEL", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
+                    {"name": "BOTH", "value": "$(LABEL)-$(P_k)"},
+                    {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+                ],
+                "volumeMounts": [
+                    {"name": "m", "mountPath": "/m"},
+                    {"name": "one", "mountPath": "/one/file", "subPath": "to"},
+                    {"name": "d", "mountPath": "/d/"},
+                ],
+            }],
+            "volumes": [
+                {"name": "m", "configMap": {"name": "m"}},
+                {"name": "one", "secret": {"secretName": "s", "items": [{"key": "k", "path": "to"}]}},
+                {"name": "d", "projected": {"sources": [{"downwardAPI": {"items": [
+                    {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}]}},
+            ],
+        },
+    }  # fmt: skip
+    objects = {
+        ("configmaps", "ns", "m"): {"kind": "ConfigMap", "data": {"k": "v"}},
+        ("secrets", "ns", "s"): {"kind": "Secret", "data": {"k": "aGk="}},
+    }
+    found = inside_of(pod, "c", lambda *key: objects.get(key))
+    assert (found.env["BOTH"], found.env["S"], found.hostname) == ("x-v", "hi", "p")
+    assert found.files["/m/k"] == b"v"
+    assert found.files["/one/file"] == b"hi"
+    assert found.files["/d/labels"] == b'app="x"'
