@@ -188,7 +188,7 @@ PARTS: dict[str, tuple[Callable[[User], Coroutine[Any, Any, None]], tuple[str, .
     "stateful": (stateful, ("statefulset",)),
     "daemons": (daemons, ("daemonset",)),
     "garbage": (garbage, ("garbage-collector",)),
-    "namespaces": (namespaces, ("namespace",)),
+    "namespaces": (namespaces, ("namespace", "garbage-collector")),
     "budgets": (budgets, ("disruption", "resourcequota")),
 }
 """What happens, and the controllers that look after it besides the standard ones."""
