@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / f".venv-{sys.version_info.major}.{sys.version_info.minor}"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 STAMP = VENV / "installed-from"
+PYTEST = ("-m", "pytest", "-n", "auto", "--dist", "worksteal")
+"""The tests, on every core; `-n 0` brings them back into one process."""
 RUNS = {"run", "controlplane"}
 """Verbs that need what running needs and no more."""
 
@@ -136,9 +138,9 @@ def check() -> int:
         print(f"== {name}", flush=True)
         status = call(*command) or status
     print("== tests", flush=True)
-    status = call(python, "-m", "pytest") or status
+    status = call(python, *PYTEST) or status
     print("== slow tests", flush=True)
-    return call(python, "-m", "pytest", "-m", "slow") or status
+    return call(python, *PYTEST, "-m", "slow") or status
 
 
 def main() -> int:
@@ -151,7 +153,7 @@ def main() -> int:
     python = str(BIN / "python")
     verbs = {
         "run": [str(BIN / "controlplane"), "run", *rest],
-        "test": [python, "-m", "pytest", *rest],
+        "test": [python, *PYTEST, *rest],
         "bench": [python, "-m", "bench", *rest],
         "controlplane": [str(BIN / "controlplane"), *rest],
         "golden": [python, "-m", "tests.golden", *rest],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from controlplane.api.labels import from_set
+from controlplane.client.resources import PODS, SERVICES
+from controlplane.controllers.controller import Handlers, Work
 from controlplane.controllers.pods import is_ready
 
 if TYPE_CHECKING:
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.service import Service
     from controlplane.client.indexer import Indexer
+    from controlplane.client.resources import Resource
+    from controlplane.controllers.controller import Queue
+    from controlplane.controllers.effects import Reconcile
 
 TERMINAL = ("Succeeded", "Failed")
 
@@ -66,6 +71,63 @@ def services_of(services: Indexer[Service], change: PodChange) -> list[str]:
     if change.pod_changed:
         return list(dict.fromkeys((*now, *before)))
     return [key for key in now if key not in before] + [key for key in before if key not in now]
+
+
+class PodChanges:
+    """Turns changes of pods into work on the services that they concern, as both endpoint controllers do.
+
+    Each change has an item of its own in `changes`, as equal ones are not the same one upstream.
+    """
+
+    def __init__(self, name: str, changes: Queue, services: Queue, known: Indexer[Service]) -> None:
+        self._name = name
+        self._changes = changes
+        self._services = services
+        self._known = known
+        self._noted: dict[str, PodChange] = {}
+        self._seen = 0
+
+    def work(self) -> Work:
+        """What takes the changes up."""
+        return Work(self._name, self._ask_for_services)
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """Services ask for themselves, pods for the services that they are behind."""
+        return {
+            SERVICES: Handlers(
+                lambda obj: self._services.add(obj.key),
+                lambda _old, new: self._services.add(new.key),
+                lambda obj, _unknown: self._services.add(obj.key),
+            ),
+            PODS: Handlers(
+                lambda obj: self._note(change_of(None, obj)),
+                lambda old, new: self._note(change_of(old, new)),
+                lambda obj, _unknown: self._note(change_of(None, obj)),
+            ),
+        }
+
+    def _note(self, change: PodChange | None) -> None:
+        if change is not None:
+            self._seen += 1
+            key = f"{change.namespace}/{self._seen}"
+            self._noted[key] = change
+            self._changes.add(key)
+
+    def _ask_for_services(self, key: str) -> Reconcile[None]:
+        for service in services_of(self._known, self._noted.pop(key)):
+            self._services.add(service)
+        return
+        yield
+
+
+def selected_pods(service: Service, pods: Indexer[Pod]) -> list[Pod] | None:
+    """The pods behind a service; None if it names none itself. `pods` needs index "namespace"."""
+    selector = (service.tree.get("spec") or {}).get("selector")
+    if service.spec.type == "ExternalName" or selector is None:
+        return None
+    matcher = from_set(selector)
+    known = pods.by_index("namespace", service.namespace)
+    return [each.view for each in known if matcher.matches(each.view.labels)]
 
 
 def has_address(pod: Pod, *, terminating: bool) -> bool:

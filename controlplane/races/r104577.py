@@ -10,29 +10,10 @@ the world before 108366, and the fix is the one of its time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from controlplane.races.r108366 import NODE, run_to_their_end
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.invariants.nodes import nobody_is_turned_away
-from controlplane.scenarios.workloads import pod
-
-if TYPE_CHECKING:
-    from controlplane.scenarios import User
-
-NODE = "node-1"
-
-
-async def run_to_their_end(user: User) -> None:
-    """Pods that end by themselves come one after the other; three fill the node."""
-    for number in range(9):
-        tree = pod(f"batch-{number}", "1300m", restartPolicy="Never")
-        seconds = str(1 + user.choose(4, "how long it runs"))
-        tree["metadata"]["annotations"] = {"emulate.controlplane/run-seconds": seconds}
-        await user.create(tree)
-        await user.sleep(user.choose(3, "pause"))
-    await user.sleep(60)
-
 
 SCENARIO = Scenario(
     "race 104577",

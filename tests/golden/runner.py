@@ -11,6 +11,7 @@ import json
 import lzma
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,14 +56,21 @@ class Adapter(NamedTuple):
 
 @attrs.define
 class Tally:
-    """Outcome of one file; `failures` holds (case id, difference)."""
+    """Outcome of one file; `agreed` holds case ids, `failures` (case id, difference)."""
 
     name: str
-    passed: int = 0
-    failed: int = 0
     unanswered: int = 0
+    agreed: list[str] = attrs.field(factory=list)
     failures: list[tuple[str, str]] = attrs.field(factory=list)
     note: str = ""
+
+    @property
+    def passed(self) -> int:
+        return len(self.agreed)
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)
 
     def __str__(self) -> str:
         note = f" ({self.note})" if self.note else ""
@@ -93,14 +101,18 @@ def golden_files(roots: Iterable[Path], area: str | None = None) -> list[Path]:
     return sorted(found, key=label)
 
 
-def read_cases(path: Path) -> Iterator[Case]:
-    """The cases of a file, in order; .xz and .gz are unpacked on the way."""
+@lru_cache(maxsize=1)
+def _lines(path: Path) -> list[str]:
     opener: Any = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
     with opener(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            if line.strip():
-                case = json.loads(line)
-                yield Case(case["id"], case["in"], case.get("want"))
+        return [line for line in lines if line.strip()]
+
+
+def read_cases(path: Path, shard: int = 0, shards: int = 1) -> Iterator[Case]:
+    """Every `shards`-th case of a file, beginning with case number `shard`; .xz and .gz are unpacked."""
+    for line in _lines(path)[shard::shards]:
+        case = json.loads(line)
+        yield Case(case["id"], case["in"], case.get("want"))
 
 
 def adapter_for(path: Path) -> Adapter | None:
@@ -128,21 +140,18 @@ def run_case(adapter: Adapter, case: Case) -> str | _Unanswered | None:
 
 
 def run_file(path: Path, shard: int = 0, shards: int = 1) -> Tally:
-    """Runs every `shards`-th case of a file, beginning with case number `shard`."""
+    """Runs the cases of one shard of a file; see `read_cases`."""
     tally = Tally(label(path))
     adapter = adapter_for(path)
     if adapter is not None:
         tally.note = adapter.note()
-    for number, case in enumerate(read_cases(path)):
-        if number % shards != shard:
-            continue
+    for case in read_cases(path, shard, shards):
         result = UNANSWERED if adapter is None else run_case(adapter, case)
         if result is UNANSWERED:
             tally.unanswered += 1
         elif result is None:
-            tally.passed += 1
+            tally.agreed.append(case.id)
         else:
-            tally.failed += 1
             tally.failures.append((case.id, str(result)))
     return tally
 

@@ -62,10 +62,8 @@ def test_agrees_with_real_kubernetes(path: Path, shard: int, count: int) -> None
     new = [(case, text) for case, text in tally.failures if f"{label(path)} {case}" not in known]
     shown = "\n".join(f"{case}: {text[:300]}" for case, text in new[:10])
     assert not new, f"passed {tally.passed}, failed {tally.failed}; new failures:\n{shown}"
-    if label(path) in SLOW:  # the test of the open cases leaves these to this one
-        failed = {f"{label(path)} {case}" for case, _ in tally.failures}
-        mended = [entry for entry in known if entry.startswith(label(path)) and entry not in failed]
-        assert not mended, f"these agree now; take them off {OPEN_CASES.name}: {mended}"
+    mended = [case for case in tally.agreed if f"{label(path)} {case}" in known]
+    assert not mended, f"these agree now; take them off {OPEN_CASES.name}: {mended}"
 
 
 TRIES = 8
@@ -98,19 +96,6 @@ def test_a_replayed_request_with_another_status_is_a_difference() -> None:
     found = run_case(adapter, case)
     assert isinstance(found, str)
     assert "want status 418, got 200" in found
-
-
-def test_cases_known_as_open_are_still_open() -> None:
-    known = {entry for entry in open_cases() if entry.split(" ", 1)[0] not in SLOW}
-    failing = set()
-    for path in golden_files([DATA]):
-        adapter = adapter_for(path)
-        for case in read_cases(path) if adapter is not None else ():
-            entry = f"{label(path)} {case.id}"
-            if entry in known and isinstance(run_case(adapter, case), str):
-                failing.add(entry)
-    mended = sorted(known - failing)
-    assert not mended, f"these agree now; take them off {OPEN_CASES.name}: {mended}"
 
 
 def test_the_stored_copies_cover_the_scheduler_files() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.api.labels import from_set
 from controlplane.api.times import SECOND, format_time
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
@@ -31,11 +30,10 @@ from controlplane.controllers.namespaces import namespace_is_terminating
 from controlplane.controllers.pods import is_ready
 from controlplane.controllers.ref_manager import namespace_index
 from controlplane.controllers.service_members import (
-    PodChange,
-    change_of,
+    PodChanges,
     has_address,
     hostname_for,
-    services_of,
+    selected_pods,
 )
 from controlplane.controllers.trigger_times import ANNOTATION, TriggerTimes
 
@@ -66,20 +64,20 @@ class EndpointsController(Controller):
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
         self.queue = host.queue("endpoint")
-        self._pod_queue = host.queue("endpoint_pods")
         self._pods = caches.of(PODS, namespace=namespace_index)
         self._services = caches.of(SERVICES, namespace=namespace_index)
         self._endpoints = caches.of(ENDPOINTS)
         self._trigger_times = TriggerTimes()
         self._stale: dict[str, int] = {}
-        self._pod_changes: dict[str, PodChange] = {}
-        self._pod_changes_seen = 0
+        self._pod_changes = PodChanges(
+            "endpoint_pods", host.queue("endpoint_pods"), self.queue, self._services
+        )
 
     def work(self) -> tuple[Work, ...]:
         """Services, and changes of pods, from which services follow."""
         return (
             Work("endpoint", self.sync, MAX_RETRIES),
-            Work("endpoint_pods", self._ask_for_services),
+            self._pod_changes.work(),
         )
 
     def periodic(self) -> tuple[Periodic, ...]:
@@ -89,34 +87,11 @@ class EndpointsController(Controller):
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Services, their pods, and endpoints that go."""
         return {
-            SERVICES: Handlers(
-                lambda obj: self.queue.add(obj.key),
-                lambda _old, new: self.queue.add(new.key),
-                lambda obj, _unknown: self.queue.add(obj.key),
-            ),
-            PODS: Handlers(
-                lambda obj: self._pod_changed(change_of(None, obj)),
-                lambda old, new: self._pod_changed(change_of(old, new)),
-                lambda obj, _unknown: self._pod_changed(change_of(None, obj)),
-            ),
+            **self._pod_changes.handlers(),
             ENDPOINTS: Handlers(ignore, ignore, lambda obj, _unknown: self.queue.add(obj.key)),
         }
 
-    def _pod_changed(self, change: PodChange | None) -> None:
-        if change is not None:
-            self._pod_changes_seen += 1
-            key = f"{change.namespace}/{self._pod_changes_seen}"
-            self._pod_changes[key] = change
-            self._pod_queue.add(key)
-
     # ------------------------------------------------------------------ reconcile
-
-    def _ask_for_services(self, key: str) -> Reconcile[None]:
-        """Ask for the services that a pod's change concerns."""
-        for service in services_of(self._services, self._pod_changes.pop(key)):
-            self.queue.add(service)
-        return
-        yield
 
     def _leftover(self) -> Reconcile[None]:
         """Ask for all endpoints that this controller made: their service may be gone."""
@@ -133,15 +108,9 @@ class EndpointsController(Controller):
             yield from self._delete(key)
             return
         service = obj.view
-        selector = (service.tree.get("spec") or {}).get("selector")
-        if service.spec.type == "ExternalName" or selector is None:
+        pods = selected_pods(service, self._pods)
+        if pods is None:
             return
-        matcher = from_set(selector)
-        pods = [
-            each.view
-            for each in self._pods.by_index("namespace", obj.namespace)
-            if matcher.matches(each.view.labels)
-        ]
         trigger = self._trigger_times.next(service, pods)
         wanted = subsets.pack(entry for pod in pods for entry in _entries(service, pod))
         current = self._endpoints.get(key)

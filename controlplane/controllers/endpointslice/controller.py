@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.api.labels import from_set
 from controlplane.api.times import SECOND, format_time
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
@@ -18,12 +17,7 @@ from controlplane.controllers.endpointslice.topology import Report, TopologyCach
 from controlplane.controllers.endpointslice.tracker import SliceTracker, service_of
 from controlplane.controllers.namespaces import namespace_is_terminating
 from controlplane.controllers.ref_manager import namespace_index
-from controlplane.controllers.service_members import (
-    PodChange,
-    change_of,
-    has_address,
-    services_of,
-)
+from controlplane.controllers.service_members import PodChanges, has_address, selected_pods
 from controlplane.controllers.trigger_times import ANNOTATION, TriggerTimes
 
 if TYPE_CHECKING:
@@ -52,7 +46,6 @@ class EndpointSliceController(Controller):
     def __init__(self, host: Host, caches: Caches, max_endpoints: int = MAX_ENDPOINTS) -> None:
         super().__init__(host, caches)
         self.queue = host.queue("endpoint_slice")
-        self._pod_queue = host.queue("endpoint_slice_pods")
         self._topology_queue = host.queue("endpoint_slice_topology")
         self._limit = max_endpoints
         self._pods = caches.of(PODS, namespace=namespace_index)
@@ -62,30 +55,22 @@ class EndpointSliceController(Controller):
         self._tracker = SliceTracker()
         self._trigger_times = TriggerTimes()
         self._topology = TopologyCache()
-        self._pod_changes: dict[str, PodChange] = {}
-        self._pod_changes_seen = 0
+        self._pod_changes = PodChanges(
+            "endpoint_slice_pods", host.queue("endpoint_slice_pods"), self.queue, self._services
+        )
 
     def work(self) -> tuple[Work, ...]:
         """Services; changes of pods, from which services follow; and the nodes' zones."""
         return (
             Work("endpoint_slice", self.sync, MAX_RETRIES, backoff_ns=(SECOND, 1000 * SECOND)),
-            Work("endpoint_slice_pods", self._ask_for_services),
+            self._pod_changes.work(),
             Work("endpoint_slice_topology", self._count_nodes, workers=1),
         )
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Services, their pods and slices; nodes only for their zones."""
         return {
-            SERVICES: Handlers(
-                lambda obj: self.queue.add(obj.key),
-                lambda _old, new: self.queue.add(new.key),
-                lambda obj, _unknown: self.queue.add(obj.key),
-            ),
-            PODS: Handlers(
-                lambda obj: self._pod_changed(change_of(None, obj)),
-                lambda old, new: self._pod_changed(change_of(old, new)),
-                lambda obj, _unknown: self._pod_changed(change_of(None, obj)),
-            ),
+            **self._pod_changes.handlers(),
             ENDPOINT_SLICES: Handlers(
                 self._slice_added, self._slice_updated, lambda obj, _: self._slice_deleted(obj)
             ),
@@ -97,14 +82,6 @@ class EndpointSliceController(Controller):
         }
 
     # ------------------------------------------------------------------ handlers
-
-    def _pod_changed(self, change: PodChange | None) -> None:
-        """Note a change; each has an item of its own, as equal ones are not the same one upstream."""
-        if change is not None:
-            self._pod_changes_seen += 1
-            key = f"{change.namespace}/{self._pod_changes_seen}"
-            self._pod_changes[key] = change
-            self._pod_queue.add(key)
 
     def _slice_added(self, obj: Object[Any]) -> None:
         if _ours(obj.tree) and self._tracker.is_news(obj.tree):
@@ -134,13 +111,6 @@ class EndpointSliceController(Controller):
 
     # ------------------------------------------------------------------ reconcile
 
-    def _ask_for_services(self, key: str) -> Reconcile[None]:
-        """Ask for the services that a pod's change concerns."""
-        for service in services_of(self._services, self._pod_changes.pop(key)):
-            self.queue.add(service)
-        return
-        yield
-
     def _count_nodes(self, _key: str) -> Reconcile[None]:
         """Count the zones' CPU anew, and ask for the services that no longer fit."""
         self._topology.set_nodes(obj.view for obj in self._nodes)
@@ -157,15 +127,9 @@ class EndpointSliceController(Controller):
             self._tracker.forget(key)
             return
         service = obj.view
-        selector = (service.tree.get("spec") or {}).get("selector")
-        if service.spec.type == "ExternalName" or selector is None:
+        pods = selected_pods(service, self._pods)
+        if pods is None:
             return
-        matcher = from_set(selector)
-        pods = [
-            each.view
-            for each in self._pods.by_index("namespace", obj.namespace)
-            if matcher.matches(each.view.labels)
-        ]
         slices = [
             each.tree
             for each in self._slices.by_index("namespace", obj.namespace)

@@ -14,6 +14,7 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.checks import present, problems, repeated
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
+    duplicate,
     forbidden,
     go_quote,
     invalid,
@@ -177,8 +178,6 @@ def _conditions(tree: Tree) -> list[FieldError]:
             elif value != "True":
                 errors.append(not_supported(f"{path}.status", value, ("True",)))
         if kind in seen:
-            from controlplane.apiserver.schema.field_errors import duplicate
-
             errors.append(duplicate(f"{path}.type", kind))
         seen.add(kind)
     if {"Approved", "Denied"} <= seen:
