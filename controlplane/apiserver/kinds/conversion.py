@@ -54,6 +54,7 @@ def check_foreign_kind(table: ResourceTable, info: ResourceInfo, body: Tree) -> 
                 f"the API version in the data ({api_version}) does not match the expected API "
                 f"version ({info.api_version})"
             )
+        _decode_foreign(table, api_version, kind, body, subject)
         raise status.bad_request(
             f"{subject}: converting ({version}.{kind}) to ({info.group.partition('.')[0] or 'core'}"
             f".{info.kind}): unknown conversion"
@@ -101,7 +102,20 @@ def read_typed(type_name: str, body: Any) -> Tree:
 
 def _registered(table: ResourceTable, api_version: str, kind: str) -> bool:
     base = kind.removesuffix("List")
-    return table.by_kind(api_version, base) is not None
+    return table.by_kind(api_version, base) is not None or (api_version, kind) == ("v1", "List")
+
+
+def _decode_foreign(
+    table: ResourceTable, api_version: str, kind: str, body: Tree, subject: str
+) -> None:
+    """A body is decoded as what it says it is before anybody asks whether that can be converted."""
+    found = table.by_kind(api_version, kind)
+    if found is None or found.custom is not None:
+        return
+    try:
+        decode(found.type_name, body)
+    except DecodeError as error:
+        raise status.bad_request(f"{subject}: {error}") from None
 
 
 def _snippet(body: Any) -> str:

@@ -14,6 +14,7 @@ from attrs import define, evolve, field, frozen
 
 from controlplane.api.request import ADMIN, Request, User
 from controlplane.api.tree import Tree
+from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import META_STRUCT, json_type, kind_error
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
@@ -130,7 +131,9 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
     elif verb in ("create", "update") and target.subresource not in _CONNECT:
         sub = info.subresources.get(target.subresource)
         kind = sub.kind if sub is not None else info.kind
-        body, issues = read_body(request.content_type, http.body, kind)
+        media = media_type(request.content_type)
+        check_write_options(request)  # before a word of the body is read, as upstream does
+        body, issues = read_body(media, http.body, kind)
         request = evolve(request, body=body, body_issues=issues)
     elif verb in ("delete", "deletecollection"):
         request = evolve(request, body=_read_delete_options(request.content_type, http.body))
@@ -197,11 +200,21 @@ def _unrecognized(kind: str, problem: str, raw: bytes) -> status.ApiError:
     )
 
 
-def read_body(content_type: str, raw: bytes, kind: str) -> tuple[Tree, tuple[str, ...]]:
-    """The parsed body of a create or update, and what a strict reader minds about it. ApiError 400, 415."""
+def media_type(content_type: str) -> str:
+    """What the body of a create or update is written in; no word is JSON. ApiError 415."""
+    media = content_type.partition(";")[0].strip() or "application/json"
+    if media not in _BODIES:
+        raise status.unsupported_media_type(MEDIA_TYPES)
+    return media
+
+
+_BODIES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+
+
+def read_body(media: str, raw: bytes, kind: str) -> tuple[Tree, tuple[str, ...]]:
+    """The parsed body of a create or update, and what a strict reader minds about it. ApiError 400."""
     issues: tuple[str, ...] = ()
-    media = content_type.partition(";")[0].strip()
-    if media in ("", "application/json"):
+    if media == "application/json":
         try:
             body = go_json.parse_json(raw)
         except go_json.TextError as error:
@@ -216,14 +229,12 @@ def read_body(content_type: str, raw: bytes, kind: str) -> tuple[Tree, tuple[str
             issues = (str(error),)
         except go_json.TextError as error:
             raise _unrecognized(kind, str(error), raw) from None
-    elif media == "application/vnd.kubernetes.protobuf":
+    else:
         raise _unrecognized(
             kind,
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]",
             raw,
         )
-    else:
-        raise status.unsupported_media_type(MEDIA_TYPES)
     if body is None:
         body = {}
     return _checked(body, kind, raw), issues
@@ -254,15 +265,17 @@ def _read_delete_options(content_type: str, raw: bytes) -> Tree | None:
     if not raw:
         return None
     media = content_type.partition(";")[0].strip()
+    yaml = media == "application/yaml"
     try:
-        if media == "application/yaml":
+        if yaml:
             body = go_json.parse_yaml(raw)
         elif media in ("", "application/json"):
             body = go_json.parse_json(raw)
         else:
             raise status.unsupported_media_type(MEDIA_TYPES)
     except go_json.TextError as error:
-        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+        at = "" if yaml else "couldn't get version/kind; json parse error: "
+        raise status.bad_request(f"{at}{error}") from None
     if body is None:
         body = {}
     if not isinstance(body, dict):

@@ -12,6 +12,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from attrs import evolve
+
 from controlplane.api import labels as label_rules
 from controlplane.api.object import Object
 from controlplane.api.request import Response
@@ -359,7 +361,8 @@ def _component_statuses(parts: Parts, ctx: Context) -> Steps[Response]:
     name = ctx.request.name
     if ctx.request.verb == "get":
         if name not in components:
-            raise status.not_found(ctx.info, name)
+            ctx.warn(_STATUS_DEPRECATED)
+            raise status.not_found(evolve(ctx.info, resource="componentstatus"), name)
         obj = Object(_component_status(name, components[name]))
         return Response(200, obj.tree, obj, warnings=[_STATUS_DEPRECATED])
     items = [Object(_component_status(each, problem)) for each, problem in components.items()]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 import json
-from typing import Any
+import re
+from decimal import Decimal
+from typing import Any, ClassVar
 
 import yaml
 
@@ -201,7 +203,12 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """YAML as Kubernetes reads it: no timestamps, keys are texts, repetitions are noted."""
+    """YAML as Kubernetes reads it, by way of JSON.
+
+    There are no timestamps, `y` and `n` are booleans, keys are texts and sorted, repetitions are noted.
+    """
+
+    bool_values: ClassVar = {**_Base.bool_values, "y": True, "n": False}
 
     def __init__(self, stream: Any) -> None:
         super().__init__(stream)
@@ -220,14 +227,61 @@ def _construct_map(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
             line = key_node.start_mark.line + 1
             loader.repeated.append(f'line {line}: key "{key}" already set in map')
         out[key] = loader.construct_object(value_node, deep=True)
-    return out
+    return dict(sorted(out.items()))
+
+
+_INT = "tag:yaml.org,2002:int"
+_FLOAT = "tag:yaml.org,2002:float"
+_OWN = ("tag:yaml.org,2002:timestamp", _INT, _FLOAT)
+_BASES = {"0x": 16, "0X": 16, "0b": 2, "0B": 2, "0o": 8, "0O": 8}
+
+
+def _construct_int(loader: Any, node: yaml.ScalarNode) -> int | WrittenFloat:
+    text = loader.construct_scalar(node).replace("_", "")
+    digits = text.lstrip("+-")
+    base = _BASES.get(digits[:2], 8 if digits[0] == "0" else 10)
+    value = int(digits[2:] if digits[:2] in _BASES else digits, base)
+    value = -value if text[0] == "-" else value
+    return value if -(2**63) <= value < 2**64 else _as_json(float(value))
+
+
+def _construct_float(loader: Any, node: yaml.ScalarNode) -> int | WrittenFloat:
+    text = loader.construct_scalar(node).replace("_", "")
+    if text[-1].isalpha():
+        sign = "-" if text[0] == "-" else "+"
+        word = "NaN" if text[-3:].lower() == "nan" else f"{sign}Inf"
+        raise TextError(f"json: unsupported value: {word}")
+    return _as_json(float(text))
+
+
+def _as_json(value: float) -> int | WrittenFloat:
+    """A float as it comes back from JSON, where a whole one below 1e21 looks like an integer."""
+    if value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    digits = Decimal(repr(value))
+    if 1e-6 <= abs(value) < 1e21:
+        return WrittenFloat(f"{digits:f}")
+    mantissa, _, exponent = f"{digits.normalize():e}".partition("e")
+    return WrittenFloat(f"{mantissa}e{exponent}")
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
+_Loader.add_constructor(_INT, _construct_int)
+_Loader.add_constructor(_FLOAT, _construct_float)
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, form) for tag, form in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, form) for tag, form in resolvers if tag not in _OWN]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
 }
+for _tag, _form, _first in (
+    ("tag:yaml.org,2002:bool", r"^[yYnN]$", "yYnN"),
+    (_INT, r"^[-+]?(0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|[1-9][0-9_]*|0)$", "-+0123456789"),
+    (
+        _FLOAT,
+        r"^([-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$",
+        "-+0123456789.",
+    ),
+):
+    _Loader.add_implicit_resolver(_tag, re.compile(_form), list(_first))
 
 
 def _yaml_line(error: yaml.YAMLError) -> int:
@@ -254,10 +308,10 @@ def _yaml_error(error: yaml.YAMLError) -> str:
 
 
 def parse_yaml(raw: bytes) -> Any:
-    """The value of a YAML text. TextError; YamlDuplicates when a key stands twice."""
+    """The value of a YAML text's first document. TextError; YamlDuplicates when a key stands twice."""
     loader = _Loader(raw)
     try:
-        value = loader.get_single_data()
+        value = loader.get_data() if loader.check_data() else None
     except yaml.YAMLError as error:
         raise TextError(_yaml_error(error)) from None
     finally:
