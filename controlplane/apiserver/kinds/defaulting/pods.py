@@ -77,7 +77,7 @@ def pull_policy(image: str) -> str:
 @lru_cache(maxsize=16384)
 def _milli(text: str) -> str:
     """Resource amounts are rounded up to thousandths."""
-    return quantity.parse(text).round_up(quantity.MILLI)[0].canonical()
+    return str(quantity.parse(text).round_up(quantity.MILLI)[0])
 
 
 def resource_list(amounts: Tree) -> Tree:

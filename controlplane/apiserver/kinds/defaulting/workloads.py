@@ -63,7 +63,9 @@ def default_stateful_set(tree: Tree) -> Tree:
     def claim(claim: Tree) -> Tree:
         claim = inside(claim, "spec", lambda s: inside(
             filled(s, {"volumeMode": "Filesystem"}), "resources", resources))  # fmt: skip
-        claim = filled(claim, {"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
+        named = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        if any(claim.get(key) != text for key, text in named.items()):
+            claim = {**claim, **named}
         status = claim.get("status") or {}
         if "phase" not in status:
             claim = {**claim, "status": {**status, "phase": "Pending"}}
@@ -78,9 +80,6 @@ def default_stateful_set(tree: Tree) -> Tree:
         new = strategy if strategy.get("type") else {**strategy, "type": "RollingUpdate"}
         if new["type"] == "RollingUpdate":
             new = {**new, "rollingUpdate": filled(new.get("rollingUpdate") or {}, {"partition": 0})}
-        if "maxUnavailable" in new.get("rollingUpdate", ()):
-            kept = {k: v for k, v in new["rollingUpdate"].items() if k != "maxUnavailable"}
-            new = {**new, "rollingUpdate": kept}
         if new != strategy:
             spec = {**spec, "updateStrategy": new}
         retention = filled(

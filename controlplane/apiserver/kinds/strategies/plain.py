@@ -74,6 +74,39 @@ class SecretStrategy(PlainStrategy):
         return []
 
 
+class CSIDriverStrategy(PlainStrategy):
+    """CSI drivers: what alpha gates bring is dropped, changes are counted, new ones are not."""
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return _without_scheduling(super().prepare_create(ctx, tree))
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        new = _without_scheduling(super().prepare_update(ctx, new, old))
+        if same(new, old, "spec"):
+            return new
+        generation = old["metadata"].get("generation", 0) + 1
+        return {**new, "metadata": {**new["metadata"], "generation": generation}}
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        spec = tree.get("spec") or {}
+        if not spec.get("tokenRequests") or "serviceAccountTokenInSecrets" in spec:
+            return []
+        return [
+            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "
+            "to prevent possible logging of tokens in volume attributes"
+        ]
+
+
+def _without_scheduling(tree: Tree) -> Tree:
+    spec = tree.get("spec") or {}
+    if "preventPodSchedulingIfMissing" not in spec:
+        return tree
+    return {**tree, "spec": without(spec, "preventPodSchedulingIfMissing")}
+
+
 class PodTemplateStrategy(PlainStrategy):
     """Pod templates count the changes of the template: they have no spec."""
 

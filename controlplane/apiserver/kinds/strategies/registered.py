@@ -64,7 +64,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
             others.default_storage_class, rules.validate_storage_class,
             rules.validate_storage_class_update, has_status=False, returns_deleted=True,
         ),
-        (_STORAGE, "csidrivers"): PlainStrategy(
+        (_STORAGE, "csidrivers"): plain.CSIDriverStrategy(
             others.default_csi_driver, rules.validate_csi_driver, rules.validate_csi_driver_update,
             has_status=False, returns_deleted=True, unconditional_update=False,
         ),

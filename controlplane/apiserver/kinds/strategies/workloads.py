@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting import workloads as defaults
-from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
+from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
 from controlplane.apiserver.kinds.validation import autoscaling, jobs
 from controlplane.apiserver.kinds.validation import workloads as rules
 from controlplane.apiserver.kinds.warnings import template_warnings
@@ -117,6 +117,14 @@ class StatefulSetStrategy(_Workload):
 
     _default = staticmethod(defaults.default_stateful_set)
 
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return super().prepare_create(ctx, _without_max_unavailable(tree))
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        return super().prepare_update(ctx, _without_max_unavailable(new), old)
+
     def reset_status(self, tree: Tree) -> Tree:
         """The status of a new object of this kind."""
         return {**tree, "status": {"availableReplicas": 0, "replicas": 0}}
@@ -140,6 +148,17 @@ class StatefulSetStrategy(_Workload):
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""
         return rules.validate_stateful_set_status(new, old)
+
+
+def _without_max_unavailable(tree: Tree) -> Tree:
+    """Without the field that gate MaxUnavailableStatefulSet brings; managed fields name it all the same."""
+    spec = tree.get("spec") or {}
+    strategy = spec.get("updateStrategy") or {}
+    rolling = strategy.get("rollingUpdate") or {}
+    if "maxUnavailable" not in rolling:
+        return tree
+    strategy = {**strategy, "rollingUpdate": without(rolling, "maxUnavailable")}
+    return {**tree, "spec": {**spec, "updateStrategy": strategy}}
 
 
 class DaemonSetStrategy(_Workload):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.strategy import without
 from controlplane.apiserver.kinds.validation.selectors import (
     label_name,
     validate_label_selector,
@@ -65,8 +66,17 @@ def validate_storage_class(tree: Tree) -> list[FieldError]:
     elif mode not in ("Immediate", "WaitForFirstConsumer"):
         errors.append(not_supported("volumeBindingMode", mode,
                                     ("Immediate", "WaitForFirstConsumer")))  # fmt: skip
-    for index, term in enumerate(tree.get("allowedTopologies") or ()):
+    terms = tree.get("allowedTopologies") or ()
+    known: list[dict[str, frozenset[str]]] = [{}] * len(terms)
+    for index, term in enumerate(terms):
         errors += _topology_term(term, f"allowedTopologies[{index}]")
+        required_values = {
+            each.get("key", ""): frozenset(each.get("values") or ())
+            for each in term.get("matchLabelExpressions") or ()
+        }
+        place = f"allowedTopologies[{index}].matchLabelExpressions"
+        errors += [duplicate(place, "")] * known.count(required_values)  # as often as upstream
+        known.append(required_values)
     return errors
 
 
@@ -93,7 +103,8 @@ def _topology_term(term: Tree, path: str) -> list[FieldError]:
 
 def validate_storage_class_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed storage class; almost nothing may change."""
-    errors = immutable(new.get("parameters"), old.get("parameters"), "parameters")
+    errors = validate_storage_class(new)
+    errors += immutable(new.get("parameters"), old.get("parameters"), "parameters")
     for key in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
         errors += immutable(new.get(key), old.get(key), key)
     return errors
@@ -138,6 +149,11 @@ def validate_csi_driver(tree: Tree) -> list[FieldError]:
             errors.append(invalid(f"{path}.expirationSeconds", seconds,
                                   "may not specify a duration larger than 2^32 seconds"
                                   ))  # fmt: skip
+    in_secrets = spec.get("serviceAccountTokenInSecrets")
+    if in_secrets is not None and not spec.get("tokenRequests"):
+        errors.append(invalid("spec.serviceAccountTokenInSecrets", in_secrets, (
+            "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        )))  # fmt: skip
     for mode in spec.get("volumeLifecycleModes") or ():
         if mode not in _LIFECYCLES:
             errors.append(not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLES,
@@ -169,7 +185,11 @@ def validate_csi_node(tree: Tree) -> list[FieldError]:
             errors.append(required(f"{path}.nodeID"))
         errors += non_negative_field(driver.get("allocatable") or {}, "count",
                                      f"{path}.allocatable")  # fmt: skip
+        keys: dict[str, None] = {}
         for key in driver.get("topologyKeys") or ():
+            if key in keys:
+                errors.append(duplicate(path, key))
+            keys[key] = None
             errors += label_name(key, path)
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
@@ -204,17 +224,15 @@ UNEQUAL = object()
 
 
 def validate_csi_node_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed CSI node; a driver that stays stays as it is."""
+    """A changed CSI node; a driver that stays stays as it is, but for what it can hold."""
     errors = validate_csi_node(new)
     before = {each.get("name", ""): each for each in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():
         was = before.get(driver.get("name", ""))
-        if was is not None and was != driver:
-            allocatable = driver.get("allocatable")
+        if was is not None and without(was, "allocatable") != without(driver, "allocatable"):
             shown = {
                 "Name": driver.get("name", ""), "NodeID": driver.get("nodeID", ""),
-                "TopologyKeys": driver.get("topologyKeys"),
-                "Allocatable": allocatable and {"Count": allocatable.get("count")},
+                "TopologyKeys": driver.get("topologyKeys"), "Allocatable": None,
             }  # fmt: skip
             errors.append(invalid("spec.drivers", shown, "field is immutable"))
     return errors

@@ -11,6 +11,7 @@ from controlplane.api import labels
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
+from controlplane.apiserver.kinds.validation.claims import validate_claim_spec
 from controlplane.apiserver.kinds.validation.pods import pod_annotations, validate_template
 from controlplane.apiserver.kinds.validation.selectors import (
     selector_of,
@@ -278,15 +279,18 @@ def validate_stateful_set(tree: Tree) -> list[FieldError]:
     service = spec.get("serviceName", "")
     if service:
         errors += [invalid("spec.serviceName", service, p) for p in names.dns_label(service)]
+    claims = spec.get("volumeClaimTemplates") or ()
+    for index, claim in enumerate(claims):
+        place = f"spec.volumeClaimTemplates[{index}].spec"
+        errors += validate_claim_spec(claim.get("spec") or {}, place)
     errors += _selected(spec, "spec", "statefulset")
     selector = selector_of(spec.get("selector"))
     template = spec.get("template") or {}
     if selector is None:
-        errors.append(invalid("spec.selector", spec.get("selector"), ""))
+        errors.append(invalid("spec.selector", selector_shown(spec.get("selector")), ""))
     else:
         if not selector.empty():
             errors += template_mismatch(selector, template, "spec.template")
-        claims = spec.get("volumeClaimTemplates") or ()
         errors += _set_template(_with_claims(template, claims), "spec.template")
     return errors + _always_running(template.get("spec") or {}, "spec.template.spec", "StatefulSet")
 
@@ -298,9 +302,7 @@ def _with_claims(template: Tree, claims: Iterable[Tree]) -> Tree:
         return template
     spec = template.get("spec") or {}
     volumes = [each for each in spec.get("volumes") or () if each.get("name") not in names_of]
-    made = [
-        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names_of if name
-    ]
+    made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names_of]
     return {**template, "spec": {**spec, "volumes": [*volumes, *made]}}
 
 
