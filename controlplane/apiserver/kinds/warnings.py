@@ -13,7 +13,7 @@ from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 
-__all__ = ["pod_warnings", "service_warnings", "template_warnings"]
+__all__ = ["claim_warnings", "pod_warnings", "service_warnings", "template_warnings"]
 
 _OLD_NODE_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
@@ -126,6 +126,15 @@ def _affinity(affinity: Tree, path: str) -> Iterator[str]:
 def _term(term: Tree, path: str) -> Iterator[str]:
     if term.get("labelSelector") is None:
         yield f"{path}.labelSelector: {_NULL_SELECTOR}"
+
+
+def claim_warnings(spec: Tree, path: str) -> list[str]:
+    """Warnings for the spec of a persistent volume claim, in a claim or in a template."""
+    text = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if text is None or not quantity.parse(text).milli_value() % 1000:
+        return []
+    place = f"{path}.resources.requests[storage]"
+    return [f'{place}: fractional byte value "{text}" is invalid, must be an integer']
 
 
 def _volumes(volumes: list[Tree], path: str) -> Iterator[str]:

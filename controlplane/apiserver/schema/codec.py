@@ -155,7 +155,8 @@ class FieldCodec:
         if kind == Kind.MAP and self.element is not None:
             if self.element.kind == Kind.QUANTITY:
                 return "v1.ResourceList"
-            return "map[string]" + self.element.go_type
+            key = "v1.QualifiedName" if self.element.go_type in _QUALIFIED else "string"
+            return f"map[{key}]{self.element.go_type}"
         return "[]uint8" if kind == Kind.BYTES else self.text_type
 
     def decode(self, value: Any, old: Any) -> Any:
@@ -344,11 +345,14 @@ class StructCodec:
 
 
 _EMPTY: Tree = {}
+_QUALIFIED = ("v1.DeviceAttribute", "v1.DeviceCapacity")
+"""What maps with keys of a type of their own hold."""
 # Times that are no pointers are encoded as null when unset. Conditions have such times, too.
 _TIMED = ("ContainerStateRunning", "ContainerStateTerminated", "VolumeError")
 # Encoded as null when unset although the schema does not call them required.
 _ALWAYS_NULL: dict[str, tuple[str, ...]] = {
     "io.k8s.api.core.v1.Event": ("eventTime", "firstTimestamp", "lastTimestamp"),
+    "io.k8s.api.core.v1.EventSeries": ("lastObservedTime",),
     "io.k8s.api.core.v1.TypedLocalObjectReference": ("apiGroup",),
     "io.k8s.api.core.v1.TypedObjectReference": ("apiGroup",),
     "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus": ("currentMetrics",),

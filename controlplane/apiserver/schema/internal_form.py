@@ -26,6 +26,11 @@ _TYPES: dict[str, str] = {
     "SeccompProfile": 'Type:"" LocalhostProfile:?',
     "AppArmorProfile": 'Type:"" LocalhostProfile:?',
     "PodResourceClaim": 'Name:"" ResourceClaimName:? ResourceClaimTemplateName:?',
+    "ObjectReference": (
+        'Kind:"" Namespace:"" Name:"" UID:"" APIVersion:"" ResourceVersion:"" FieldPath:""'
+    ),
+    "EventSource": 'Component:"" Host:""',
+    "VolumeAffinity": "Required:*NodeSelector",
     "NodeSelectorTerm": "MatchExpressions:[]Requirement MatchFields:[]Requirement",
     "Requirement": 'Key:"" Operator:"" Values:null',
     "PodSpec": (

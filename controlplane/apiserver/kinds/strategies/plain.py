@@ -13,6 +13,7 @@ from controlplane.apiserver.kinds.defaulting import others
 from controlplane.apiserver.kinds.defaulting.pods import each, filled, inside
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
 from controlplane.apiserver.kinds.validation import common as rules
+from controlplane.apiserver.kinds.warnings import claim_warnings
 from controlplane.apiserver.schema.field_errors import FieldError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class CSIDriverStrategy(PlainStrategy):
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
         spec = tree.get("spec") or {}
-        if not spec.get("tokenRequests") or "serviceAccountTokenInSecrets" in spec:
+        if old or not spec.get("tokenRequests") or "serviceAccountTokenInSecrets" in spec:
             return []
         return [
             "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "
@@ -136,19 +137,40 @@ def _secrets_named(tree: Tree) -> Tree:
 
 
 class SliceStrategy(PlainStrategy):
-    """Resource slices: taints of devices say since when."""
+    """Resource slices: taints of devices say since when, attributes have one value."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""
-        return super().prepare_create(ctx, _taints_timed(ctx, tree))
+        return super().prepare_create(ctx, _devices_prepared(ctx, tree))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """What an update of this kind keeps and counts."""
-        return super().prepare_update(ctx, _taints_timed(ctx, new), old)
+        return super().prepare_update(ctx, _devices_prepared(ctx, new), old)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        driver = (tree.get("spec") or {}).get("driver", "")
+        if driver == driver.lower():
+            return []
+        said = f'"{driver}" contains uppercase characters'
+        return [f"spec.driver: driver names should be lowercase; {said}"]
 
 
-def _taints_timed(ctx: Context, tree: Tree) -> Tree:
+_LISTS = ("ints", "bools", "strings", "versions")
+"""What gate DRAListTypeAttributes brings."""
+
+
+def _devices_prepared(ctx: Context, tree: Tree) -> Tree:
+    def attribute(attribute: Tree) -> Tree:
+        for key in _LISTS:
+            attribute = without(attribute, key)
+        return attribute
+
+    def attributes(named: Tree) -> Tree:
+        return {name: attribute(value) for name, value in named.items()}
+
     def device(device: Tree) -> Tree:
+        device = inside(device, "attributes", attributes)
         return each(device, "taints", lambda taint: filled(taint, {"timeAdded": now}))
 
     now = format_time(ctx.now)
@@ -275,7 +297,13 @@ class ClaimStrategy(Strategy):
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """What an update of this kind keeps and counts."""
-        return self._source(with_status(new, old))
+        new = with_status(new, old)
+        was = old.get("spec") or {}
+        return new if "dataSource" in was or "dataSourceRef" in was else self._source(new)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        return claim_warnings(tree.get("spec") or {}, "spec")
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""

@@ -9,7 +9,7 @@ from controlplane.apiserver.kinds.defaulting import workloads as defaults
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
 from controlplane.apiserver.kinds.validation import autoscaling, jobs
 from controlplane.apiserver.kinds.validation import workloads as rules
-from controlplane.apiserver.kinds.warnings import template_warnings
+from controlplane.apiserver.kinds.warnings import claim_warnings, template_warnings
 from controlplane.apiserver.schema.field_errors import FieldError
 
 if TYPE_CHECKING:
@@ -139,6 +139,9 @@ class StatefulSetStrategy(_Workload):
         if (tree.get("spec") or {}).get("revisionHistoryLimit", 0) < 0:
             found.append("spec.revisionHistoryLimit: a negative value retains all historical "
                          "revisions; a value >= 0 is recommended")  # fmt: skip
+        for index, claim in enumerate((tree.get("spec") or {}).get("volumeClaimTemplates") or ()):
+            place = f"spec.volumeClaimTemplates[{index}].spec"
+            found += claim_warnings(claim.get("spec") or {}, place)
         return found
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:

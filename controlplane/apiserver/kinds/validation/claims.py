@@ -77,13 +77,15 @@ def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
         errors += _data_source(ref, f"{path}.dataSourceRef")
     if ref is not None and "namespace" in ref and ref["namespace"]:
         if source is not None:
-            errors.append(invalid(path, f"{path}.dataSource",
+            errors.append(invalid(path, {},
                                   "may not be specified when dataSourceRef.namespace is specified"
                                   ))  # fmt: skip
     elif source is not None and ref is not None:
         kept = {key: ref.get(key) for key in ("apiGroup", "kind", "name")}
         if kept != {key: source.get(key) for key in ("apiGroup", "kind", "name")}:
-            errors.append(invalid(path, f"{path}.dataSource", "must match dataSourceRef"))
+            errors.append(
+                invalid(path, {}, "must match dataSourceRef")
+            )  # {}: as upstream prints it
     attributes = spec.get("volumeAttributesClassName")
     if attributes:
         errors += [
@@ -146,9 +148,8 @@ def validate_claim_update(new: Tree, old: Tree) -> list[FieldError]:
     if merged != before:
         errors.append(forbidden("spec", _CLAIM_FIXED + difference(
             internal("ClaimSpec", before), internal("ClaimSpec", merged))))  # fmt: skip
-    elif bound:
-        errors += _claim_size(spec, was, status)
-    errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "spec.volumeMode")
+    errors += _claim_size(spec, was, status)
+    errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
     return errors
 
 
@@ -160,14 +161,18 @@ def _class_of(tree: Tree) -> str | None:
 
 
 def _claim_size(spec: Tree, was: Tree, status: Tree) -> list[FieldError]:
-    new = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    old = ((was.get("resources") or {}).get("requests") or {}).get("storage")
-    if new is None or old is None or quantity.parse(new).cmp(quantity.parse(old)) >= 0:
+    """A claim may ask for less than before, but for more than it has. What is not there is zero."""
+    new, old, capacity = (
+        quantity.parse(amounts.get("storage", "0"))
+        for amounts in (
+            (spec.get("resources") or {}).get("requests") or {},
+            (was.get("resources") or {}).get("requests") or {},
+            status.get("capacity") or {},
+        )
+    )
+    if new.cmp(old) >= 0 or new.cmp(capacity) > 0:
         return []
     path = "spec.resources.requests.storage"
-    capacity = (status.get("capacity") or {}).get("storage")
-    if capacity is not None and quantity.parse(new).cmp(quantity.parse(capacity)) > 0:
-        return []
     return [forbidden(path, "field can not be less than status.capacity")]
 
 

@@ -117,8 +117,7 @@ def _claim(spec: Tree, path: str) -> list[FieldError]:
     for request, spot in entries(devices, "requests", place):
         errors += _request(request, spot)
     errors += repeated(
-        (request.get("name", ""), f"{spot}.name")
-        for request, spot in entries(devices, "requests", place)
+        (request.get("name", ""), spot) for request, spot in entries(devices, "requests", place)
     )
     errors += _limited(devices, "constraints", place)
     for constraint, spot in entries(devices, "constraints", place):
@@ -160,8 +159,7 @@ def _request(request: Tree, path: str) -> list[FieldError]:
             errors += problems(f"{spot}.name", inner, names.dns_label(inner))
             errors += _wish(sub, spot)
         errors += repeated(
-            (sub.get("name", ""), f"{spot}.name")
-            for sub, spot in entries(request, "firstAvailable", path)
+            (sub.get("name", ""), spot) for sub, spot in entries(request, "firstAvailable", path)
         )
     if exactly is not None:
         errors += _wish(exactly, f"{path}.exactly")
@@ -319,8 +317,7 @@ def validate_resource_slice(tree: Tree) -> list[FieldError]:
     for device, path in entries(spec, "devices", "spec"):
         errors += _device(device, path, bool(spec.get("perDeviceNodeSelection")))
     return errors + repeated(
-        (device.get("name", ""), f"{path}.name")
-        for device, path in entries(spec, "devices", "spec")
+        (device.get("name", ""), path) for device, path in entries(spec, "devices", "spec")
     )
 
 
@@ -375,8 +372,9 @@ def _placement(spec: Tree) -> list[FieldError]:
             errors.append(invalid("spec.nodeSelector.nodeSelectorTerms", terms, text))
     for key in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(key) is not None:
-            given.append(f"`{key}`")
-            if not spec[key]:
+            if spec[key]:
+                given.append(f"`{key}`")
+            else:
                 text = "must be either unset or set to true"
                 errors.append(invalid(f"spec.{key}", False, text))
     text = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
@@ -392,12 +390,10 @@ def _device(device: Tree, path: str, placed: bool) -> list[FieldError]:
     name = device.get("name", "")
     errors = problems(f"{path}.name", name, names.dns_label(name))
     for key in sorted(device.get("attributes") or {}):
-        spot = f"{path}.attributes[{key}]"
-        errors += _attribute_name(key, spot) if key else [required(spot, "name cannot be empty")]
-        errors += _attribute(device["attributes"][key], spot)
+        errors += _key(key, f"{path}.attributes")
+        errors += _attribute(device["attributes"][key], f"{path}.attributes[{key}]")
     for key in sorted(device.get("capacity") or {}):
-        spot = f"{path}.capacity[{key}]"
-        errors += _attribute_name(key, spot) if key else [required(spot, "name cannot be empty")]
+        errors += _key(key, f"{path}.capacity")
     for taint, spot in entries(device, "taints", path):
         errors += label_name(taint.get("key", ""), f"{spot}.key")
         value = taint.get("value", "")
@@ -412,6 +408,13 @@ def _device(device: Tree, path: str, placed: bool) -> list[FieldError]:
         )
         errors.append(invalid(path, None, text))
     return errors
+
+
+def _key(key: str, path: str) -> list[FieldError]:
+    """The name of an attribute or a capacity; what is wrong with it is said of the map."""
+    return (
+        _attribute_name(key, path) if key else [required(f"{path}[{key}]", "name cannot be empty")]
+    )
 
 
 _ATTRIBUTE = ("Int", "Bool", "String", "Version", "Ints", "Bools", "Strings", "Versions")

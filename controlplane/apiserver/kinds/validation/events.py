@@ -12,6 +12,7 @@ from controlplane.apiserver.schema.field_errors import (
     invalid,
     required,
 )
+from controlplane.apiserver.schema.internal_form import internal
 
 __all__ = ["validate_event", "validate_event_update"]
 
@@ -21,14 +22,11 @@ __all__ = ["validate_event", "validate_event_update"]
 
 def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
     """An event, by the older rules where it comes in the core group."""
+    if ctx is None or ctx.info.group == "" or ctx.request.verb != "create":
+        return _event(tree, "reportingComponent")
     errors: list[FieldError] = []
     involved = tree.get("involvedObject") or {}
-    meta = tree["metadata"]
-    namespace = meta.get("namespace", "")
-    legacy = ctx is None or ctx.info.group == "" or ctx.request.verb != "create"
-    if legacy:
-        errors += _event_namespace(involved, namespace)
-        return errors
+    namespace = tree["metadata"].get("namespace", "")
     if namespace != "default" and involved.get("namespace", "") != namespace:
         if involved.get("namespace"):
             errors.append(invalid("involvedObject.namespace",
@@ -36,8 +34,22 @@ def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
                                   ))  # fmt: skip
     if not tree.get("eventTime"):
         errors.append(required("eventTime"))
-    errors += _new_event(tree)
-    return errors
+    errors += _new_event(tree, "reportingController")
+    kind = tree.get("type", "")
+    if kind not in ("Normal", "Warning"):
+        errors.append(invalid("type", "", f"has invalid value: {kind}"))
+    for key in ("firstTimestamp", "lastTimestamp", "count", "source"):
+        if tree.get(key):
+            errors.append(invalid(key, "", "needs to be unset"))
+    return errors + _series(tree)
+
+
+def _event(tree: Tree, controller: str) -> list[FieldError]:
+    """What holds for events of either group; those with an exact time are new ones."""
+    errors = _event_namespace(
+        tree.get("involvedObject") or {}, tree["metadata"].get("namespace", "")
+    )
+    return errors + _new_event(tree, controller) if tree.get("eventTime") else errors
 
 
 _KEPT = (
@@ -54,15 +66,25 @@ def validate_event_update(new: Tree, old: Tree, ctx: Any) -> list[FieldError]:
     """A changed event: in the newer group only its series may change."""
     if ctx.info.group == "":
         return validate_event(new, ctx)
-    errors = _event_namespace(new.get("involvedObject") or {}, new["metadata"].get("namespace", ""))
-    errors += _new_event({**new, "series": None})
+    errors = _event(new, "reportingController")
     if new.get("series") != old.get("series"):
         errors += _series(new)
     for key, name in _KEPT:
-        errors += immutable(new.get(key, _ZERO.get(key)), old.get(key, _ZERO.get(key)), name)
+        errors += immutable(*(_shown(tree, key) for tree in (new, old)), name)
     return errors
 
 
+def _shown(tree: Tree, key: str) -> Any:
+    """A field as messages quote it."""
+    kind = _INTERNAL.get(key)
+    if kind is None:
+        return tree.get(key, _ZERO.get(key))
+    return None if key == "related" and key not in tree else internal(kind, tree.get(key) or {})
+
+
+_INTERNAL = {
+    "involvedObject": "ObjectReference", "related": "ObjectReference", "source": "EventSource",
+}  # fmt: skip
 _ZERO: dict[str, Any] = {
     "reason": "", "message": "", "count": 0, "type": "", "action": "", "reportingComponent": "",
     "reportingInstance": "",
@@ -80,14 +102,10 @@ def _event_namespace(involved: Tree, namespace: str) -> list[FieldError]:
     return []
 
 
-def _new_event(tree: Tree) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _new_event(tree: Tree, path: str) -> list[FieldError]:
     controller = tree.get("reportingComponent", "")
-    if not controller:
-        errors.append(required("reportingController"))
-    else:
-        errors += [invalid("reportingController", controller, p)
-                   for p in names.qualified_name(controller)]  # fmt: skip
+    errors = [] if controller else [required(path)]
+    errors += [invalid(path, controller, p) for p in names.qualified_name(controller)]
     instance = tree.get("reportingInstance", "")
     if not instance:
         errors.append(required("reportingInstance"))
@@ -103,17 +121,14 @@ def _new_event(tree: Tree) -> list[FieldError]:
         errors.append(invalid("reason", "", "can have at most 128 characters"))
     if len(tree.get("message", "")) > 1024:
         errors.append(invalid("message", "", "can have at most 1024 characters"))
-    kind = tree.get("type", "")
-    if kind not in ("Normal", "Warning"):
-        errors.append(invalid("type", "", f"has invalid value: {kind}"))
-    return errors + _series(tree)
+    return errors
 
 
 def _series(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     if tree.get("series") is not None:
-        if not tree["series"].get("count"):
-            errors.append(required("series.count"))
+        if tree["series"].get("count", 0) < 2:
+            errors.append(invalid("series.count", "", "should be at least 2"))
         if not tree["series"].get("lastObservedTime"):
             errors.append(required("series.lastObservedTime"))
     return errors

@@ -84,7 +84,7 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
     for name, text in sorted(capacity.items()):
         path = f"spec.capacity[{name}]"
         amount = quantity.parse(text)
-        if amount.sign() < 0:
+        if amount.value() < 0:
             errors.append(invalid(path, amount.value(), "must be a valid resource quantity"))
         if amount.sign() <= 0:
             errors.append(invalid(path, text, "must be greater than zero"))
@@ -99,9 +99,10 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
         errors += found
     errors += validate_sources(
         _source_part(spec), "spec", "must specify a volume type",
-        overrides={"csi": _pv_csi, "local": _local},
+        overrides={"csi": _pv_csi, "local": _local}, tolerated="flexVolume",
     )  # fmt: skip
-    if spec.get("local") is not None and not specified and affinity is None:
+    alone = len(_source_part(spec)) == 1
+    if spec.get("local") is not None and alone and not specified and affinity is None:
         errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
     if (spec.get("hostPath") or {}).get("path") == "/" and policy == "Recycle":
         errors.append(forbidden("spec.persistentVolumeReclaimPolicy",
@@ -113,6 +114,19 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
     mode = spec.get("volumeMode")
     if mode is not None and mode not in VOLUME_MODES:
         errors.append(not_supported("spec.volumeMode", mode, VOLUME_MODES))
+    return errors + _attributes_class(spec)
+
+
+def _attributes_class(spec: Tree) -> list[FieldError]:
+    name, path = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
+    if name is None:
+        return []
+    errors = [] if name else [required(path, "an empty string is disallowed")]
+    if name:
+        errors += [invalid(path, name, p) for p in names.dns_subdomain(name)]
+    if spec.get("csi") is None:
+        text = "has to be specified when using volumeAttributesClassName"
+        errors.append(required("spec.csi", text))
     return errors
 
 
@@ -134,5 +148,43 @@ def validate_volume_update(new: Tree, old: Tree) -> list[FieldError]:
             "spec.persistentvolumesource is immutable after creation\n"
             + difference(internal("VolumeSource", before), internal("VolumeSource", source))
         )))  # fmt: skip
-    errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "spec.volumeMode")
+    errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
+    if was.get("nodeAffinity") is not None:
+        errors += _affinity_kept(spec.get("nodeAffinity"), was["nodeAffinity"])
     return errors
+
+
+def _affinity_kept(new: Tree | None, old: Tree) -> list[FieldError]:
+    """Where a volume can be reached stays; only an old label's name may become the new one."""
+    if new == old or (new is not None and new == _renewed(old, new)):
+        return []
+    shown = None if new is None else internal("VolumeAffinity", new)
+    text = "field is immutable, except for updating from beta label to GA"
+    return [invalid("nodeAffinity", shown, text)]
+
+
+_NEW_LABELS = {
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+
+
+def _renewed(old: Tree, new: Tree) -> Tree:
+    """The old affinity with those labels renewed that the new one names by their new names."""
+    terms = (old.get("required") or {}).get("nodeSelectorTerms") or []
+    named = (new.get("required") or {}).get("nodeSelectorTerms") or []
+    made = []
+    for term, target in zip(terms, named, strict=False):
+        wanted = [each.get("key") for each in target.get("matchExpressions") or ()]
+        requirements = [
+            {**each, "key": _NEW_LABELS[each["key"]]}
+            if _NEW_LABELS.get(each.get("key", "")) in wanted[index : index + 1]
+            else each
+            for index, each in enumerate(term.get("matchExpressions") or ())
+        ]
+        made.append({**term, "matchExpressions": requirements} if requirements else term)
+    made += terms[len(made) :]
+    return {**old, "required": {**(old.get("required") or {}), "nodeSelectorTerms": made}}

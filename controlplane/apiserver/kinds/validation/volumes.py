@@ -356,16 +356,16 @@ _SOURCES: dict[str, _Check] = {
 
 def validate_sources(
     volume: Tree, path: str, missing: str, more: str = "may not specify more than 1 volume type",
-    overrides: dict[str, _Check] | None = None,
+    overrides: dict[str, _Check] | None = None, tolerated: str = "",
 ) -> list[FieldError]:  # fmt: skip
-    """A volume has exactly one source."""
+    """A volume has exactly one source; a second one that is `tolerated` goes unnoticed, as upstream."""
     errors: list[FieldError] = []
     found = 0
     for key, check in {**_SOURCES, **(overrides or {})}.items():
         source = volume.get(key)
         if source is None:
             continue
-        if found:
+        if found and key != tolerated:
             errors.append(forbidden(f"{path}.{key}", more))
             continue
         found += 1
