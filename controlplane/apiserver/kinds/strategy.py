@@ -89,6 +89,11 @@ def without(tree: Tree, key: str) -> Tree:
     return {name: value for name, value in tree.items() if name != key}
 
 
+def without_labels(meta: Tree) -> Tree:
+    """The metadata of a template, whose labels are not kept when there are none."""
+    return meta if meta.get("labels", True) else without(meta, "labels")
+
+
 def with_status(new: Tree, old: Tree, key: str = "status") -> Tree:
     """The new tree with one part taken from the old one."""
     if key in old:

@@ -296,7 +296,8 @@ class Registry:
             obj = found.object
             if uid and uid != obj.uid:
                 raise status.conflict(info, name, self._storage_text(
-                    namespace, name, f"UID in precondition: {uid}, UID in object meta: {obj.uid}"
+                    namespace, name, f"UID in precondition: {uid}, UID in object meta: {obj.uid}",
+                    dry_run=ctx.dry_run,
                 ))  # fmt: skip
             old = obj.tree
             unchanged = (yield from self._siblings(ctx)) if strategy.allocates else ()
@@ -353,8 +354,11 @@ class Registry:
                 return obj
         raise status.not_found(self.info, name)
 
-    def _storage_text(self, namespace: str, name: str, text: str) -> str:
-        key = self.info.storage_prefix + self.key(namespace, name)
+    def _storage_text(self, namespace: str, name: str, text: str, *, dry_run: bool = False) -> str:
+        prefix = self.info.storage_prefix
+        if dry_run:  # which asks before it gets as far as the storage that adds it
+            prefix = prefix.removeprefix("/registry")
+        key = prefix + self.key(namespace, name)
         return (
             f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
             f"AdditionalErrorMsg: Precondition failed: {text}"

@@ -356,6 +356,7 @@ _ALWAYS_NULL: dict[str, tuple[str, ...]] = {
     "io.k8s.api.core.v1.TypedLocalObjectReference": ("apiGroup",),
     "io.k8s.api.core.v1.TypedObjectReference": ("apiGroup",),
     "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus": ("currentMetrics",),
+    "io.k8s.api.discovery.v1.EndpointSlice": ("endpoints",),
     "io.k8s.api.resource.v1.DeviceClaim": ("requests",),
     "io.k8s.api.storage.v1.CSINodeDriver": ("topologyKeys",),
     "io.k8s.api.rbac.v1.Role": ("rules",),

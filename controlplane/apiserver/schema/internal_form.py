@@ -132,6 +132,14 @@ _TYPES: dict[str, str] = {
         "TimeoutSeconds:0 PeriodSeconds:0 SuccessThreshold:0 FailureThreshold:0 "
         "TerminationGracePeriodSeconds:?"
     ),
+    "VolumeSpec": (
+        "Capacity:null GCEPersistentDisk:? AWSElasticBlockStore:? HostPath:*HostPath Glusterfs:? "
+        "NFS:*NFS RBD:? Quobyte:? ISCSI:? FlexVolume:? Cinder:? CephFS:? FC:? Flocker:? "
+        "AzureFile:? VsphereVolume:? AzureDisk:? PhotonPersistentDisk:? PortworxVolume:? ScaleIO:? "
+        "Local:*Local StorageOS:? CSI:*PersistentCSI AccessModes:null ClaimRef:? "
+        'PersistentVolumeReclaimPolicy:"" StorageClassName:"" MountOptions:null VolumeMode:? '
+        "NodeAffinity:*VolumeAffinity VolumeAttributesClassName:?"
+    ),
     "VolumeSource": (
         "GCEPersistentDisk:? AWSElasticBlockStore:? HostPath:*HostPath Glusterfs:? NFS:*NFS RBD:? "
         "Quobyte:? ISCSI:? FlexVolume:? Cinder:? CephFS:? FC:? Flocker:? AzureFile:? "

@@ -11,7 +11,14 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.defaulting import others
 from controlplane.apiserver.kinds.defaulting.pods import each, filled, inside
-from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
+from controlplane.apiserver.kinds.strategy import (
+    Context,
+    Strategy,
+    same,
+    with_status,
+    without,
+    without_labels,
+)
 from controlplane.apiserver.kinds.validation import common as rules
 from controlplane.apiserver.kinds.warnings import claim_warnings
 from controlplane.apiserver.schema.field_errors import FieldError
@@ -93,7 +100,9 @@ class CSIDriverStrategy(PlainStrategy):
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
         spec = tree.get("spec") or {}
-        if old or not spec.get("tokenRequests") or "serviceAccountTokenInSecrets" in spec:
+        if old is not None and same(tree, old, "spec"):
+            return []
+        if not spec.get("tokenRequests") or "serviceAccountTokenInSecrets" in spec:
             return []
         return [
             "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "
@@ -108,8 +117,20 @@ def _without_scheduling(tree: Tree) -> Tree:
     return {**tree, "spec": without(spec, "preventPodSchedulingIfMissing")}
 
 
+class ClaimTemplateStrategy(PlainStrategy):
+    """Templates of resource claims."""
+
+    def finish(self, tree: Tree) -> Tree:
+        """As it is stored: without labels that are none."""
+        return inside(tree, "spec", lambda spec: inside(spec, "metadata", without_labels))
+
+
 class PodTemplateStrategy(PlainStrategy):
     """Pod templates count the changes of the template: they have no spec."""
+
+    def finish(self, tree: Tree) -> Tree:
+        """As it is stored: without labels that are none."""
+        return inside(tree, "template", lambda spec: inside(spec, "metadata", without_labels))
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
         """Whether an update counts as a new generation."""
@@ -245,6 +266,12 @@ class NodeStrategy(Strategy):
         if "configSource" in (tree.get("spec") or {}):
             tree = {**tree, "spec": without(tree["spec"], "configSource")}
         return tree
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        if "configSource" not in (old.get("spec") or {}):
+            new = inside(new, "spec", lambda spec: without(spec, "configSource"))
+        return super().prepare_update(ctx, new, old)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
@@ -421,16 +448,19 @@ class EndpointSliceStrategy(Strategy):
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""
+        tree = each(tree, "endpoints", lambda endpoint: without(endpoint, "deprecatedTopology"))
         return {**tree, "metadata": {**tree["metadata"], "generation": 1}}
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
-        if tree.get("addressType") == "FQDN":
+        if old is None and tree.get("addressType") == "FQDN":
             return ["spec.addressType: FQDN endpoints are deprecated"]
         return []
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """What an update of this kind keeps and counts."""
+        if not any("deprecatedTopology" in endpoint for endpoint in old.get("endpoints") or ()):
+            new = each(new, "endpoints", lambda endpoint: without(endpoint, "deprecatedTopology"))
         meta, was = new["metadata"], old["metadata"]
         changed = any(
             new.get(key) != old.get(key)

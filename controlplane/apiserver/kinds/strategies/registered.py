@@ -159,7 +159,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
             others.default_resource_claim, rules.validate_device_claim,
             rules.validate_device_claim_update, returns_deleted=True,
         ),
-        (_RESOURCE, "resourceclaimtemplates"): PlainStrategy(
+        (_RESOURCE, "resourceclaimtemplates"): plain.ClaimTemplateStrategy(
             others.default_resource_claim_template, rules.validate_claim_template,
             rules.validate_claim_template_update, returns_deleted=True, has_status=False,
         ),

@@ -144,6 +144,8 @@ def _kept(spec: Tree, was: Tree) -> Tree:
         for key in ("clusterIP", "clusterIPs"):
             if key in was:
                 out[key] = was[key]
+    elif not spec.get("clusterIPs") and spec.get("clusterIP") == was.get("clusterIP"):
+        out["clusterIPs"] = was.get("clusterIPs", [])
     if "ipFamilyPolicy" not in spec and "ipFamilyPolicy" in was:
         out["ipFamilyPolicy"] = was["ipFamilyPolicy"]
     if not spec.get("ipFamilies") and "ipFamilies" in was:
@@ -271,7 +273,13 @@ def _family_errors(spec: Tree) -> list[FieldError]:
         seen.append(family)
     if errors:
         return errors
-    ips = spec.get("clusterIPs", [])
+    ips, single = spec.get("clusterIPs", []), spec.get("clusterIP", "")
+    if single and ips and ips[0] != single:
+        errors.append(invalid("spec.clusterIPs", ips, "first value must match `clusterIP`"))
+    if not single and ips:
+        errors.append(
+            invalid("spec.clusterIPs", ips, "must be empty when `clusterIP` is not specified")
+        )
     for index, ip in enumerate(ips):
         path = f"spec.clusterIPs[{index}]"
         if index == 0 and ip == "None":
@@ -280,14 +288,6 @@ def _family_errors(spec: Tree) -> list[FieldError]:
         errors += [invalid(path, ip, problem) for problem in problems]
     if errors:
         return errors
-    single = spec.get("clusterIP", "")
-    if single and ips and ips[0] != single:
-        errors.append(invalid("spec.clusterIPs", ips,
-                              "first value must match `clusterIP`"))  # fmt: skip
-    if not single and ips:
-        errors.append(
-            invalid("spec.clusterIPs", ips, "must be empty when `clusterIP` is not specified")
-        )
     if policy == "RequireDualStack" and not selectorless_headless:
         errors.append(invalid("spec.ipFamilyPolicy", policy,
                               "this cluster is not configured for dual-stack services"

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting import workloads as defaults
-from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
+from controlplane.apiserver.kinds.strategy import (
+    Context,
+    Strategy,
+    same,
+    with_status,
+    without,
+    without_labels,
+)
 from controlplane.apiserver.kinds.validation import autoscaling, jobs
 from controlplane.apiserver.kinds.validation import workloads as rules
 from controlplane.apiserver.kinds.warnings import claim_warnings, template_warnings
@@ -37,13 +44,13 @@ class _Workload(Strategy):
         return template_warnings(spec.get("template") or {}, path)
 
     def finish(self, tree: Tree) -> Tree:
-        template = (tree.get("spec") or {}).get("template") or {}
-        meta = template.get("metadata") or {}
-        if meta.get("labels", True):
+        spec = tree.get("spec") or {}
+        meta = (spec.get("template") or {}).get("metadata") or {}
+        kept = without_labels(meta)
+        if kept is meta:
             return tree
-        meta = {key: value for key, value in meta.items() if key != "labels"}
-        template = {**template, "metadata": meta}
-        return {**tree, "spec": {**tree["spec"], "template": template}}
+        template = {**spec["template"], "metadata": kept}
+        return {**tree, "spec": {**spec, "template": template}}
 
 
 class DeploymentStrategy(_Workload):

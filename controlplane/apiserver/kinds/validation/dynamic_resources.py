@@ -129,7 +129,7 @@ def _claim(spec: Tree, path: str) -> list[FieldError]:
         ]
         for key in keys[:1]:
             errors += _qualified(constraint[key], f"{spot}.{key}")
-        if len(keys) != 1:
+        if not keys:
             text = (
                 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple '
                 "fields are set"
@@ -152,6 +152,8 @@ def _request(request: Tree, path: str) -> list[FieldError]:
     errors = problems(f"{path}.name", name, names.dns_label(name))
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable")
     text = "exactly one of `exactly` or `firstAvailable` is required"
+    if exactly is not None and alternatives:
+        return [*errors, invalid(path, None, f"{text}, but multiple fields are set")]
     if alternatives:
         errors += _limited(request, "firstAvailable", path, MAX_SUBREQUESTS)
         for sub, spot in entries(request, "firstAvailable", path):
@@ -165,8 +167,6 @@ def _request(request: Tree, path: str) -> list[FieldError]:
         errors += _wish(exactly, f"{path}.exactly")
     if exactly is None and not alternatives:
         errors.append(required(path, text))
-    elif exactly is not None and alternatives:
-        errors.append(invalid(path, None, f"{text}, but multiple fields are set"))
     return errors
 
 

@@ -6,6 +6,7 @@ import ipaddress
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.metadata import NameRule
 from controlplane.apiserver.kinds.validation.selectors import label_name
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -85,12 +86,6 @@ def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
         errors.append(required("addressType"))
     elif kind not in _ADDRESS_TYPES:
         errors.append(not_supported("addressType", kind, _ADDRESS_TYPES))
-    endpoints = tree.get("endpoints") or []
-    if len(endpoints) > 1000:
-        errors.append(too_many("endpoints", len(endpoints), 1000))
-        return errors
-    for index, endpoint in enumerate(endpoints):
-        errors += _slice_endpoint(endpoint, kind, f"endpoints[{index}]")
     seen: dict[str, None] = {}
     for index, port in enumerate(tree.get("ports") or ()):
         path = f"ports[{index}]"
@@ -108,6 +103,12 @@ def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
         app = port.get("appProtocol")
         if app is not None:
             errors += label_name(app, f"{path}.appProtocol")
+    endpoints = tree.get("endpoints") or []
+    if len(endpoints) > 1000:
+        errors.append(too_many("endpoints", len(endpoints), 1000))
+        return errors
+    for index, endpoint in enumerate(endpoints):
+        errors += _slice_endpoint(endpoint, kind, f"endpoints[{index}]")
     return errors
 
 
@@ -148,4 +149,25 @@ def _slice_endpoint(endpoint: Tree, kind: str, path: str) -> list[FieldError]:
     host = endpoint.get("hostname")
     if host is not None:
         errors += [invalid(f"{path}.hostname", host, p) for p in names.dns_label(host)]
+    hints = endpoint.get("hints") or {}
+    for key, rule in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
+        errors += _hints(hints.get(key) or [], rule, f"{path}.hints.{key}")
+    return errors
+
+
+MAX_HINTS = 8
+
+
+def _hints(hints: list[Tree], rule: NameRule, path: str) -> list[FieldError]:
+    if len(hints) > MAX_HINTS:
+        return [too_many(path, len(hints), MAX_HINTS)]
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, hint in enumerate(hints):
+        name, place = hint.get("name", ""), f"{path}[{index}].name"
+        if name in seen:
+            errors.append(duplicate(place, name))
+        else:
+            errors += [invalid(place, name, problem) for problem in rule(name)]
+        seen.add(name)
     return errors

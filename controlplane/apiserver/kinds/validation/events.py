@@ -70,7 +70,7 @@ def validate_event_update(new: Tree, old: Tree, ctx: Any) -> list[FieldError]:
     if new.get("series") != old.get("series"):
         errors += _series(new)
     for key, name in _KEPT:
-        errors += immutable(*(_shown(tree, key) for tree in (new, old)), name)
+        errors += immutable(_shown(new, key), _shown(old, key), name)
     return errors
 
 

@@ -172,7 +172,9 @@ def validate_runtime_class(tree: Tree) -> list[FieldError]:
 
 def validate_runtime_class_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed runtime class; its handler stays."""
-    return immutable(new.get("handler"), old.get("handler"), "handler")
+    return validate_runtime_class(new) + immutable(
+        new.get("handler"), old.get("handler"), "handler"
+    )
 
 
 # -- networking ----------------------------------------------------------------------------------
@@ -204,7 +206,9 @@ def _policy_port(port: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     protocol = port.get("protocol")
     if protocol is not None and protocol not in ("SCTP", "TCP", "UDP"):
-        errors.append(not_supported(f"{path}.protocol", protocol, ("SCTP", "TCP", "UDP")))
+        errors.append(
+            not_supported(f"{path}.protocol", protocol, ("TCP", "UDP", "SCTP"), sort=False)
+        )
     number, end = port.get("port"), port.get("endPort")
     if number is not None:
         if isinstance(number, int):
@@ -275,7 +279,7 @@ def validate_ingress(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
-        errors.append(invalid("spec", spec.get("rules") or [],
+        errors.append(invalid("spec", spec.get("rules"),
                               "either `defaultBackend` or `rules` must be specified"
                               ))  # fmt: skip
     if backend is not None:

@@ -233,7 +233,7 @@ def _scope_selector(spec: Tree, path: str) -> list[FieldError]:
         if scope in ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating",
                      "CrossNamespacePodAffinity") and operator != "Exists":  # fmt: skip
             errors.append(invalid(f"{place}.operator", operator, (
-                "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
                 "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
                 "ResourceQuotaScopeNotBestEffort or "
                 "ResourceQuotaScopeCrossNamespacePodAffinity"

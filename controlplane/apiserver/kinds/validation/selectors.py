@@ -258,14 +258,18 @@ def validate_tolerations(tolerations: list[Tree], path: str, first: int = 0) -> 
                 errors.append(invalid(f"{place}.operator", value, ";".join(problems)))
         elif operator == "Exists":
             if value:
-                errors.append(invalid(f"{place}.operator", toleration_shown(toleration),
+                errors.append(invalid(f"{place}.operator", value,
                                       "value must be empty when `operator` is 'Exists'"
                                       ))  # fmt: skip
         else:
-            errors.append(not_supported(f"{place}.operator", operator, ("Equal", "Exists")))
+            known = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else _OPERATORS
+            errors.append(not_supported(f"{place}.operator", operator, known, sort=False))
         if effect:
             errors += validate_taint_effect(effect, f"{place}.effect")
     return errors
+
+
+_OPERATORS = ("Equal", "Exists")
 
 
 def toleration_shown(toleration: Tree) -> Tree:

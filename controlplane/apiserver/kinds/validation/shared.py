@@ -57,14 +57,16 @@ def scaled(value: int | str | None) -> int:
 
 
 def cidr_problems(text: str) -> tuple[str, ...]:
-    """A block of addresses."""
+    """A block of addresses, named by its first one. Upstream: gate StrictIPCIDRValidation."""
     if "/" in text:
         try:
-            ipaddress.ip_network(text, strict=False)
+            block = ipaddress.ip_interface(text)
         except ValueError:
             pass
         else:
-            return ()
+            if block.ip == block.network.network_address:
+                return ()
+            return ("must not have bits set beyond the prefix length",)
     return ("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",)
 
 

@@ -22,6 +22,7 @@ from controlplane.apiserver.schema.field_errors import (
     too_long,
 )
 from controlplane.apiserver.schema.field_order import in_order
+from controlplane.apiserver.schema.internal_form import internal
 
 __all__ = [
     "validate_attachment",
@@ -277,7 +278,7 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
     elif name is None and source.get("inlineVolumeSpec") is None:
         errors.append(required("spec.source", "must specify exactly one of inlineVolumeSpec and "
                                               "persistentVolumeName"))  # fmt: skip
-    elif name is not None and not name:
+    if name is not None and not name:
         errors.append(required("spec.source.persistentVolumeName"))
     elif name is not None:
         errors += [
@@ -294,10 +295,11 @@ def validate_attachment_update(new: Tree, old: Tree) -> list[FieldError]:
     errors = validate_attachment(new)
     if spec != was:
         source = spec.get("source") or {}
+        inline = source.get("inlineVolumeSpec")
         shown = {
             "Attacher": spec.get("attacher", ""),
             "Source": {"PersistentVolumeName": source.get("persistentVolumeName"),
-                       "InlineVolumeSpec": source.get("inlineVolumeSpec")},
+                       "InlineVolumeSpec": inline and internal("VolumeSpec", inline)},
             "NodeName": spec.get("nodeName", ""),
         }  # fmt: skip
         errors.append(invalid("spec", shown, "field is immutable"))
