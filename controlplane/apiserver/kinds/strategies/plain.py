@@ -125,6 +125,17 @@ class ClaimTemplateStrategy(PlainStrategy):
         return inside(tree, "spec", lambda spec: inside(spec, "metadata", without_labels))
 
 
+class IngressStrategy(PlainStrategy):
+    """Ingresses; what is said of rules that are none shows how they were written."""
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        body = ctx.request.body
+        spec = body.get("spec") if isinstance(body, dict) else None
+        given = spec.get("rules") if isinstance(spec, dict) else None
+        return rules.validate_ingress(tree, given if given == [] else None)
+
+
 class PodTemplateStrategy(PlainStrategy):
     """Pod templates count the changes of the template: they have no spec."""
 

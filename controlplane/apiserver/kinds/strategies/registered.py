@@ -84,8 +84,8 @@ def _table() -> dict[tuple[str, str], Strategy]:
             others.default_priority_class, rules.validate_priority_class,
             rules.validate_priority_class_update, has_status=False, generation=True,
         ),
-        (_NETWORK, "ingresses"): PlainStrategy(
-            None, rules.validate_ingress, None, rules.validate_ingress_status, generation=True,
+        (_NETWORK, "ingresses"): plain.IngressStrategy(
+            None, None, None, rules.validate_ingress_status, generation=True,
             empty_status={"loadBalancer": {}},
         ),
         (_NETWORK, "ingressclasses"): PlainStrategy(

@@ -273,13 +273,13 @@ def _ip_block(block: Tree, path: str) -> list[FieldError]:
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
-def validate_ingress(tree: Tree) -> list[FieldError]:
-    """An ingress."""
+def validate_ingress(tree: Tree, missing: list[Tree] | None = None) -> list[FieldError]:
+    """An ingress. `missing` is how rules were written that are none."""
     spec = tree.get("spec") or {}
     errors: list[FieldError] = []
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
-        errors.append(invalid("spec", spec.get("rules"),
+        errors.append(invalid("spec", rules or missing,
                               "either `defaultBackend` or `rules` must be specified"
                               ))  # fmt: skip
     if backend is not None:

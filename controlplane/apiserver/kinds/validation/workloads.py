@@ -252,8 +252,8 @@ def validate_replication_controller(tree: Tree) -> list[FieldError]:
 _RETENTION = ("Retain", "Delete")
 
 
-def validate_stateful_set(tree: Tree) -> list[FieldError]:
-    """A stateful set."""
+def validate_stateful_set(tree: Tree, *, new: bool = True) -> list[FieldError]:
+    """A stateful set. The claim templates of one that is there are not looked at again."""
     meta, spec = tree["metadata"], tree.get("spec") or {}
     errors = [
         invalid("metadata.name", meta.get("name", ""), problem)
@@ -280,7 +280,7 @@ def validate_stateful_set(tree: Tree) -> list[FieldError]:
     if service:
         errors += [invalid("spec.serviceName", service, p) for p in names.dns_label(service)]
     claims = spec.get("volumeClaimTemplates") or ()
-    for index, claim in enumerate(claims):
+    for index, claim in enumerate(claims if new else ()):
         place = f"spec.volumeClaimTemplates[{index}].spec"
         errors += validate_claim_spec(claim.get("spec") or {}, place)
     errors += _selected(spec, "spec", "statefulset")
@@ -344,7 +344,7 @@ def validate_stateful_set_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed stateful set; most of its spec stays."""
     if new.get("spec") is old.get("spec"):
         return []
-    errors = validate_stateful_set(new)
+    errors = validate_stateful_set(new, new=False)
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     fixed = {key: value for key, value in spec.items() if key not in _SET_MUTABLE}
     before = {key: value for key, value in was.items() if key not in _SET_MUTABLE}
