@@ -142,4 +142,4 @@ def test_some_kinds():
 @pytest.mark.slow
 @pytest.mark.parametrize("info", RESOURCES, ids=lambda info: f"{info.group}/{info.resource}")
 def test_every_kind(info):
-    run([info], 60)
+    run([info], 30)

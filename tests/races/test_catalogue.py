@@ -15,6 +15,7 @@ from controlplane.scenarios.exploring import Campaign
 
 RACES = catalogue.numbers()
 FEW = 25
+MANY = 80
 
 
 @cache
@@ -42,10 +43,11 @@ def test_with_the_fix_no_schedule_breaks(number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", catalogue.numbers())
-def test_with_the_fix_nothing_breaks_in_as_many_schedules_as_it_takes_to_find_it(number):
+@pytest.mark.parametrize("number", [each for each in RACES if catalogue.find(each).schedules > FEW])
+def test_with_the_fix_nothing_breaks_in_many_schedules(number):
+    """As many as it takes to find it without, up to a bound; `race power` measures without one."""
     race = catalogue.find(number)
-    clean(race, race.schedules)
+    clean(race, min(race.schedules, MANY))
 
 
 def clean(race, schedules):

@@ -35,7 +35,7 @@ def test_with_every_fix_on_nothing_breaks(part) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("part", PARTS)
 def test_with_every_fix_on_nothing_breaks_for_long(part, fault) -> None:
-    seen = campaign(part, fault=fault).explore(15)
+    seen = campaign(part, fault=fault).explore(8)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 

@@ -71,7 +71,7 @@ def test_one_run_for_each_causal_trace_of_programs_that_wait_and_draw() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(3))
 def test_one_run_for_each_causal_trace_of_larger_programs(block: int) -> None:
     assert compare(range(100 + 30 * block, 130 + 30 * block), SLOW_LIMIT) > 10
     assert compare(range(100 + 30 * block, 130 + 30 * block), SLOW_LIMIT, rich_program) > 20

@@ -113,11 +113,11 @@ def test_requests_made_from_some_of_our_openapi(server):
 
 
 @pytest.mark.slow
-def test_requests_made_from_all_of_our_openapi(server):
+def test_requests_made_from_a_third_of_our_openapi(server):
     chance = random.Random(2)
-    chosen = list(operations(server))
-    sent = sum(exercise(server, operation, 2, chance) for operation in chosen)
-    assert sent > 2 * len(chosen) > 1000
+    chosen = list(operations(server))[1::3]
+    sent = sum(exercise(server, operation, 1, chance) for operation in chosen)
+    assert sent >= len(chosen) > 150
 
 
 # -- nothing is left behind ----------------------------------------------------------------------
