@@ -12,10 +12,12 @@ from __future__ import annotations
 import base64
 import json
 from functools import cache
+from struct import unpack
 from typing import Any, Final
 
 from controlplane.api.times import SECOND, format_micro_time, format_time
 from controlplane.api.tree import Tree
+from controlplane.apiserver.http.protobuf_definitions import LISTED, PACKAGE, SCHEMA
 from controlplane.apiserver.schema.types import Field, Kind, load_data, struct_type
 
 __all__ = ["MEDIA_TYPE", "Unreadable", "decoded"]
@@ -34,7 +36,7 @@ def _numbers() -> dict[str, str]:
     `&TYPE=2` stands for a message whose fields are the outer object's own in JSON.
     """
     numbers: dict[str, str] = load_data("protobuf")["numbers"]
-    return numbers
+    return {**numbers, **LISTED}
 
 
 class Unreadable(ValueError):
@@ -56,6 +58,8 @@ def decoded(raw: bytes) -> Tree:
     group, _, version = api_version.rpartition("/")
     package = group.partition(".")[0] or "core"
     name = f"{_API}{package}.{version}.{kind}"
+    if api_version == "apiextensions.k8s.io/v1":
+        name = PACKAGE + kind
     if kind == "DeleteOptions":
         name = _META + kind
     return {"apiVersion": api_version, "kind": kind, **_message(name, body)}
@@ -82,6 +86,8 @@ def _fields(name: str, listing: str = "") -> dict[int, tuple[str, Field | None]]
 
 
 def _message(name: str, raw: bytes, listing: str = "") -> Tree:
+    if name == f"{PACKAGE}JSONSchemaProps":
+        return _schema(raw)
     fields = _fields(name, listing)
     tree: Tree = {}
     for number, value in _pairs(raw):
@@ -124,6 +130,8 @@ def _value(known: Field, value: int | bytes) -> Any:
     if kind == Kind.LIST and known.element is not None:  # a list as the value of a map
         return [_value(known.element, item) for _, item in _pairs(raw)]
     parts = dict(_pairs(raw))
+    if known.type_name == f"{PACKAGE}CustomResourceSubresourceStatus":
+        return {}
     if kind == Kind.OPAQUE:
         return _opaque(known, _raw(parts.get(1, b"")))
     if kind == Kind.QUANTITY:
@@ -141,6 +149,82 @@ def _value(known: Field, value: int | bytes) -> Any:
         form = format_time if kind == Kind.TIME else format_micro_time
         return form(seconds * SECOND + nanos)
     raise Unreadable(f"{known.name}: unknown shape")
+
+
+def _schema(raw: bytes) -> Tree:
+    """A JSON schema."""
+    tree: Tree = {}
+    for number, value in _pairs(raw):
+        if number not in SCHEMA:
+            raise Unreadable(f"JSONSchemaProps: field {number}")
+        form, name = SCHEMA[number]
+        if form in ("flag", "told", "whole"):
+            if form == "whole":
+                tree[name] = value
+            elif value or form == "told":
+                tree[name] = bool(value)
+        elif form == "real":
+            (number_given,) = unpack("<d", _raw(value))
+            tree[name] = int(number_given) if number_given.is_integer() else number_given
+        elif form in ("texts", "jsons", "schemas", "rules"):
+            tree.setdefault(name, []).append(_part(form, _raw(value)))
+        elif form in ("named", "strings"):
+            pair = dict(_pairs(_raw(value)))
+            inner = _part("schema" if form == "named" else form, _raw(pair.get(2, b"")))
+            tree.setdefault(name, {})[_text(_raw(pair.get(1, b"")))] = inner
+        else:
+            found = _part(form, _raw(value))
+            if found != "":
+                tree[name] = found
+    return tree
+
+
+def _part(form: str, raw: bytes) -> Any:
+    """A part of a schema: text, JSON, a schema, or a schema or something else."""
+    if form in ("text", "texts"):
+        return _text(raw)
+    if form in ("schema", "schemas"):
+        return _schema(raw)
+    pairs = _pairs(raw)
+    if form in ("json", "jsons"):
+        return _json(_raw(dict(pairs).get(1, b"null")))
+    if form == "docs":
+        return {
+            ("description", "url")[number - 1]: _text(_raw(each)) for number, each in pairs if each
+        }
+    if form == "rules":
+        return _rule(pairs)
+    inner = {"array": 1, "bool": 2, "strings": 1}[form]
+    for number, value in pairs:
+        if number == inner:
+            return _schema(_raw(value))
+    if form == "array":
+        return [_schema(_raw(value)) for _, value in pairs]
+    if form == "bool":
+        return bool(dict(pairs).get(1, 0))
+    return [_text(_raw(value)) for _, value in pairs]
+
+
+_RULE: Final = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
+
+
+def _rule(pairs: list[tuple[int, int | bytes]]) -> Tree:
+    found: Tree = {}
+    for number, value in pairs:
+        if not 0 < number <= len(_RULE):
+            raise Unreadable(f"ValidationRule: field {number}")
+        if isinstance(value, int):
+            found[_RULE[number - 1]] = bool(value)
+        elif value:
+            found[_RULE[number - 1]] = _text(value)
+    return found
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except ValueError as error:
+        raise Unreadable("not JSON") from error
 
 
 def _opaque(known: Field, raw: bytes) -> Any:

@@ -88,11 +88,15 @@ class Field:
 
 @frozen(eq=False)
 class StructType:
-    """One named type. `name` is its OpenAPI definition name; `map_type` "atomic": owned as a whole."""
+    """One named type. `name` is its OpenAPI definition name; `map_type` "atomic": owned as a whole.
+
+    `open`: it may have fields of any name beside those declared; each is owned as a whole.
+    """
 
     name: str
     fields: dict[str, Field] = field(factory=dict)
     map_type: str = ""
+    open: bool = False
 
     @property
     def short(self) -> str:

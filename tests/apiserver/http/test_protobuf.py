@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from struct import pack
 
 import pytest
 from hypothesis import given
@@ -131,3 +132,61 @@ async def test_over_http():
         refused = await session.ask("POST", CONFIGMAPS, b"nonsense", Content_Type=PROTOBUF)
         assert refused.code == 400
         assert "expected prefix [107 56 115 0]" in refused.tree["message"]
+
+
+def long_field(number: int, value: bytes) -> bytes:
+    """A field of any length."""
+
+    def varint(rest: int) -> bytes:
+        out = bytearray()
+        while rest > 127:
+            out.append(rest & 127 | 128)
+            rest >>= 7
+        return bytes([*out, rest])
+
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def small(number: int, value: int) -> bytes:
+    return (
+        bytes([number << 3]) if number < 16 else bytes([number << 3 & 127 | 128, number >> 4])
+    ) + bytes([value])
+
+
+def test_definitions_of_custom_resources_as_typed_clients_send_them():
+    size = (long_field(5, b"integer") + bytes([11 << 3 | 1]) + pack("<d", 1.0) + small(10, 0)
+            + long_field(8, long_field(1, b"3")))  # fmt: skip
+    names = long_field(5, b"array") + long_field(24, long_field(1, long_field(5, b"string")))
+    closed = long_field(5, b"object") + long_field(30, small(1, 0))
+    rule = long_field(1, b"self.size > 0") + long_field(2, b"positive") + long_field(5, b".size")
+    spec = (long_field(5, b"object") + small(38, 1) + small(13, 9)
+            + b"".join(long_field(29, long_field(1, name) + long_field(2, inner))
+                       for name, inner in ((b"size", size), (b"names", names), (b"none", closed)))
+            + long_field(23, b"size") + long_field(44, rule)
+            + long_field(20, long_field(1, b'{"a": null}')))  # fmt: skip
+    version = (long_field(1, b"v1") + small(2, 1) + small(3, 0) + long_field(4, long_field(1, spec))
+               + long_field(5, long_field(1, b"")))  # fmt: skip
+    names = long_field(1, b"foos") + long_field(4, b"Foo") + long_field(2, b"")
+    raw = long_field(2, long_field(1, b"g") + long_field(3, names) + long_field(4, b"Namespaced")
+                     + long_field(7, version) + small(10, 0))  # fmt: skip
+    found = decoded(
+        b"k8s\x00" + long_field(1, long_field(1, b"apiextensions.k8s.io/v1")
+                                + long_field(2, b"CustomResourceDefinition")) + long_field(2, raw)
+    )  # fmt: skip
+    assert found["spec"] == {
+        "group": "g", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
+        "versions": [{
+            "name": "v1", "served": True, "storage": False, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": True, "maxLength": 9,
+                "properties": {
+                    "size": {"type": "integer", "minimum": 1, "default": 3},
+                    "names": {"type": "array", "items": {"type": "string"}},
+                    "none": {"type": "object", "additionalProperties": False},
+                },
+                "required": ["size"], "enum": [{"a": None}],
+                "x-kubernetes-validations": [
+                    {"rule": "self.size > 0", "message": "positive", "fieldPath": ".size"}],
+            }},
+        }],
+    }  # fmt: skip

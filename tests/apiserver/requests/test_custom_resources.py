@@ -1,7 +1,7 @@
 import pytest
 
 from controlplane.apiserver.kinds.custom.cel import CelError, compile_rule
-from tests.apiserver.world import MERGE, STRATEGIC, World
+from tests.apiserver.world import APPLY, MERGE, STRATEGIC, World
 
 GROUP = "example.com"
 SPEC = {
@@ -263,3 +263,22 @@ def test_bookmarks_of_a_watch_need_no_resource_that_is_served(world):
     world.server.send_bookmark(watcher)
     (event,) = watcher.drain()
     assert (event.type, event.object.tree["kind"]) == ("BOOKMARK", "Foo")
+
+
+def test_an_object_whose_root_keeps_unknown_fields_can_be_applied():
+    world = World(track_fields=True)
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    made = definition(schema={"openAPIV3Schema": schema}, subresources={})
+    world.create("customresourcedefinitions", made, group="apiextensions.k8s.io", namespace="")
+    tree = {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "a"},
+            "anything": {"b": [1]}}  # fmt: skip
+    for code, value in ((201, [1]), (200, [1, 2])):
+        tree["anything"]["b"] = value
+        answer = world.patch("foos", "a", tree, APPLY, group=GROUP, fieldManager="me")
+        assert answer.code == code
+        assert answer.tree["anything"] == {"b": value}
+    (entry,) = answer.tree["metadata"]["managedFields"]
+    assert "f:anything" in entry["fieldsV1"]
+    answer = world.patch("foos", "a", {**tree, "anything": {"b": []}}, APPLY, group=GROUP,
+                         fieldManager="other")  # fmt: skip
+    assert answer.code == 409

@@ -115,7 +115,8 @@ def _field_of(name: str, schema: Tree) -> Field:
 
 def _struct_of(name: str, schema: Tree) -> StructType:
     found = schema.get("properties", {})
-    return StructType(name, {key: _field_of(key, inner) for key, inner in found.items()})
+    fields = {key: _field_of(key, inner) for key, inner in found.items()}
+    return StructType(name, fields, open=bool(schema.get(PRESERVE)))
 
 
 # -- paths ---------------------------------------------------------------------------------------
@@ -526,7 +527,7 @@ def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         strategy=CustomStrategy(subresources.get("status") is not None),
         has_status=subresources.get("status") is not None,
         deprecation=_deprecation(spec, kind, version),
-        struct=StructType(kind, {**struct.fields, **meta}),
+        struct=StructType(kind, {**struct.fields, **meta}, open=struct.open),
         ruled=has_rules(schema),
         stored_schema=None if storage == name else _schema(stored),
     )  # fmt: skip

@@ -30,7 +30,8 @@ def _check_struct(tree: Any, struct: StructType, path: str, out: list[str]) -> N
     for key in sorted(tree):
         known = struct.fields.get(key)
         if known is None:
-            out.append(f"{path}.{key}: field not declared in schema")
+            if not struct.open:
+                out.append(f"{path}.{key}: field not declared in schema")
         elif tree[key] is not None:
             _check(tree[key], known, f"{path}.{key}", out)
 
