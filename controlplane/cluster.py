@@ -223,7 +223,7 @@ class Cluster:
             from controlplane.controllers.loops import storage
 
             self.csi_drivers = storage.add_drivers(self.world, config.epoch_ns, config.storage)
-            processes = storage.processes_of(config.storage)
+            processes = storage.processes_of(config.storage, config.release)
             if config.storage.drivers and config.storage.snapshots:
                 enabled = (*enabled, storage.PROVISIONER)
         if config.controllers:

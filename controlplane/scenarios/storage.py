@@ -42,6 +42,7 @@ CONTROLLER_LEASE: Final = "snapshot-controller-leader"
 SIDECAR_LEASE: Final = "external-snapshotter-leader"
 CUT_S: Final = 40
 """Longer than a lease, and than it takes somebody else to get it."""
+GROUP_API: Final = "groupsnapshot.storage.k8s.io"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 VOLUME_CONTROLLERS: Final = (
     "persistentvolume-binder-controller",
@@ -50,15 +51,47 @@ VOLUME_CONTROLLERS: Final = (
 )
 
 
-def definitions() -> list[Tree]:
-    """The definitions of snapshots and group snapshots, as external-snapshotter ships them."""
+def definitions(version: str = "v1") -> list[Tree]:
+    """The definitions of snapshots and group snapshots, as external-snapshotter ships them.
+
+    Those of groups as in the releases whose processes speak `version` of their API: up to 8.3 that is
+    v1beta1, and nothing else is served; 8.4 and 8.5 serve and store v1beta2 beside it; from 8.6 on v1 is
+    served too. The webhook that converted between the two betas is not there.
+    """
     packed = files("controlplane.scenarios").joinpath("snapshot_definitions.json.gz").read_bytes()
     found: list[Tree] = json.loads(gzip.decompress(packed))
-    return found
+    return [_as_served(each, version) for each in found]
 
 
-@lru_cache(maxsize=1)
-def _defined() -> Store:
+def _as_served(definition: Tree, version: str) -> Tree:
+    spec = definition["spec"]
+    if version == "v1" or spec["group"] != GROUP_API:
+        return definition
+    served = ("v1beta1",) if version == "v1beta1" else ("v1beta1", "v1beta2")
+    versions = [
+        {**each, "storage": each["name"] == version}
+        for each in spec["versions"]
+        if each["name"] in served
+    ]
+    if version == "v1beta1":
+        versions = [{k: v for k, v in each.items() if k != "deprecated"} for each in versions]
+    return {**definition, "spec": {**spec, "versions": versions}}
+
+
+def group_version(release: str) -> str:
+    """The version of the API of groups that a release's processes were built with."""
+    from controlplane.controllers.loops import storage
+
+    return storage.group_version(release)
+
+
+def group_api(run: Run) -> str:
+    """The API version in which the run's release speaks of groups."""
+    return f"{GROUP_API}/{group_version(run.setting.release)}"
+
+
+@lru_cache(maxsize=3)
+def _defined(version: str) -> Store:
     """The store that each world begins with a fork of."""
     from controlplane.api.request import Request
     from controlplane.apiserver.requests.server import ApiServer
@@ -70,16 +103,16 @@ def _defined() -> Store:
     server = ApiServer(store, uid=lambda: next(uids), suffix=str)
     server.bootstrap(EPOCH_NS)
     kind = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-    for tree in definitions():
+    for tree in definitions(version):
         response = server.handle(Request("create", *kind, body=tree), EPOCH_NS)
         assert response.ok, response.message
     server.settle(EPOCH_NS)
     return store
 
 
-def store() -> Store:
+def store(version: str = "v1") -> Store:
     """A store of its own in which the definitions are served."""
-    return _defined().fork()
+    return _defined(version).fork()
 
 
 def world(
@@ -95,7 +128,7 @@ def world(
     Of snapshot controller and snapshotter there are `copies`.
     """
 
-    def build(_setting: Setting) -> ClusterConfig:
+    def build(setting: Setting) -> ClusterConfig:
         from controlplane.cluster import ClusterConfig
         from controlplane.controllers.csi.hostpath import DriverOptions, HostpathDriver, Volume
         from controlplane.controllers.loops.storage import CsiDriver, Storage
@@ -109,7 +142,7 @@ def world(
             kubelets=False,
             heartbeats=False,
             enabled_controllers=VOLUME_CONTROLLERS,
-            store=store(),
+            store=store(group_version(setting.release)),
             storage=Storage([driver], controllers=copies, sidecars=copies),
         )
 
@@ -122,11 +155,10 @@ def world(
 async def claims(user: User, count: int = 2) -> None:
     """Classes, and so many claims called pvc-0, ..., bound to volumes of the driver."""
     for kind, policy in (("", "Delete"), ("", "Retain"), ("Group", "Delete"), ("Group", "Retain")):
-        domain = "groupsnapshot" if kind else "snapshot"
         await make(
             user,
             {
-                "apiVersion": f"{domain}.storage.k8s.io/v1",
+                "apiVersion": group_api(user.run) if kind else "snapshot.storage.k8s.io/v1",
                 "kind": f"Volume{kind}SnapshotClass",
                 "metadata": {"name": policy.lower()},
                 "driver": DRIVER,
@@ -180,8 +212,8 @@ async def make(user: User, tree: Tree) -> None:
 
 async def remove(user: User, kind: str, name: str) -> None:
     """Delete an object; what is gone already is gone."""
-    domain = "groupsnapshot" if "Group" in kind else "snapshot"
-    api = f"{domain}.storage.k8s.io/v1" if "Snapshot" in kind else "v1"
+    api = "snapshot.storage.k8s.io/v1" if "Snapshot" in kind else "v1"
+    api = group_api(user.run) if "Group" in kind else api
     namespace = "" if kind.endswith(("Content", "Volume")) else NAMESPACE
     await user.attempt(user.client.delete(_resource(api, kind), namespace, name))
 
@@ -216,7 +248,7 @@ async def take_group(user: User, name: str, policy: str = "delete") -> None:
     await make(
         user,
         {
-            "apiVersion": "groupsnapshot.storage.k8s.io/v1",
+            "apiVersion": group_api(user.run),
             "kind": "VolumeGroupSnapshot",
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"source": {"selector": selector}, "volumeGroupSnapshotClassName": policy},
@@ -234,7 +266,7 @@ async def import_group(user: User, name: str, source: str) -> None:
     ]
     status = content.tree["status"]
     handles = [each["snapshotHandle"] for each in status["volumeSnapshotInfoList"]]
-    api = "groupsnapshot.storage.k8s.io/v1"
+    api = group_api(user.run)
     await make(
         user,
         {

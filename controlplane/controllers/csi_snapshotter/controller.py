@@ -12,7 +12,7 @@ from controlplane.controllers.csi_snapshotter.groups import Groups
 from controlplane.controllers.csi_snapshotter.shared import SidecarFlags, SidecarShared
 from controlplane.controllers.csi_snapshotter.single import Single
 from controlplane.controllers.effects import Reconcile, Retry
-from controlplane.controllers.snapshot.objects import GROUP, SNAPSHOT, Kind, is_deleting
+from controlplane.controllers.snapshot.objects import SNAPSHOT, Kind, is_deleting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,8 +82,9 @@ class CsiSnapshotter(Controller):
             )
 
         found = {SNAPSHOT.contents: handlers(SNAPSHOT, updated)}
-        if GROUP in queues:
-            found[GROUP.contents] = handlers(GROUP, lambda _, new: queues[GROUP].add(new.key))
+        group = self.shared.group
+        if group in queues:
+            found[group.contents] = handlers(group, lambda _, new: queues[group].add(new.key))
         return found
 
     def _resync(self) -> Reconcile[None]:
@@ -100,7 +101,7 @@ class CsiSnapshotter(Controller):
         yield from self._sync(SNAPSHOT, key, self._single.sync)
 
     def _sync_group(self, key: str) -> Reconcile[None]:
-        yield from self._sync(GROUP, key, self._groups.sync)
+        yield from self._sync(self.shared.group, key, self._groups.sync)
 
     def _sync(
         self, kind: Kind, key: str, sync: Callable[[Tree], Reconcile[bool]]

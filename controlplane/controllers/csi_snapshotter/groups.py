@@ -15,7 +15,7 @@ from controlplane.controllers.csi_snapshotter.decisions import (
     is_final,
 )
 from controlplane.controllers.effects import Reconcile, Retry
-from controlplane.controllers.snapshot.objects import GROUP, is_ready, name_of, status_of
+from controlplane.controllers.snapshot.objects import PAIRS, Kind, is_ready, name_of, status_of
 from controlplane.controllers.snapshot.parameters import (
     GROUP_SNAPSHOTTER_GET,
     RESERVED,
@@ -26,8 +26,7 @@ from controlplane.controllers.snapshot.parameters import (
 if TYPE_CHECKING:
     from controlplane.controllers.csi_snapshotter.shared import SidecarShared
 
-CLEARED = (GROUP.handle_field, "readyToUse", "creationTime", "error")
-INFOS = "volumeSnapshotInfoList"
+CLEARED = ("volumeGroupSnapshotHandle", "readyToUse", "creationTime", "error")
 
 
 class Groups:
@@ -35,23 +34,24 @@ class Groups:
 
     def __init__(self, shared: SidecarShared) -> None:
         self._shared = shared
+        self._kind = shared.group
 
     def sync(self, content: Tree) -> Reconcile[bool]:
         """Bring one content further."""
         shared = self._shared
         spec, status = content["spec"], content.get("status")
         if group_content_should_be_deleted(content):
-            handle = status_of(content).get(GROUP.handle_field)
+            handle = status_of(content).get(self._kind.handle_field)
             if spec["deletionPolicy"] == "Delete" and handle is not None:
                 yield from self._delete(content, handle)
             else:
-                yield from shared.remove_finalizer(GROUP, content)
+                yield from shared.remove_finalizer(self._kind, content)
             return False
         if spec["source"].get("volumeHandles") and status is None:
             reason, prefix = "GroupSnapshotCreationFailed", "Failed to create group snapshot: "
             work = self._create(content)
         elif is_ready(content):
-            yield from shared.unmark_being_created(GROUP, content)
+            yield from shared.unmark_being_created(self._kind, content)
             return False
         else:
             reason = "GroupSnapshotContentCheckandUpdateFailed"
@@ -60,9 +60,9 @@ class Groups:
         try:
             written = yield from work
         except Retry as error:
-            yield from shared.fail(GROUP, content, reason, f"{prefix}{error}")
+            yield from shared.fail(self._kind, content, reason, f"{prefix}{error}")
             raise
-        shared.stores[GROUP].put(written)
+        shared.stores[self._kind].put(written)
         # Before #1461 a group that was not ready waited for the next resync.
         return shared.fixes.fixed("1461") and not is_ready(written)
 
@@ -70,11 +70,11 @@ class Groups:
         handles = content["spec"]["source"].get("groupSnapshotHandles")
         if handles is None:
             return (yield from self._create(content))
-        secrets = yield from self._shared.class_secret(GROUP, content, GROUP_SNAPSHOTTER_GET)
+        secrets = yield from self._shared.class_secret(self._kind, content, GROUP_SNAPSHOTTER_GET)
         try:
             answer = yield from self._shared.call(
                 "GetVolumeGroupSnapshot",
-                group_snapshot_id=handles[GROUP.handle_field],
+                group_snapshot_id=handles[self._kind.handle_field],
                 snapshot_ids=list(handles["volumeSnapshotHandles"]),
                 secrets=secrets,
             )
@@ -92,14 +92,14 @@ class Groups:
         shared = self._shared
         name = name_of(content)
         try:
-            parameters, secrets = yield from shared.inputs(GROUP, content)
+            parameters, secrets = yield from shared.inputs(self._kind, content)
         except Retry as error:
             raise Retry(
                 "failed to get input parameters to create group snapshot for group snapshot "
                 f"content {name}: {quote(str(error))}"
             ) from None
         try:
-            content = yield from shared.mark_being_created(GROUP, content)
+            content = yield from shared.mark_being_created(self._kind, content)
         except Retry as error:
             raise Retry(
                 "failed to add VolumeGroupSnapshotBeingCreated annotation on the group snapshot "
@@ -125,7 +125,7 @@ class Groups:
 
     def _unmark(self, content: Tree, where: str) -> Reconcile[Tree]:
         try:
-            return (yield from self._shared.unmark_being_created(GROUP, content))
+            return (yield from self._shared.unmark_being_created(self._kind, content))
         except Retry as error:
             said = str(error) if where.startswith("from") else quote(str(error))
             raise Retry(
@@ -136,7 +136,7 @@ class Groups:
     def _request(
         self, content: Tree, parameters: dict[str, str], secrets: dict[str, str]
     ) -> dict[str, Any]:
-        flags, reference = self._shared.flags, content["spec"][GROUP.reference_field]
+        flags, reference = self._shared.flags, content["spec"][self._kind.reference_field]
         try:
             parameters = driver_parameters(parameters)
         except ParameterError as error:
@@ -162,23 +162,24 @@ class Groups:
     def _write_status(self, content: Tree, found: Mapping[str, Any]) -> Reconcile[Tree]:
         """Everything but whether it is ready is set once: later answers do not refresh the members."""
         shared = self._shared
-        live = yield from shared.live(GROUP, content)
+        live = yield from shared.live(self._kind, content)
         status = status_of(live)
         new = dict(status)
         ready = found.get("ready_to_use") is True
-        if new.get(GROUP.handle_field) is None:
-            new[GROUP.handle_field] = found["group_snapshot_id"]
+        if new.get(self._kind.handle_field) is None:
+            new[self._kind.handle_field] = found["group_snapshot_id"]
         if new.get("creationTime") is None:
             new["creationTime"] = format_time(found.get("creation_time", 0))
         if new.get("readyToUse") is not ready:
             new["readyToUse"] = ready
             if ready:
                 new.pop("error", None)
-        if not new.get(INFOS) and found.get("snapshots"):
-            new[INFOS] = [_info(each) for each in found["snapshots"]]
+        members = self._kind.members_field
+        if not new.get(members) and found.get("snapshots"):
+            new[members] = [_info(self._kind, each) for each in found["snapshots"]]
         if new == status:
             return live
-        return (yield from shared.update_status(GROUP, {**live, "status": new}))
+        return (yield from shared.update_status(self._kind, {**live, "status": new}))
 
     # ------------------------------------------------------------------ deletion
 
@@ -186,14 +187,14 @@ class Groups:
         shared = self._shared
         name, reason = name_of(content), "GroupSnapshotDeleteError"
         try:
-            secrets = yield from shared.annotated_secret(GROUP, content)
+            secrets = yield from shared.annotated_secret(self._kind, content)
         except Retry as error:
-            shared.event(GROUP, content, reason, "Failed to get snapshot credentials")
+            shared.event(self._kind, content, reason, "Failed to get snapshot credentials")
             raise Retry(
                 "failed to get input parameters to delete group snapshot for group snapshot "
                 f"content {name}: {quote(str(error))}"
             ) from None
-        ids = _snapshot_ids(content)
+        ids = _snapshot_ids(self._kind, content)
         try:
             if not ids:
                 raise Retry(
@@ -207,32 +208,34 @@ class Groups:
                 secrets=secrets,
             )
         except (CsiError, Retry) as error:
-            shared.event(GROUP, content, reason, "Failed to delete group snapshot")
+            shared.event(self._kind, content, reason, "Failed to delete group snapshot")
             raise Retry(f"failed to delete group snapshot {name}, err: {error}") from None
         try:
-            cleared = yield from shared.clear_status(GROUP, content, CLEARED)
+            cleared = yield from shared.clear_status(self._kind, content, CLEARED)
         except Retry:
             text = "Failed to clear group snapshot content status"
-            shared.event(GROUP, content, reason, text)
+            shared.event(self._kind, content, reason, text)
             raise
-        if shared.stores[GROUP].put(cleared):
+        if shared.stores[self._kind].put(cleared):
             yield from self.sync(cleared)
 
 
-def _snapshot_ids(content: Tree) -> list[str]:
-    infos = status_of(content).get(INFOS) or ()
+def _snapshot_ids(kind: Kind, content: Tree) -> list[str]:
+    infos = status_of(content).get(kind.members_field) or ()
     if infos:
         return [each["snapshotHandle"] for each in infos]
     handles = content["spec"]["source"].get("groupSnapshotHandles") or {}
     return list(handles.get("volumeSnapshotHandles") or ())
 
 
-def _info(snapshot: Mapping[str, Any]) -> Tree:
+def _info(kind: Kind, snapshot: Mapping[str, Any]) -> Tree:
     info: Tree = {
         "volumeHandle": snapshot["source_volume_id"],
         "snapshotHandle": snapshot["snapshot_id"],
-        "readyToUse": snapshot.get("ready_to_use") is True,
     }
+    if kind.members_field == PAIRS:
+        return info
+    info["readyToUse"] = snapshot.get("ready_to_use") is True
     if snapshot.get("creation_time"):
         info["creationTime"] = snapshot["creation_time"]
     if snapshot.get("size_bytes"):

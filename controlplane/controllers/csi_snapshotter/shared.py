@@ -21,13 +21,13 @@ from controlplane.controllers.controller import WARNING
 from controlplane.controllers.csi.messages import SECOND, call
 from controlplane.controllers.effects import Reconcile, RequestFailed, Retry
 from controlplane.controllers.snapshot.objects import (
-    GROUP,
     SNAPSHOT,
     Kind,
     Patch,
     annotations_of,
     error_status,
     finalizers_of,
+    group_kind,
     name_of,
     remove_annotation,
     replace,
@@ -56,6 +56,8 @@ class SidecarFlags:
     group_name_prefix: str = "groupsnapshot"
     group_name_uuid_length: int = -1
     extra_create_metadata: bool = False
+    group_version: str = "v1"
+    """Of the API of groups, as the process was built with it."""
 
 
 class SidecarShared:
@@ -65,8 +67,9 @@ class SidecarShared:
         self.host = host
         self.flags = flags
         self.fixes = host.fixes
-        kinds = (SNAPSHOT, GROUP) if flags.groups else (SNAPSHOT,)
-        names = {SNAPSHOT: "contents", GROUP: "groupcontents"}
+        self.group = group_kind(flags.group_version)
+        kinds = (SNAPSHOT, self.group) if flags.groups else (SNAPSHOT,)
+        names = {SNAPSHOT: "contents", self.group: "groupcontents"}
         self.listers = {kind: caches.of(kind.contents) for kind in kinds}
         self.classes = {kind: caches.of(kind.classes) for kind in kinds}
         self.stores = {kind: PrivateStore() for kind in kinds}

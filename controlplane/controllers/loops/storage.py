@@ -22,6 +22,7 @@ from controlplane.controllers.loops.csi_driver import DriverProbe
 from controlplane.controllers.snapshot.controller import SnapshotController
 from controlplane.controllers.snapshot.shared import Flags
 from controlplane.controllers.volume.csi_provisioner import CsiProvisioner, ProvisionerFlags
+from controlplane.gates import LATEST, minor_of
 
 if TYPE_CHECKING:
     from actors import World
@@ -84,19 +85,34 @@ def _election(name: str) -> ElectionConfig:
     )
 
 
-def processes_of(storage: Storage) -> list[Process]:
-    """The processes that are controllers."""
+def group_version(release: str) -> str:
+    """The version of the API of groups that a release's processes were built with."""
+    at = minor_of(release)
+    return "v1beta1" if at < (1, 34) else "v1beta2" if at < (1, 36) else "v1"
+
+
+def processes_of(storage: Storage, release: str = LATEST) -> list[Process]:
+    """The processes that are controllers, as the release of external-snapshotter has them that came with `release`."""
     found: list[Process] = []
+    version = group_version(release)
     if not storage.snapshots:
         return found
     if storage.drivers:
-        flags = {"flags": Flags(groups=storage.groups and storage.controller_groups)}
+        flags = {
+            "flags": Flags(
+                groups=storage.groups and storage.controller_groups,
+                group_version=version,
+                named_by_content=minor_of(release) < (1, 33),
+            )
+        }
         kind = type("SnapshotController", (SnapshotController,), flags)
         found.append(Process(kind, storage.controllers, _election(CONTROLLER_LEASE)))
     for number, driver in enumerate(storage.drivers):
         name = driver.options.name
         suffix = f" {name}" if number else ""
-        sidecar = SidecarFlags(name, name, groups=storage.groups and driver.groups)
+        sidecar = SidecarFlags(
+            name, name, groups=storage.groups and driver.groups, group_version=version
+        )
         snapshotter = CsiSnapshotter.serving(sidecar, f"csi-snapshotter{suffix}")
         lease = f"{SIDECAR_LEASE}-{name.replace('/', '-')}"
         found.append(Process(snapshotter, storage.sidecars, _election(lease)))

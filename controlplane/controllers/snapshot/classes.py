@@ -81,7 +81,9 @@ class ClassChoice:
                 raise
             return tree
         static = tree["spec"]["source"].get(kind.content_field) is not None
-        if static or (kind is SNAPSHOT and self._shared.flags.groups and owner_group(tree)):
+        if static or (
+            kind is SNAPSHOT and self._shared.flags.groups and owner_group(self._shared.group, tree)
+        ):
             return tree
         try:
             return (yield from self._set_default(kind, tree))

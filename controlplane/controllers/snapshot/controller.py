@@ -97,7 +97,7 @@ class SnapshotController(Controller):
         yield from self._sync(SNAPSHOT, key, self._snapshots.sync)
 
     def _sync_group(self, key: str) -> Reconcile[None]:
-        yield from self._sync(GROUP, key, self._groups.sync)
+        yield from self._sync(self.shared.group, key, self._groups.sync)
 
     def _sync(
         self,
@@ -113,7 +113,7 @@ class SnapshotController(Controller):
             known = shared.stores[kind].get(key)
             if known is not None:
                 # Before #1216 a group that was gone was taken out of the snapshots' store, and stayed in its own.
-                wrong = kind is GROUP and not shared.fixes.fixed("1216")
+                wrong = kind == GROUP and not shared.fixes.fixed("1216")
                 shared.stores[SNAPSHOT if wrong else kind].remove(key)
                 yield from self._progress.gone(kind, known)
             return
@@ -133,7 +133,7 @@ class SnapshotController(Controller):
         yield from self._sync_content_of(SNAPSHOT, key)
 
     def _sync_group_content(self, key: str) -> Reconcile[None]:
-        yield from self._sync_content_of(GROUP, key)
+        yield from self._sync_content_of(self.shared.group, key)
 
     def _sync_content_of(self, kind: Kind, key: str) -> Reconcile[None]:
         shared = self.shared

@@ -17,8 +17,8 @@ from controlplane.controllers.snapshot.binding import (
 )
 from controlplane.controllers.snapshot.names import GROUP_SECRET_NAME, GROUP_SECRET_NAMESPACE
 from controlplane.controllers.snapshot.objects import (
-    GROUP,
     SNAPSHOT,
+    Kind,
     finalizers_of,
     full_reference,
     is_bound,
@@ -62,6 +62,7 @@ class Groups:
         progress: Progress,
     ) -> None:
         self._shared = shared
+        self._kind = shared.group
         self._claims = claims
         self._classes = classes
         self._binding = binding
@@ -75,25 +76,27 @@ class Groups:
             return
         shared = self._shared
         source = group["spec"]["source"]
-        if (source.get("selector") is None) == (given_content(GROUP, group) is None):
+        if (source.get("selector") is None) == (given_content(self._kind, group) is None):
             text = "Exactly one of Selector and VolumeGroupSnapshotContentName should be specified"
             reason = "GroupSnapshotValidationError"
-            yield from shared.try_fail(GROUP, group, reason, text, unready=True)
+            yield from shared.try_fail(self._kind, group, reason, text, unready=True)
             raise Retry(text)
         try:
-            content = yield from self._binding.content_of(GROUP, group)
-            wanted = GROUP.finalizer not in finalizers_of(group) and is_bound(GROUP, group)
+            content = yield from self._binding.content_of(self._kind, group)
+            wanted = self._kind.finalizer not in finalizers_of(group) and is_bound(
+                self._kind, group
+            )
             # Before #1224 a retained group had no finalizer.
             kept = content is not None and (
                 shared.fixes.fixed("1224") or content["spec"]["deletionPolicy"] == "Delete"
             )
-            added = [GROUP.finalizer] if wanted and kept else []
-            yield from self._binding.add_finalizers(GROUP, group, added)
+            added = [self._kind.finalizer] if wanted and kept else []
+            yield from self._binding.add_finalizers(self._kind, group, added)
         except (Retry, *RequestFailed) as error:
             text = f"Failed to check and update group snapshot: {error}"
             shared.event(group, WARNING, "GroupSnapshotFinalizerError", text)
             raise
-        if is_ready(group) and is_bound(GROUP, group):
+        if is_ready(group) and is_bound(self._kind, group):
             yield from self._sync_ready(group)
         else:
             yield from self._sync_unready(group)
@@ -101,40 +104,40 @@ class Groups:
     # ------------------------------------------------------------------ not being deleted
 
     def _sync_ready(self, group: Tree) -> Reconcile[None]:
-        content = self._shared.content(GROUP, status_of(group)[GROUP.bound_field])
+        content = self._shared.content(self._kind, status_of(group)[self._kind.bound_field])
         if content is None:
-            text, reason = "VolumeGroupSnapshotContent is missing", REASONS[GROUP].missing
-        elif not points_at(content["spec"][GROUP.reference_field], group):
+            text, reason = "VolumeGroupSnapshotContent is missing", REASONS[self._kind].missing
+        elif not points_at(content["spec"][self._kind.reference_field], group):
             text = "VolumeGroupSnapshotContent is not bound to the VolumeGroupSnapshot correctly"
             reason = "GroupSnapshotMisbound"
         else:
             return
-        yield from self._shared.fail(GROUP, group, reason, text, unready=True)
+        yield from self._shared.fail(self._kind, group, reason, text, unready=True)
 
     def _sync_unready(self, group: Tree) -> Reconcile[None]:
-        yield from self._progress.begin_creation(GROUP, group)
+        yield from self._progress.begin_creation(self._kind, group)
         shared = self._shared
-        content = yield from self._binding.content_of(GROUP, group)
-        if given_content(GROUP, group) is not None:
+        content = yield from self._binding.content_of(self._kind, group)
+        if given_content(self._kind, group) is not None:
             if content is None:
-                text, reason = "VolumeGroupSnapshotContent is missing", REASONS[GROUP].missing
-                yield from shared.try_fail(GROUP, group, reason, text, unready=True)
+                text, reason = "VolumeGroupSnapshotContent is missing", REASONS[self._kind].missing
+                yield from shared.try_fail(self._kind, group, reason, text, unready=True)
                 raise Retry(
                     f"group snapshot {key_of(group)} requests an non-existing group snapshot "
-                    f"content {given_content(GROUP, group)}"
+                    f"content {given_content(self._kind, group)}"
                 )
-            content = yield from self._binding.bind(GROUP, group, content)
+            content = yield from self._binding.bind(self._kind, group, content)
         elif content is None:
             content = yield from self._create_content_or_say_why(group)
         else:
             yield from self._members.create(group, content)
         try:
-            told = told_by(GROUP, content)
-            yield from self._progress.copy_status(GROUP, group, content, told)
+            told = told_by(self._kind, content)
+            yield from self._progress.copy_status(self._kind, group, content, told)
         except (Retry, *RequestFailed) as error:
             text = f"GroupSnapshot status update failed, {error}"
             reason = "GroupSnapshotStatusUpdateFailed"
-            yield from shared.try_fail(GROUP, group, reason, text, unready=False)
+            yield from shared.try_fail(self._kind, group, reason, text, unready=False)
             raise
 
     # ------------------------------------------------------------------ the content of a new group
@@ -145,12 +148,12 @@ class Groups:
         except (Retry, *RequestFailed) as error:
             text = f"failed to create group snapshot content with error {error}"
             reason = "GroupSnapshotContentCreationFailed"
-            yield from self._shared.try_fail(GROUP, group, reason, text, unready=True)
+            yield from self._shared.try_fail(self._kind, group, reason, text, unready=True)
             raise
 
     def _create_content(self, group: Tree) -> Reconcile[Tree]:
         shared = self._shared
-        name, place = dynamic_content_name(GROUP, group), key_of(group)
+        name, place = dynamic_content_name(self._kind, group), key_of(group)
         try:
             found, volumes, secret = yield from self._inputs(group, name)
         except (Retry, ParameterError, *RequestFailed) as error:
@@ -159,9 +162,9 @@ class Groups:
                 f"{quote(str(error))}"
             ) from None
         handles = [self._handle(group, volume, found["driver"]) for volume in volumes]
-        tree = _content(group, name, found, handles, secret)
+        tree = _content(self._kind, group, name, found, handles, secret)
         try:
-            made = (yield from calls.create(GROUP.contents, "", tree)).tree
+            made = (yield from calls.create(self._kind.contents, "", tree)).tree
         except RequestFailed as error:
             if not is_already_exists(error):
                 text = (
@@ -173,18 +176,18 @@ class Groups:
             made = tree  # as with single snapshots: what was meant, without a version
         text = f"Waiting for a group snapshot {place} to be created by the CSI driver."
         shared.event(group, NORMAL, "CreatingGroupSnapshot", text)
-        shared.content_stores[GROUP].put(made)
+        shared.content_stores[self._kind].put(made)
         return made
 
     def _inputs(
         self, group: Tree, name: str
     ) -> Reconcile[tuple[Tree, list[Tree], SecretReference | None]]:
-        named = group["spec"].get(GROUP.class_field)
+        named = group["spec"].get(self._kind.class_field)
         if named is None:
             raise Retry(
                 f"failed to take group snapshot {name_of(group)} without a group snapshot class"
             )
-        found = self._classes.get(GROUP, named)
+        found = self._classes.get(self._kind, named)
         volumes = yield from self._claims.volumes_of_group(group)
         about = (group["metadata"]["namespace"], name_of(group))
         secret = secret_reference(GROUP_SNAPSHOTTER, found.get("parameters") or {}, name, about)
@@ -211,12 +214,14 @@ class Groups:
 
     def _delete(self, group: Tree) -> Reconcile[None]:
         shared = self._shared
-        yield from self._progress.begin_deletion(GROUP, group)
-        name = status_of(group).get(GROUP.bound_field)
-        content = shared.content(GROUP, name) if name else None
-        if content is not None and not points_at(content["spec"][GROUP.reference_field], group):
+        yield from self._progress.begin_deletion(self._kind, group)
+        name = status_of(group).get(self._kind.bound_field)
+        content = shared.content(self._kind, name) if name else None
+        if content is not None and not points_at(
+            content["spec"][self._kind.reference_field], group
+        ):
             content = None
-        if GROUP.finalizer not in finalizers_of(group):
+        if self._kind.finalizer not in finalizers_of(group):
             return
         members = [obj.tree for obj in shared.snapshots.by_index("group", uid_of(group))]
         for member in members:
@@ -231,7 +236,7 @@ class Groups:
                 return
         deletes = content is not None and content["spec"]["deletionPolicy"] == "Delete"
         if content is not None:
-            content = yield from self._binding.mark_being_deleted(GROUP, content)
+            content = yield from self._binding.mark_being_deleted(self._kind, content)
             if deletes:
                 yield from self._delete_content(group, content)
         for member in members:
@@ -241,7 +246,7 @@ class Groups:
 
     def _delete_content(self, group: Tree, content: Tree) -> Reconcile[None]:
         try:
-            yield from calls.delete(GROUP.contents, "", name_of(content))
+            yield from calls.delete(self._kind.contents, "", name_of(content))
         except RequestFailed as error:
             text = "Failed to delete group snapshot content API object"
             self._shared.event(group, WARNING, "GroupSnapshotContentObjectDeleteError", text)
@@ -262,16 +267,21 @@ class Groups:
             raise
 
     def _remove_finalizer(self, group: Tree) -> Reconcile[None]:
-        left = [each for each in finalizers_of(group) if each != GROUP.finalizer]
+        left = [each for each in finalizers_of(group) if each != self._kind.finalizer]
         try:
-            written = yield from calls.update(GROUP.resource, with_finalizers(group, left))
+            written = yield from calls.update(self._kind.resource, with_finalizers(group, left))
         except RequestFailed as error:
             raise update_error(name_of(group), error) from None
-        self._shared.stores[GROUP].put(written.tree)
+        self._shared.stores[self._kind].put(written.tree)
 
 
 def _content(
-    group: Tree, name: str, found: Tree, handles: list[str], secret: SecretReference | None
+    kind: Kind,
+    group: Tree,
+    name: str,
+    found: Tree,
+    handles: list[str],
+    secret: SecretReference | None,
 ) -> Tree:
     metadata: Tree = {"name": name}
     if secret is not None:
@@ -280,8 +290,8 @@ def _content(
             GROUP_SECRET_NAMESPACE: secret.namespace,
         }
     return {
-        "apiVersion": GROUP.contents.api_version,
-        "kind": GROUP.content_kind,
+        "apiVersion": kind.contents.api_version,
+        "kind": kind.content_kind,
         "metadata": metadata,
         "spec": {
             "volumeGroupSnapshotRef": full_reference(group),

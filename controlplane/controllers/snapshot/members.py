@@ -21,7 +21,6 @@ from controlplane.controllers.snapshot.names import (
     member_name,
 )
 from controlplane.controllers.snapshot.objects import (
-    GROUP,
     SNAPSHOT,
     name_of,
     replace,
@@ -51,8 +50,8 @@ class Members:
     def create(self, group: Tree, content: Tree) -> Reconcile[None]:
         """Make or complete all members, in the order in which the driver named them."""
         status = status_of(content)
-        handle = status.get(GROUP.handle_field)
-        infos = status.get("volumeSnapshotInfoList") or ()
+        handle = status.get(self._shared.group.handle_field)
+        infos = status.get(self._shared.group.members_field) or ()
         if handle is None or not infos:
             return
         for info in infos:
@@ -62,8 +61,9 @@ class Members:
         driver = content["spec"]["driver"]
         volumes = self._shared.volumes.by_index("handle", f"{driver}^{info['volumeHandle']}")
         volume = volumes[0].tree if len(volumes) == 1 else None
-        member = self._member(group, info, volume)
-        member_content = self._member_content(group, content, handle, info, volume)
+        named = uid_of(content if self._shared.flags.named_by_content else group)
+        member = self._member(group, named, info, volume)
+        member_content = self._member_content(group, named, content, handle, info, volume)
         namespace = group["metadata"]["namespace"]
         made_content = yield from self._made(SNAPSHOT.contents, "", member_content)
         made = yield from self._made(SNAPSHOT.resource, namespace, member)
@@ -104,30 +104,36 @@ class Members:
         found: Tree = (yield from calls.get(resource, namespace, name_of(tree))).tree
         return found
 
-    def _member(self, group: Tree, info: Tree, volume: Tree | None) -> Tree:
+    def _member(self, group: Tree, named: str, info: Tree, volume: Tree | None) -> Tree:
         claim = "" if volume is None else volume["spec"]["claimRef"]["name"]
         return {
             "apiVersion": SNAPSHOT.resource.api_version,
             "kind": SNAPSHOT.kind,
             "metadata": {
-                "name": member_name(uid_of(group), info["volumeHandle"]),
+                "name": member_name(named, info["volumeHandle"]),
                 "namespace": group["metadata"]["namespace"],
-                "ownerReferences": [owner_reference(group)],
+                "ownerReferences": [owner_reference(self._shared.group, group)],
                 "finalizers": [IN_GROUP_FINALIZER],
             },
             "spec": {"source": {"persistentVolumeClaimName": claim}},
         }
 
     def _member_content(
-        self, group: Tree, content: Tree, handle: str, info: Tree, volume: Tree | None
+        self,
+        group: Tree,
+        named: str,
+        content: Tree,
+        handle: str,
+        info: Tree,
+        volume: Tree | None,
     ) -> Tree:
-        name = member_content_name(uid_of(group), info["volumeHandle"])
+        name = member_content_name(named, info["volumeHandle"])
         annotations = {MEMBER_OF: handle}
         annotations.update(self._secret(content, name))
         spec: Tree = {
             "volumeSnapshotRef": {
                 "kind": SNAPSHOT.kind,
-                "name": member_name(uid_of(group), info["volumeHandle"]),
+                "name": member_name(named, info["volumeHandle"]),
                 "namespace": group["metadata"]["namespace"],
             },
             "deletionPolicy": content["spec"]["deletionPolicy"],
@@ -146,10 +152,10 @@ class Members:
 
     def _secret(self, content: Tree, name: str) -> Tree:
         """The secret of the group's class; templates know nothing but the content's name here."""
-        named = content["spec"].get(GROUP.class_field)
+        named = content["spec"].get(self._shared.group.class_field)
         if named is None:
             return {}
-        found = self._classes.get(GROUP, named)
+        found = self._classes.get(self._shared.group, named)
         try:
             secret = secret_reference(GROUP_SNAPSHOTTER, found.get("parameters") or {}, name, None)
         except ParameterError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from attrs import field, frozen
 
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
@@ -13,30 +15,41 @@ from controlplane.controllers.snapshot import names
 Patch = dict[str, Any]
 
 
-class Kind(NamedTuple):
-    """How snapshots and group snapshots differ: one entry per thing that both have."""
+@frozen
+class Kind:
+    """How snapshots and group snapshots differ: one entry per thing that both have.
 
-    resource: Resource[Any]
-    contents: Resource[Any]
-    classes: Resource[Any]
+    Kinds are equal whatever version of the API they are spoken of in.
+    """
+
+    resource: Resource[Any] = field(eq=False)
+    contents: Resource[Any] = field(eq=False)
+    classes: Resource[Any] = field(eq=False)
     kind: str
-    content_kind: str
-    word: str
+    content_kind: str = field(eq=False)
+    word: str = field(eq=False)
     """As in messages: "snapshot", "group snapshot"."""
-    class_field: str
-    bound_field: str
-    content_field: str
-    reference_field: str
-    dynamic_handle: str
-    static_handle: str
-    handle_field: str
-    finalizer: str
-    content_finalizer: str
-    being_created: str
-    being_deleted: str
-    default_class: str
+    class_field: str = field(eq=False)
+    bound_field: str = field(eq=False)
+    content_field: str = field(eq=False)
+    reference_field: str = field(eq=False)
+    dynamic_handle: str = field(eq=False)
+    static_handle: str = field(eq=False)
+    handle_field: str = field(eq=False)
+    finalizer: str = field(eq=False)
+    content_finalizer: str = field(eq=False)
+    being_created: str = field(eq=False)
+    being_deleted: str = field(eq=False)
+    default_class: str = field(eq=False)
+
+    @property
+    def members_field(self) -> str:
+        """Where a group's content lists its members; in v1beta1 with their handles alone."""
+        return PAIRS if self.resource.version == "v1beta1" else INFOS
 
 
+PAIRS: Final = "volumeSnapshotHandlePairList"
+INFOS: Final = "volumeSnapshotInfoList"
 SNAPSHOT: Final = Kind(
     names.SNAPSHOTS, names.CONTENTS, names.CLASSES, "VolumeSnapshot", "VolumeSnapshotContent",
     "snapshot", "volumeSnapshotClassName", "boundVolumeSnapshotContentName",
@@ -44,14 +57,23 @@ SNAPSHOT: Final = Kind(
     "snapshotHandle", names.BOUND_FINALIZER, names.CONTENT_FINALIZER, names.BEING_CREATED,
     names.BEING_DELETED, names.DEFAULT_CLASS,
 )  # fmt: skip
-GROUP: Final = Kind(
-    names.GROUP_SNAPSHOTS, names.GROUP_CONTENTS, names.GROUP_CLASSES, "VolumeGroupSnapshot",
-    "VolumeGroupSnapshotContent", "group snapshot", "volumeGroupSnapshotClassName",
-    "boundVolumeGroupSnapshotContentName", "volumeGroupSnapshotContentName",
-    "volumeGroupSnapshotRef", "volumeHandles", "groupSnapshotHandles", "volumeGroupSnapshotHandle",
-    names.GROUP_FINALIZER, names.GROUP_CONTENT_FINALIZER, names.GROUP_BEING_CREATED,
-    names.GROUP_BEING_DELETED, names.DEFAULT_GROUP_CLASS,
-)  # fmt: skip
+
+
+def group_kind(version: str) -> Kind:
+    """Group snapshots, as a process speaks of them that was built with this version of their API."""
+    return Kind(
+        names.GROUP_SNAPSHOTS._replace(version=version),
+        names.GROUP_CONTENTS._replace(version=version),
+        names.GROUP_CLASSES._replace(version=version), "VolumeGroupSnapshot",
+        "VolumeGroupSnapshotContent", "group snapshot", "volumeGroupSnapshotClassName",
+        "boundVolumeGroupSnapshotContentName", "volumeGroupSnapshotContentName",
+        "volumeGroupSnapshotRef", "volumeHandles", "groupSnapshotHandles",
+        "volumeGroupSnapshotHandle", names.GROUP_FINALIZER, names.GROUP_CONTENT_FINALIZER,
+        names.GROUP_BEING_CREATED, names.GROUP_BEING_DELETED, names.DEFAULT_GROUP_CLASS,
+    )  # fmt: skip
+
+
+GROUP: Final = group_kind("v1")
 
 
 def name_of(tree: Tree) -> str:
@@ -171,10 +193,10 @@ def full_reference(tree: Tree) -> Tree:
     }
 
 
-def owner_group(tree: Tree) -> Tree | None:
+def owner_group(group: Kind, tree: Tree) -> Tree | None:
     """The owner reference of a group's member; other versions of the group API are not recognised."""
     for owner in tree["metadata"].get("ownerReferences") or ():
-        if owner["kind"] == GROUP.kind and owner["apiVersion"] == names.GROUP_SNAPSHOTS.api_version:
+        if owner["kind"] == group.kind and owner["apiVersion"] == group.resource.api_version:
             found: Tree = owner
             return found
     return None

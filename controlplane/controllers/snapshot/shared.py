@@ -16,11 +16,11 @@ from controlplane.controllers.effects import Reconcile, RequestFailed
 from controlplane.controllers.ref_manager import namespace_index
 from controlplane.controllers.snapshot.metrics import Metrics
 from controlplane.controllers.snapshot.objects import (
-    GROUP,
     SNAPSHOT,
     Kind,
     Patch,
     error_status,
+    group_kind,
     owner_group,
     status_of,
     with_status,
@@ -39,11 +39,10 @@ class Flags:
     groups: bool = True
     """Feature gate CSIVolumeGroupSnapshot."""
     prevent_volume_mode_conversion: bool = True
-
-
-def _by_owner(obj: Object[Any]) -> tuple[str, ...]:
-    owner = owner_group(obj.tree)
-    return (owner["uid"],) if owner else ()
+    group_version: str = "v1"
+    """Of the API of groups, as the process was built with it."""
+    named_by_content: bool = False
+    """Names of members are made from the uid of the group's content, as before 8.3, not of the group."""
 
 
 def _by_handle(obj: Object[Any]) -> tuple[str, ...]:
@@ -59,25 +58,32 @@ class Shared:
         self.flags = flags
         self.fixes = host.fixes
         self.metrics = Metrics()
-        self.snapshots = caches.of(SNAPSHOT.resource, namespace=namespace_index, group=_by_owner)
+        self.group = group_kind(flags.group_version)
+        self.snapshots = caches.of(
+            SNAPSHOT.resource, namespace=namespace_index, group=self._by_owner
+        )
         self.contents = caches.of(SNAPSHOT.contents)
         self.classes = caches.of(SNAPSHOT.classes)
         self.claims = caches.of(CLAIMS, namespace=namespace_index)
         self.volumes = caches.of(VOLUMES, handle=_by_handle)
-        self.stores = {SNAPSHOT: PrivateStore(), GROUP: PrivateStore()}
-        self.content_stores = {SNAPSHOT: PrivateStore(), GROUP: PrivateStore()}
+        self.stores = {SNAPSHOT: PrivateStore(), self.group: PrivateStore()}
+        self.content_stores = {SNAPSHOT: PrivateStore(), self.group: PrivateStore()}
         self.listers = {SNAPSHOT: self.snapshots}
         self.content_listers = {SNAPSHOT: self.contents}
         self.class_listers = {SNAPSHOT: self.classes}
         self.queues = {SNAPSHOT: host.queue("snapshots")}
         self.content_queues = {SNAPSHOT: host.queue("contents")}
         if flags.groups:
-            self.listers[GROUP] = caches.of(GROUP.resource)
-            self.content_listers[GROUP] = caches.of(GROUP.contents)
-            self.class_listers[GROUP] = caches.of(GROUP.classes)
-            self.queues[GROUP] = host.queue("groupsnapshots")
-            self.content_queues[GROUP] = host.queue("groupcontents")
+            self.listers[self.group] = caches.of(self.group.resource)
+            self.content_listers[self.group] = caches.of(self.group.contents)
+            self.class_listers[self.group] = caches.of(self.group.classes)
+            self.queues[self.group] = host.queue("groupsnapshots")
+            self.content_queues[self.group] = host.queue("groupcontents")
         self._begun = False
+
+    def _by_owner(self, obj: Object[Any]) -> tuple[str, ...]:
+        owner = owner_group(self.group, obj.tree)
+        return (owner["uid"],) if owner else ()
 
     def begin(self) -> None:
         """Before the first key is worked on the stores are filled from the caches."""

@@ -27,6 +27,7 @@ from controlplane.controllers.snapshot.names import (
 from controlplane.controllers.snapshot.objects import (
     GROUP,
     SNAPSHOT,
+    Kind,
     finalizers_of,
     full_reference,
     is_bound,
@@ -132,7 +133,11 @@ class Snapshots:
             yield from shared.fail(SNAPSHOT, snapshot, "SnapshotMisbound", text, unready=True)
             return
         group = status.get("volumeGroupSnapshotName")
-        if shared.flags.groups and group is not None and owner_group(snapshot) is None:
+        if (
+            shared.flags.groups
+            and group is not None
+            and owner_group(shared.group, snapshot) is None
+        ):
             yield from self._add_owner(snapshot, group)
 
     def _add_owner(self, snapshot: Tree, name: str) -> Reconcile[None]:
@@ -141,7 +146,10 @@ class Snapshots:
         found = self._shared.listers[GROUP].get(place)
         if found is None:
             raise Retry(f"volumegroupsnapshot.{GROUP.resource.group} {quote(name)} not found")
-        owners = [*(snapshot["metadata"].get("ownerReferences") or ()), owner_reference(found.tree)]
+        owners = [
+            *(snapshot["metadata"].get("ownerReferences") or ()),
+            owner_reference(self._shared.group, found.tree),
+        ]
         metadata = {**snapshot["metadata"], "ownerReferences": owners}
         try:
             written = yield from calls.update(SNAPSHOT.resource, {**snapshot, "metadata": metadata})
@@ -163,7 +171,7 @@ class Snapshots:
                     f"{given_content(SNAPSHOT, snapshot)}"
                 )
             content = yield from self._binding.bind(SNAPSHOT, snapshot, content)
-        elif shared.flags.groups and owner_group(snapshot):
+        elif shared.flags.groups and owner_group(shared.group, snapshot):
             bound = status_of(snapshot).get(SNAPSHOT.bound_field)
             if not bound:
                 raise Retry(
@@ -360,11 +368,11 @@ class Snapshots:
         self._shared.stores[SNAPSHOT].put(written.tree)
 
 
-def owner_reference(group: Tree) -> Tree:
+def owner_reference(kind: Kind, group: Tree) -> Tree:
     """What makes a snapshot a member of a group."""
     return {
-        "apiVersion": GROUP.resource.api_version,
-        "kind": GROUP.kind,
+        "apiVersion": kind.resource.api_version,
+        "kind": kind.kind,
         "name": name_of(group),
         "uid": uid_of(group),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.gates import minor_of
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
@@ -280,8 +281,11 @@ def ready_groups_are_whole() -> Invariant:
                 continue
             if group.metadata.get("deletionTimestamp"):
                 continue
-            for info in (content.tree.get("status") or {}).get("volumeSnapshotInfoList") or ():
-                missing = _missing_member(group.uid, info, snapshots, contents)
+            told = content.tree.get("status") or {}
+            infos = told.get("volumeSnapshotInfoList") or told.get("volumeSnapshotHandlePairList")
+            named = content.uid if minor_of(run.setting.release) < (1, 33) else group.uid
+            for info in infos or ():
+                missing = _missing_member(named, info, snapshots, contents)
                 if missing:
                     return f"group {group.key} is ready, but {missing}"
         return None
