@@ -25,7 +25,7 @@ from controlplane.apiserver.storage.store import Store
 
 Json = Any
 
-START = 1_924_992_000 * 10**9  # 2031-01-01
+START = 1_795_348_800 * 10**9  # 2026-11-22T12:00: when the further conversations were recorded
 SECOND = 10**9
 FIRST_REVISION = 100_000
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -36,7 +36,7 @@ RECORDED_BUILD = {**BUILD, "gitVersion": "v0.0.0-master+$Format:%H$",
 ADMIN = User("admin", "admin-uid", ("system:masters", "system:authenticated"))
 
 _UID = re.compile(r"aaaaaaaa-0000-4000-8000-\d{12}")
-_TIME = re.compile(r"203[01]-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_TIME = re.compile(r"202[67]-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _RV = re.compile(r"(?<![\d.:-])1\d{5}(?![\d.])")
 _SERVER_TIME = re.compile(r"<time(\+\d+s)?>")
 _DIGEST = re.compile(r'"[0-9A-F]{128}"')

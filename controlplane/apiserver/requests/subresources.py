@@ -112,10 +112,10 @@ def _status(parts: Parts, ctx: Context) -> Steps[Response]:
 _SCALE = "io.k8s.api.autoscaling.v1.Scale"
 
 
-def _scale_of(ctx: Context, tree: Tree) -> Tree:
+def _scale_of(ctx: Context, tree: Tree, *, lenient: bool = False) -> Tree:
     """The Scale of an object."""
     if ctx.info.custom is not None:
-        scale: Tree = ctx.info.custom.scale_of(tree)
+        scale: Tree = ctx.info.custom.scale_of(tree, lenient=lenient)
         return scale
     meta = tree["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -155,7 +155,7 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
     _write_options(ctx)
 
     def transform(current: Tree) -> Tree:
-        scale = _scale_of(ctx, current)
+        scale = _scale_of(ctx, current, lenient=True)
         if request.verb == "update":
             new = _decoded_scale(request.body)
         else:
@@ -188,7 +188,8 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
         return claimed(ctx, changed, ("f:spec", "f:replicas"), "scale")
 
     obj, _ = yield from registry.update(ctx, request.namespace, request.name, transform)
-    return Response(200, _scale_of(ctx, obj.tree), warnings=ctx.warnings or [])
+    shown = _scale_of(ctx, obj.tree, lenient=True)
+    return Response(200, shown, warnings=ctx.warnings or [])
 
 
 def _decoded_scale(body: Any) -> Tree:

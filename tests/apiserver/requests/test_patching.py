@@ -141,3 +141,13 @@ def test_applied_integers_are_cut_and_odd_values_are_told_by_upstreams_parser():
         "element 0: associative list with keys may not have a null element"
         in refused.tree["message"]
     )
+
+
+def test_a_manager_that_gives_up_its_last_field_of_a_part_takes_the_part_along():
+    world = World(track_fields=True)
+    config = {**config_map("a", x="1"), "apiVersion": "v1", "kind": "ConfigMap"}
+    config["metadata"] = {"name": "a", "labels": {"l": "1"}}
+    world.patch("configmaps", "a", config, APPLY, fieldManager="m")
+    del config["metadata"]
+    refused = world.patch("configmaps", "a", config, APPLY, fieldManager="m")
+    assert "name must be provided" in refused.tree["message"]

@@ -15,6 +15,7 @@ from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.custom.cel.costs import Costs, Place, repeated
+from controlplane.apiserver.kinds.custom.internal_versions import internal_part
 from controlplane.apiserver.kinds.custom.rules import RULES, rule_forms, rule_mistakes
 from controlplane.apiserver.kinds.custom.schemas import KNOWN_FORMATS, PRESERVE, validate
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
@@ -91,11 +92,10 @@ class DefinitionStrategy(Strategy):
             return new
         state = new.get("status") or {}
         stored = list(state.get("storedVersions") or ())
-        for version in new["spec"].get("versions") or ():
-            if version.get("storage") and version["name"] not in stored:
-                stored.append(version["name"])
-                return {**new, "status": {**state, "storedVersions": stored}}
-        return new
+        storage = [v["name"] for v in new["spec"].get("versions") or () if v.get("storage")][:1]
+        if not storage or storage[0] in stored:
+            return new
+        return {**new, "status": {**state, "storedVersions": [*stored, *storage]}}
 
     def begin_delete(self, ctx: Context, tree: Tree) -> Tree | None:
         """The first deletion only marks: instances go first."""
@@ -199,7 +199,7 @@ def _dumped(given: list[Tree] | None) -> Raw:
                      DeprecationWarning=version.get("deprecationWarning"))  # fmt: skip
         for key, name in _PART_NAMES.items():
             if not _hoisted(versions, key):
-                shown[name] = version.get(key)
+                shown[name] = internal_part(key, version.get(key))
         out.append(shown)
     return Raw(json.dumps(out if given is not None else None, separators=(",", ":")))
 

@@ -362,13 +362,13 @@ class CustomResource:
                 errors.append(invalid(path, value, text))
         return errors
 
-    def scale_of(self, tree: Tree) -> Tree:
-        """The Scale of an object."""
+    def scale_of(self, tree: Tree, *, lenient: bool = False) -> Tree:
+        """The Scale of an object; `lenient`: for a write, where the field may be missing."""
         assert self.scale is not None
         meta = tree["metadata"]
         kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         replicas = value_at(tree, self.scale["specReplicasPath"])
-        if replicas is None:
+        if replicas is None and not lenient:
             raise status.internal_error(
                 f'the spec replicas field "{self.scale["specReplicasPath"]}" does not exist'
             )

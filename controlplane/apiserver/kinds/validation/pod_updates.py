@@ -209,6 +209,10 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
                               "field is immutable"))  # fmt: skip
     node = status.get("nominatedNodeName", "")
     if node and node != was.get("nominatedNodeName"):
+        if spec.get("nodeName"):
+            errors.append(forbidden("status.nominatedNodeName", (
+                "may not be set on pods that are already bound to a node"
+            )))  # fmt: skip
         errors += [
             invalid("status.nominatedNodeName", node, problem)
             for problem in names.dns_subdomain(node)

@@ -116,47 +116,46 @@ def with_named(paths: Paths, struct: StructType) -> Paths:
 def without(tree: Tree, struct: StructType, gone: Paths, kept: Paths) -> Tree:
     """The object less the paths in `gone`, except where something in `kept` lies at or below."""
     prefixes = frozenset(path[:n] for path in kept for n in range(1, len(path) + 1))
-    return _without_struct(tree, struct, (), gone, prefixes)
+    return _without_struct(tree, struct, (), gone - prefixes, kept)
 
 
-def _without_struct(
-    tree: Tree, struct: StructType, path: Path, gone: Paths, prefixes: Paths
-) -> Tree:
+def _without_struct(tree: Tree, struct: StructType, path: Path, gone: Paths, kept: Paths) -> Tree:
     out: Tree = {}
     for key, value in tree.items():
         place = (*path, f"f:{key}")
-        if place in gone and place not in prefixes:
+        if place in gone:
             continue
         known = struct.fields.get(key)
         if known is not None and value is not None and granular(known):
-            left = _without_value(value, known, place, gone, prefixes)
-            if value and not left:  # what loses its last part goes with it
+            left = _without_value(value, known, place, gone, kept)
+            if value and not left and (place not in kept or isinstance(left, list)):
+                # What loses its last part goes with it, but for maps that are there as such.
                 continue
             value = left
         out[key] = value
     return out
 
 
-def _without_value(value: Any, known: Field, path: Path, gone: Paths, prefixes: Paths) -> Any:
+def _without_value(value: Any, known: Field, path: Path, gone: Paths, kept: Paths) -> Any:
     if known.kind == Kind.STRUCT:
-        return _without_struct(value, known.struct, path, gone, prefixes)
+        return _without_struct(value, known.struct, path, gone, kept)
     element = known.element
     if known.kind == Kind.MAP:
         out: Tree = {}
         for key, item in value.items():
             place = (*path, f"f:{key}")
-            if place in gone and place not in prefixes:
+            if place in gone:
                 continue
             if element is not None and granular(element) and item is not None:
-                item = _without_value(item, element, place, gone, prefixes)
+                item = _without_value(item, element, place, gone, kept)
             out[key] = item
         return out
-    kept = []
+    left = []
     for item in value:
         place = (*path, item_key(known, item))
-        if place in gone and place not in prefixes:
+        if place in gone:
             continue
         if element is not None and element.kind == Kind.STRUCT:
-            item = _without_struct(item, element.struct, place, gone, prefixes)
-        kept.append(item)
-    return kept
+            item = _without_struct(item, element.struct, place, gone, kept)
+        left.append(item)
+    return left
