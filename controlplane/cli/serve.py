@@ -21,6 +21,9 @@ from controlplane.scenarios import files, loading
 from controlplane.serving import scenario
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from controlplane.apiserver.http.foreign_tokens import Key
     from controlplane.apiserver.http.kubeconfig import Address
     from controlplane.scenarios.execution import Execution
 
@@ -103,6 +106,13 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     callback=_token,
     help='Bearer token; "" lets everybody in [default: random].',
 )
+@click.option(
+    "--service-account-key-file",
+    "key_files",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    help="PEM file with keys that others sign tokens of service accounts with; repeatable.",
+)
 @declared_options(scenario.SCENARIO, but=(files.FILES,))
 @replay_option()
 @out_option()
@@ -115,6 +125,7 @@ def command(
     context: str,
     tls: bool,
     token: str | None,
+    key_files: tuple[Path, ...],
     out: Path | None,
     replay: Path | None,
     log_level: str,
@@ -148,7 +159,7 @@ def command(
             _raise_file_limit()
             if token is None:
                 token = secrets.token_urlsafe(24)
-            rim = session.Rim(host, port, tls, token)
+            rim = session.Rim(host, port, tls, token, keys=tuple(_keys(key_files)))
             session.serve(run, rim, pace, ready, keep=out is not None)
     finally:
         for address in reached:
@@ -158,6 +169,14 @@ def command(
     reporting.print_left(out, run.save(out) if out is not None else ())
     reporting.tell_traceback(run.traceback, out)
     return 0 if run.result.ok else 1
+
+
+def _keys(files: tuple[Path, ...]) -> Iterator[Key]:
+    if files:
+        from controlplane.apiserver.http.foreign_tokens import read_keys
+
+        for path in files:
+            yield from read_keys(path)
 
 
 def _announce(kubeconfig: Path, context: str, address: Address, run: Execution) -> None:

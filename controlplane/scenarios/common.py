@@ -99,6 +99,11 @@ WITHOUT = Option(
     metavar="LIST",
     help="Leave parts to others, separated by commas: scheduler, controllers, kubelets.",
 )
+ADMISSION = Option(
+    "admission",
+    metavar="LIST",
+    help="Admission plugins that run: '*' for all, 'Priority' for one, '-Priority' for not this one.",
+)
 HEARTBEATS = Option("heartbeats", type=bool, sets="heartbeats", help="Renew node leases.")
 KUBELET_EVENTS = Option(
     "kubelet-events",
@@ -161,6 +166,7 @@ COMMON = (
     CONTROLLER_MANAGERS,
     CONTROLLERS,
     WITHOUT,
+    ADMISSION,
     HEARTBEATS,
     KUBELET_EVENTS,
     KUBELET_CONFIG,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from controlplane.scenarios import parts
 from controlplane.scenarios.option import Option
 from controlplane.scenarios.scenario import Scenario
 
@@ -81,8 +82,9 @@ def prepare(setting: Setting) -> Given:
     size = {"cpu": options["node_cpu"], "memory": options["node_memory"]}
     made = [node_tree(f"node-{number}", **size) for number in range(1, count + 1)]
     nodes = (*given.nodes, *made)
+    off = parts.admission(options["admission"]) if options["admission"] is not None else ()
     resources, submissions = preflight(
-        given.submissions, nodes, options.get("epoch") or EPOCH_NS, DISABLED_ADMISSION
+        given.submissions, nodes, options.get("epoch") or EPOCH_NS, (*DISABLED_ADMISSION, *off)
     )
     heartbeats, events = (
         options[key] if options[key] is not None else not given.is_trace

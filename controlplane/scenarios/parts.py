@@ -30,6 +30,19 @@ def controllers(text: str) -> tuple[str, ...]:
     return asked
 
 
+def admission(text: str) -> tuple[str, ...]:
+    """The plugins that --admission leaves out. Raises UsageError for a name that no plugin has."""
+    from controlplane.apiserver.requests.admission.chain import DEFAULT_PLUGINS
+    from controlplane.controllers.selection import UnknownController, selected
+
+    try:
+        running = selected(_listed(text), DEFAULT_PLUGINS)
+    except UnknownController as error:
+        told = str(error).replace("is not a controller", "is not an admission plugin")
+        raise UsageError(f"--admission: {told}") from None
+    return tuple(name for name in DEFAULT_PLUGINS if name not in running)
+
+
 def without(text: str) -> dict[str, Any]:
     """The fields of a cluster that lacks these parts. Raises UsageError for what is no part."""
     changes: dict[str, Any] = {}

@@ -86,6 +86,9 @@ class Plan(Setting):
             changes["explain_scheduling"] = True
         if options["controllers"] is not None:
             changes["enabled_controllers"] = parts.controllers(options["controllers"])
+        if options["admission"] is not None:
+            off = parts.admission(options["admission"])
+            changes["disabled_admission"] = (*config.disabled_admission, *off)
         if options["without"]:
             changes.update(parts.without(options["without"]))
         if options["cache_lag"]:
@@ -158,6 +161,8 @@ def _prepared(scenario: Scenario, options: Mapping[str, Any], gates: FixGates) -
         kubelets.check(options["kubelet_config"], options["machine"], options["release"])
     if options["controllers"] is not None:
         parts.controllers(options["controllers"])
+    if options["admission"] is not None:
+        parts.admission(options["admission"])
     if options["without"]:
         parts.without(options["without"])
     plan = Plan(scenario=scenario, options=options, gates=gates)

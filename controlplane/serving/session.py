@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.pace import Pacer
+    from controlplane.apiserver.http.foreign_tokens import Key
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.execution import Execution
 
@@ -42,6 +43,8 @@ class Rim:
     tls: bool = True
     token: str = field(default="", repr=False)
     limits: Limits = field(factory=Limits)
+    keys: tuple[Key, ...] = field(default=(), repr=False)
+    """Public keys of who else signs tokens of service accounts."""
 
 
 class ServedCluster(Cluster):
@@ -110,8 +113,13 @@ async def serve_async(
         made = certificates.make(rim.host)
         tls, authority = made.context, made.authority
     store, epoch = cluster.store, cluster.config.epoch_ns
+    foreign: dict[str, Any] = {}
+    if rim.keys:
+        from controlplane.apiserver.http.foreign_tokens import user_of_token
+
+        foreign["foreign"] = lambda token, now: user_of_token(token, rim.keys, now)
     access = Access.of_token(
-        rim.token, lambda: signing_key(StoreLookup(store)), lambda: epoch + pace.now()
+        rim.token, lambda: signing_key(StoreLookup(store)), lambda: epoch + pace.now(), **foreign
     )
     write = os.write if os.name == "posix" else None  # other systems' sockets are no files
     listener = Listener(

@@ -1,4 +1,4 @@
-"""The options --controllers and --without."""
+"""The options --controllers, --admission and --without."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.errors import UsageError
 from controlplane.scenarios.files import SCENARIO
-from controlplane.scenarios.parts import controllers, without
+from controlplane.scenarios.parts import admission, controllers, without
 from controlplane.scenarios.plan import plan_of
 
 
@@ -18,6 +18,10 @@ def test_names_are_taken_with_and_without_their_ending():
     ("option", "said"),
     [
         ({"controllers": "jobs"}, "--controllers: 'jobs' is not a controller; known: replicaset-"),
+        (
+            {"admission": "*,-Prio"},
+            "--admission: 'Prio' is not an admission plugin; known: Namespace",
+        ),
         ({"without": "etcd"}, "--without: 'etcd' is no part; parts are scheduler, controllers, k"),
     ],
 )
@@ -25,6 +29,20 @@ def test_what_there_is_not_is_refused_before_anything_runs(option, said):
     with pytest.raises(UsageError) as refused:
         plan_of(SCENARIO, files=("examples/shop.yaml",), **option)
     assert str(refused.value).startswith(said)
+
+
+def test_admission_plugins_are_left_out_from_the_first_look_at_the_files_on(tmp_path):
+    assert admission("*,-Priority") == ("Priority",)
+    assert "Priority" not in admission("Priority")
+    file = tmp_path / "pod.yaml"
+    file.write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: a},"
+        " spec: {priorityClassName: gold, containers: [{name: a, image: b}]}}"
+    )
+    with pytest.raises(UsageError, match="no PriorityClass with name gold"):
+        plan_of(SCENARIO, files=(str(file),))
+    plan = plan_of(SCENARIO, files=(str(file),), admission="*,-Priority")
+    assert plan.configure().disabled_admission == ("Priority",)
 
 
 def test_parts_left_to_others_are_not_there():
