@@ -53,6 +53,14 @@ class Session:
             return first
         return [*first, *self._run()]
 
+    def written(self, data: bytes) -> bytes:
+        """The message of what was written elsewhere."""
+        return self._message(STDOUT, data.replace(b"\n", b"\r\n") if self.tty else data)
+
+    def end(self) -> list[bytes]:
+        """What is sent when all went well."""
+        return self._finish(_SUCCESS)
+
     def receive(self, data: bytes) -> list[bytes]:
         """What is sent for a message of the client's."""
         if not data:

@@ -17,6 +17,7 @@ import h11
 import trio
 from attrs import frozen
 
+from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import bodies
 from controlplane.apiserver.http.message import StreamStart, packed, to_request
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from controlplane.api.container_inside import Inside
     from controlplane.api.request import User
     from controlplane.apiserver.http.bodies import Chunk
+    from controlplane.apiserver.http.websocket import Socket
     from controlplane.apiserver.loops.http_host import Host
 
 __all__ = ["Connection"]
@@ -250,6 +252,10 @@ class Connection:
         response = h11.InformationalResponse(status_code=101, headers=headers)
         await self._send(self._http.send(response))
 
+        if asked.path.endswith("/attach"):
+            await self._attach(asked, inside, protocol)
+            return
+
         def asked_for(name: str) -> bool:
             return (asked.query.get(name) or ["false"])[0].lower() in ("true", "1")
 
@@ -269,6 +275,43 @@ class Connection:
                 return
         await self._send(socket.closed())
         await self._linger()
+
+    async def _attach(self, asked: Asked, inside: Inside, protocol: str) -> None:
+        """What a container writes from now on, until it ends or the client goes."""
+        from controlplane.apiserver.http import channels, websocket
+
+        path = asked.path.removesuffix("attach") + "log"
+        query = {
+            "follow": ["true"],
+            "tailLines": ["0"],
+            "container": [inside.key.partition("/")[2]],
+        }
+        sink = Sink(self._limits.stream_events)
+        number = self._host.ask("GET", path, query, [], b"", ADMIN, sink.push)
+        session = channels.Session(Shell(inside), (), protocol)
+        socket, text = websocket.Socket(self._http.trailing_data[0]), "base64" in protocol
+        started = isinstance(await sink.first(), StreamStart)
+        ended = not started
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._until_closed, socket, nursery.cancel_scope)
+                while started and (found := await sink.lines()) is not None:
+                    data = b"".join(bytes(chunk) for chunk in encoded(found))
+                    await self._send(socket.sent([session.written(data)], text=text))
+                ended = True
+                await self._send(socket.sent(session.end(), text=text) + socket.closed())
+                nursery.cancel_scope.cancel()
+        finally:
+            if not ended:
+                self._host.hung_up(number)
+        await self._linger()
+
+    async def _until_closed(self, socket: Socket, scope: trio.CancelScope) -> None:
+        """Read on until the client says goodbye; what it types goes nowhere."""
+        still_open = True
+        while still_open:
+            _, _, still_open = socket.received(await self._receive())
+        scope.cancel()
 
     def _headers(self, asked: Asked) -> list[tuple[str, str]]:
         audit = asked.header("audit-id")

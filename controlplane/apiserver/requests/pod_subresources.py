@@ -351,7 +351,7 @@ def _log_container(pod: Object, wanted: str) -> str:
 def connect(parts: Parts, ctx: Context) -> Steps[Response]:
     """Exec, attach and port forwarding: all that is checked before a connection is upgraded.
 
-    An emulated shell answers exec over WebSocket. Behind the rest there is nothing here that could
+    An emulated shell answers exec over WebSocket, and the log attach. Behind the rest there is nothing here that could
     answer, and a client is told so.
     """
     request = ctx.request
@@ -366,7 +366,7 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
         raise status.not_found(ctx.info, node)
     if not request.upgrade:
         raise status.bad_request("Upgrade request required")
-    if parts.options.container_log is not None and request.subresource == "exec":
+    if parts.options.container_log is not None and request.subresource in ("exec", "attach"):
         if "running" not in (state_of(pod.tree, container).get("state") or {}):
             text = f'unable to upgrade connection: container not found ("{container}")'
             raise status.internal_error(text)

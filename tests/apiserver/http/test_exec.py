@@ -38,10 +38,10 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
             while (await session.ask("GET", f"{PODS}/p/log")).code != 200:
                 await trio.sleep(0.01)
 
-        async def run(query, *said):
+        async def run(query, *said, sub="exec"):
             stream = await session.connect()
             async with stream:
-                await stream.send_all(asked(f"{PODS}/p/exec?{query}"))
+                await stream.send_all(asked(f"{PODS}/p/{sub}?{query}"))
                 raw = b""
                 while b"\r\n\r\n" not in raw:
                     raw += await stream.receive_some(65536)
@@ -49,6 +49,8 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
                 assert head.startswith(b"HTTP/1.1 101")
                 assert b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head
                 socket = Connection(ConnectionType.CLIENT, trailing_data=rest)
+                if sub == "attach":
+                    await session.ask("DELETE", f"{PODS}/p")
                 for message in said:
                     await stream.send_all(socket.send(BytesMessage(message)))
                 found = []
@@ -64,6 +66,13 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
         await run("command=sh&command=-c&command=echo+kept+>+/tmp/f")
         told = await run("command=cat&command=/tmp/f")
         assert told[1] == b"\x01kept\n"
+        told = await run("stdout=true", sub="attach")
+        assert b"".join(told[:-1]) == b"\x01container c ended with exit code 0\n"
+        assert told[-1].startswith(b"\x03")
+        while (await session.ask("POST", PODS, POD)).code != 201:
+            await trio.sleep(0.01)
+        while (await session.ask("GET", f"{PODS}/p/log")).code != 200:
+            await trio.sleep(0.01)
         refused = await session.raw(asked(f"{PODS}/p/exec?command=true", "other"))
         assert refused.startswith(b"HTTP/1.1 400")
         refused = await session.raw(
