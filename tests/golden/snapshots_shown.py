@@ -164,12 +164,27 @@ class Shown:
             change = self._change(event)
             listed = found.setdefault(place, [])
             data, step = self._writers.get(event.revision, ({"verb": "?", "by": "?"}, 0))
+            if event.new is None and data["verb"].startswith("patch"):
+                data = self._last_of_finalizers(obj.key, obj.kind) or data
             words = data["verb"].split()
             verb, _, sub = words[0], "", words[1].partition("/")[2]
             change["by"] = COMPONENTS.get(data.get("by", ""), data.get("by", ""))
             change["verb"] = f"{verb} {sub}" if sub else verb
             self.steps[f"{place}[{len(listed)}]"] = step
             listed.append(change)
+        return found
+
+    def _last_of_finalizers(self, key: str, kind: str) -> Json:
+        """Recordings name as who let an object go by a patch the last one to patch finalizers of that name."""
+        found = None
+        for event in self._history:
+            obj, old = event.new or event.old, event.old
+            if (obj.kind, obj.key) != (kind, key) or old is None:
+                continue
+            data, _ = self._writers.get(event.revision, (None, 0))
+            held = [] if event.new is None else event.new.metadata.get("finalizers")
+            if data and data["verb"].startswith("patch") and held != old.metadata.get("finalizers"):
+                found = data
         return found
 
     def place(self, obj: Any) -> str:
