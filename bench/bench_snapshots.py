@@ -24,7 +24,7 @@ from controlplane.controllers.csi.hostpath import DriverOptions, HostpathDriver,
 from controlplane.controllers.loops.storage import CsiDriver, Storage
 from controlplane.client.resources import Resource, VOLUMES, CLAIMS, STORAGE_CLASSES
 from controlplane.scenarios import storage
-from controlplane.scenarios.invariants.storage import CLAIMS, CONTENTS, DRIVER, GROUP_CONTENTS, GROUPS, SIZE, SNAPSHOTS
+from controlplane.scenarios.invariants import storage as held
 
 SECOND = 10**9
 claims, groups = int(sys.argv[1]), int(sys.argv[2])
@@ -45,7 +45,7 @@ async def until(ctx, holds):
 
 
 def bound():
-    return sum(o.tree["status"].get("phase") == "Bound" for o in cluster.objects(CLAIMS))
+    return sum(o.tree["status"].get("phase") == "Bound" for o in cluster.objects(held.CLAIMS))
 
 
 def ready(prefix):
@@ -56,15 +56,15 @@ async def user(ctx):
     client = Client(ctx)
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "made"}
     await client.create(CLASS, {"apiVersion": CLASS.api_version, "kind": "VolumeGroupSnapshotClass",
-        "metadata": {"name": "delete"}, "driver": DRIVER, "deletionPolicy": "Delete"})
+        "metadata": {"name": "delete"}, "driver": held.DRIVER, "deletionPolicy": "Delete"})
     await client.create(STORAGE_CLASSES, {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
-        "metadata": {"name": "restored"}, "provisioner": DRIVER,
+        "metadata": {"name": "restored"}, "provisioner": held.DRIVER,
         "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
     for n in range(claims):
         ref = {"name": f"pvc-{n}", "namespace": "default"}
         await client.create(VOLUMES, {"apiVersion": "v1", "kind": "PersistentVolume",
             "metadata": {"name": f"pv-{n}"}, "spec": {**spec, "capacity": {"storage": "100Mi"},
-            "claimRef": ref, "csi": {"driver": DRIVER, "volumeHandle": f"vol-{n}"}}})
+            "claimRef": ref, "csi": {"driver": held.DRIVER, "volumeHandle": f"vol-{n}"}}})
         await client.create(CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
             "metadata": {**ref, "labels": {"group": f"g-{n // size}"}},
             "spec": {**spec, "volumeName": f"pv-{n}",
@@ -76,10 +76,10 @@ async def user(ctx):
             "metadata": {"name": f"g-{n}", "namespace": "default"},
             "spec": {"volumeGroupSnapshotClassName": "delete",
                      "source": {"selector": {"matchLabels": {"group": f"g-{n}"}}}}}, "default")
-    await until(ctx, lambda: ready(GROUPS) == groups and ready(SNAPSHOTS) == claims)
+    await until(ctx, lambda: ready(held.GROUPS) == groups and ready(held.SNAPSHOTS) == claims)
     mark("snapshotted", ctx)
     first = {}
-    for each in cluster.objects(SNAPSHOTS):
+    for each in cluster.objects(held.SNAPSHOTS):
         first.setdefault(each.tree["status"]["volumeGroupSnapshotName"], each.name)
     for n, name in enumerate(first.values()):
         await client.create(CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
@@ -93,13 +93,13 @@ async def user(ctx):
     for n in range(groups):
         await client.delete(VGS, "default", f"g-{n}")
     await until(ctx, lambda: not any(cluster.objects(p) for p in
-        (GROUPS, SNAPSHOTS, CONTENTS, GROUP_CONTENTS)))
+        (held.GROUPS, held.SNAPSHOTS, held.CONTENTS, held.GROUP_CONTENTS)))
     mark("deleted", ctx)
 
 
-disk = HostpathDriver(DriverOptions(name=DRIVER))
+disk = HostpathDriver(DriverOptions(name=held.DRIVER))
 for n in range(claims):
-    disk.volumes[f"vol-{n}"] = Volume(f"vol-{n}", f"vol-{n}", SIZE)
+    disk.volumes[f"vol-{n}"] = Volume(f"vol-{n}", f"vol-{n}", held.SIZE)
 config = ClusterConfig(kubelets=False, heartbeats=False, store=storage.store(),
     enabled_controllers=storage.VOLUME_CONTROLLERS,
     storage=Storage([CsiDriver(disk.options, disk)]))
@@ -107,7 +107,7 @@ cluster = Cluster(config, log=EventLog(100), livelock_limit=10**8)
 cluster.user("user", user)
 marks["begin"] = time.perf_counter(), 0, 0
 cluster.world.run("bare", until_ns=3600 * SECOND)
-calls = len(cluster.csi_drivers[DRIVER].calls)
+calls = len(cluster.csi_drivers[held.DRIVER].calls)
 print(json.dumps({"marks": marks, "calls": calls, "left": len(disk.snapshots)}))
 """
 PHASES = ("begin", "bound", "snapshotted", "restored", "deleted")
