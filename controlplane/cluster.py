@@ -22,7 +22,7 @@ from controlplane.apiserver.loops import supervisor as supervisor_actor
 from controlplane.apiserver.loops.activity import Activity
 from controlplane.apiserver.loops.etcd import ETCD
 from controlplane.apiserver.loops.supervisor import SUPERVISOR
-from controlplane.apiserver.options import ServerOptions
+from controlplane.apiserver.options import ServerOptions, build_of
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
@@ -406,6 +406,7 @@ class Cluster:
             exact_windows=self.config.gates.fixed("49992"),
             streams_lists=self.config.gates.fixed("129334"),
             measures_usage=True,
+            build=build_of(self.config.release),
         )
 
     def components(self) -> tuple[str, ...]:

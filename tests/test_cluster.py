@@ -227,3 +227,10 @@ def test_a_server_that_starts_over_a_store_with_definitions_serves_them():
     cluster.user("user", user)
     run(cluster)
     assert [list(items) for items in seen] == [[]]
+
+
+@pytest.mark.parametrize(("release", "told"), [("1.36", "v1.36.2"), ("1.32", "v1.32.0")])
+def test_servers_say_which_release_they_are(release, told):
+    build = Cluster(ClusterConfig(release=release)).server_options().build
+    assert (build["gitVersion"], build["minor"]) == (told, release[2:])
+    assert ("emulationMinor" in build) == (release == "1.36")

@@ -10,7 +10,7 @@ from controlplane.api.container_output import Output
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.resources import ResourceInfo
 
-__all__ = ["BUILD", "ContainerLog", "ServerOptions"]
+__all__ = ["BUILD", "ContainerLog", "ServerOptions", "build_of"]
 
 BUILD: Tree = {
     "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
@@ -19,7 +19,17 @@ BUILD: Tree = {
     "buildDate": "1970-01-01T00:00:00Z", "goVersion": "go1.26.0", "compiler": "gc",
     "platform": "linux/amd64",
 }  # fmt: skip
-"""What /version says of the emulated release."""
+"""What /version says of the latest release."""
+
+
+def build_of(release: str) -> Tree:
+    """What /version says of a release such as "1.32"."""
+    minor = release.partition(".")[2]
+    if minor == BUILD["minor"]:
+        return BUILD
+    plain = {key: value for key, value in BUILD.items() if not key.endswith(("Major", "Minor"))}
+    return {**plain, "minor": minor, "gitVersion": f"v{release}.0"}
+
 
 ContainerLog = Callable[[Tree, str, int, bool], Output]
 """What a container of a pod that is on a node has written until a time, in its previous life or this one."""
