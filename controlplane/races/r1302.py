@@ -50,5 +50,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a snapshot that is deleted while it is being made goes after the next resync at the latest",
     scenario=SCENARIO,
-    schedules=40,
+    schedules=10,
 )

@@ -53,6 +53,6 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a snapshot that is deleted while it is being made goes soon after it is made",
     scenario=SCENARIO,
-    schedules=40,
+    schedules=10,
     fixed={"fix": ("1392=looked-at-again",)},
 )

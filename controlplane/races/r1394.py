@@ -53,5 +53,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a snapshot that is deleted goes soon after the restore that kept it",
     scenario=SCENARIO,
-    schedules=20,
+    schedules=10,
 )

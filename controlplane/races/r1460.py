@@ -49,5 +49,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="deleting what is gone already is no error",
     scenario=SCENARIO,
-    schedules=200,
+    schedules=10,
 )

@@ -48,5 +48,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a content that is deleted after its snapshot went goes as well",
     scenario=SCENARIO,
-    schedules=40,
+    schedules=10,
 )

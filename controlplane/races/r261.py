@@ -51,5 +51,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once nothing moves, every snapshot of the storage is named by a content",
     scenario=SCENARIO,
-    schedules=40,
+    schedules=15,
 )

@@ -50,5 +50,5 @@ RACE = Race(
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once everything has come to rest no worker is blocked",
     scenario=SCENARIO,
-    schedules=20,
+    schedules=10,
 )
