@@ -28,6 +28,7 @@ OTHER = {
     "controller_managers": 2,
     "controllers": "*,-job",
     "without": "scheduler",
+    "admission": "*,-Priority",
     "cache_lag": 0.5,
     "feature_gates": ("SchedulerAsyncPreemption=false",),
     "nodes": 7,
