@@ -328,6 +328,10 @@ class AutoscalerStrategy(Strategy):
         """What is wrong with a new object of this kind."""
         return autoscaling.validate_autoscaler(tree)
 
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return autoscaling.validate_autoscaler_status(new)
+
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """What a status update of this kind keeps."""
         return with_status(new, old, "spec")

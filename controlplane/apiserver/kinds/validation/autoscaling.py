@@ -5,6 +5,7 @@ from __future__ import annotations
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.validation.shared import non_negative_field
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
@@ -13,11 +14,19 @@ from controlplane.apiserver.schema.field_errors import (
     required,
 )
 
-__all__ = ["validate_autoscaler"]
+__all__ = ["validate_autoscaler", "validate_autoscaler_status"]
 
 _SOURCES = {"Object": "object", "Pods": "pods", "Resource": "resource", "External": "external",
             "ContainerResource": "containerResource"}  # fmt: skip
 _TARGETS = ("Utilization", "Value", "AverageValue")
+
+
+def validate_autoscaler_status(tree: Tree) -> list[FieldError]:
+    """The status of a horizontal pod autoscaler."""
+    errors: list[FieldError] = []
+    for key in ("currentReplicas", "desiredReplicas"):
+        errors += non_negative_field(tree.get("status") or {}, key, "status")
+    return errors
 
 
 def validate_autoscaler(tree: Tree) -> list[FieldError]:
@@ -27,7 +36,9 @@ def validate_autoscaler(tree: Tree) -> list[FieldError]:
     low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     if low is not None and low < 1:
         errors.append(invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
-    if high < 1:
+    if high < 0:
+        errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to 1"))
+    elif high < 1:
         errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
     if low is not None and high < low:
         errors.append(invalid("spec.maxReplicas", high,
@@ -76,6 +87,7 @@ def _metric(metric: Tree, path: str) -> list[FieldError]:
     kind = metric.get("type", "")
     if not kind:
         errors.append(required(f"{path}.type", "must specify a metric source type"))
+        errors.append(not_supported(f"{path}.type", kind, _SOURCES))
     elif kind not in _SOURCES:
         errors += [not_supported(f"{path}.type", kind, _SOURCES)] * 2  # upstream says it twice
     present = [key for key in _SOURCES.values() if metric.get(key) is not None]

@@ -42,14 +42,15 @@ def validate_endpoints(tree: Tree) -> list[FieldError]:
 def _endpoint_address(address: Tree, path: str) -> list[FieldError]:
     ip = address.get("ip", "")
     errors = [invalid(f"{path}.ip", ip, problem) for problem in names.ip_problems(ip)]
-    if errors:  # the check for special addresses reads it once more
-        errors.append(invalid(f"{path}.ip", ip, "must be a valid IP address"))
+    unreadable = bool(errors)
     host = address.get("hostname", "")
     if host:
         errors += [invalid(f"{path}.hostname", host, p) for p in names.dns_label(host)]
     node = address.get("nodeName")
     if node is not None:
         errors += [invalid(f"{path}.nodeName", node, p) for p in names.dns_subdomain(node)]
+    if unreadable:  # the check for special addresses reads it once more
+        errors.append(invalid(f"{path}.ip", ip, "must be a valid IP address"))
     if not errors or not names.ip_problems(ip):
         from controlplane.apiserver.kinds.validation.services import _not_special
 

@@ -65,15 +65,15 @@ def _generated(tree: Tree, spec: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     for key, value in (
-        ("batch.kubernetes.io/controller-uid", uid), ("controller-uid", uid),
-        ("batch.kubernetes.io/job-name", name), ("job-name", name),
+        ("controller-uid", uid), ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid), ("batch.kubernetes.io/job-name", name),
     ):  # fmt: skip
         given = labels.get(key)
         path = f"spec.template.metadata.labels[{key}]"
         if given is None:
             errors.append(required(path, f"must be '{value}'"))
         elif given != value:
-            errors.append(invalid("spec.template.metadata.labels", labels, f"must be '{value}'"))
+            errors.append(invalid(path, labels, f"must be '{value}'"))
     matched = selector.get("matchLabels") or {}
     keys = ("batch.kubernetes.io/controller-uid", "controller-uid")
     if len(matched) != 1 or selector.get("matchExpressions") or not any(
@@ -363,7 +363,35 @@ def validate_job_status(new: Tree, old: Tree) -> list[FieldError]:
         if _is_true(was, kind) and not _is_true(status, kind):
             errors.append(redacted("status.conditions",
                                    f"cannot disable the {kind}=True condition"))  # fmt: skip
+    return errors + _index_errors(new.get("spec") or {}, status, was)
+
+
+def _index_errors(spec: Tree, status: Tree, was: Tree) -> list[FieldError]:
+    """Indexes that a status names anew must be numbers, and the job must have such indexes."""
+    errors: list[FieldError] = []
+    done, failed = status.get("completedIndexes", ""), status.get("failedIndexes")
+    limited = spec.get("backoffLimitPerIndex") is not None
+    if done != was.get("completedIndexes", ""):
+        if done and spec.get("completions") is not None:
+            errors += _unreadable_index("completedIndexes", done)
+        if done and spec.get("completionMode") != "Indexed":
+            text = "cannot set non-empty completedIndexes when non-indexed completion mode"
+            errors.append(invalid("status.completedIndexes", done, text))
+    if failed is not None and failed != was.get("failedIndexes"):
+        if limited and spec.get("completions") is not None:
+            errors += _unreadable_index("failedIndexes", failed)
+        if not limited:
+            text = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
+            errors.append(invalid("status.failedIndexes", failed, text))
     return errors
+
+
+def _unreadable_index(key: str, text: str) -> list[FieldError]:
+    for part in (number for interval in text.split(",") for number in interval.split("-")[:2]):
+        if not (part.isascii() and part.isdigit()):
+            problem = f'cannot convert string to integer for index: "{part}"'
+            return [invalid(f"status.{key}", text, f"error parsing {key}: {problem}")]
+    return []
 
 
 _CONCURRENCY = ("Allow", "Forbid", "Replace")

@@ -210,6 +210,9 @@ def _names(spec: Tree, path: str) -> list[FieldError]:
     for key in ("hostname", "subdomain"):
         if spec.get(key):
             errors += [invalid(f"{path}.{key}", spec[key], p) for p in names.dns_label(spec[key])]
+    told = spec.get("hostnameOverride")
+    if told is not None:
+        errors += [invalid(f"{path}.hostnameOverride", told, p) for p in names.dns_subdomain(told)]
     if spec.get("tolerations"):
         errors += validate_tolerations(spec["tolerations"], f"{path}.tolerations")
     for index, alias in enumerate(spec.get("hostAliases") or ()):

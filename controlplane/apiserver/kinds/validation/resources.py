@@ -177,6 +177,8 @@ def _claims(claims: list[Tree], known: list[str], path: str) -> list[FieldError]
         if not name:
             errors.append(required(f"{place}.name"))
             continue
+        if request:
+            errors += [invalid(f"{place}.request", request, p) for p in names.dns_label(request)]
         if (name, request) in seen or (name, "") in seen:
             errors.append(duplicate(place, name))
         else:

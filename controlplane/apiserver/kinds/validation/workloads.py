@@ -277,7 +277,7 @@ def validate_stateful_set(tree: Tree, *, new: bool = True) -> list[FieldError]:
     errors += non_negative_field(spec, "minReadySeconds", "spec")
     errors += non_negative_field(spec.get("ordinals") or {}, "start", "spec.ordinals")
     service = spec.get("serviceName", "")
-    if service:
+    if service and new:
         errors += [invalid("spec.serviceName", service, p) for p in names.dns_label(service)]
     claims = spec.get("volumeClaimTemplates") or ()
     for index, claim in enumerate(claims if new else ()):

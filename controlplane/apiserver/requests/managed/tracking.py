@@ -117,6 +117,8 @@ def updated(
         return had
     difference = compare(live, new, struct)
     lost = reset_paths(difference.taken | frozenset(difference.removed), reset)
+    if any("k:{}" in path for path in difference.taken):
+        return None  # upstream drops all of it where an item of a keyed list has no key
     managers = without_paths(managers, lost, None)
     taken = reset_paths(stripped(difference.taken), reset)
     before = managers_of(had).get(identity)
