@@ -224,6 +224,7 @@ class Registry:
 
     def _unwritten(self, tree: Tree, old: Object | None) -> Object:
         """What a dry run answers."""
+        tree = self.strategy.finish(tree)
         if old is None and "resourceVersion" in tree["metadata"]:
             meta = {k: v for k, v in tree["metadata"].items() if k != "resourceVersion"}
             tree = {**tree, "metadata": meta}

@@ -31,6 +31,12 @@ _TYPES: dict[str, str] = {
     ),
     "EventSource": 'Component:"" Host:""',
     "VolumeAffinity": "Required:*NodeSelector",
+    "FailurePolicy": "Rules:[]FailureRule",
+    "FailureRule": 'Action:"" OnExitCodes:*ExitCodes OnPodConditions:[]Condition',
+    "ExitCodes": 'ContainerName:? Operator:"" Values:null',
+    "Condition": 'Type:"" Status:""',
+    "SuccessPolicy": "Rules:[]SuccessRule",
+    "SuccessRule": "SucceededIndexes:? SucceededCount:?",
     "NodeSelectorTerm": "MatchExpressions:[]Requirement MatchFields:[]Requirement",
     "Requirement": 'Key:"" Operator:"" Values:null',
     "PodSpec": (

@@ -143,14 +143,15 @@ def default_job_spec(spec: Tree) -> Tree:
     failure = spec.get("podFailurePolicy")
     defaults["podReplacementPolicy"] = "Failed" if failure else "TerminatingOrFailed"
     spec = filled(spec, defaults)
-    if failure:
+    return _with_pod_conditions(spec)
 
-        def pattern(entry: Tree) -> Tree:
-            return entry if entry.get("status") else {**entry, "status": "True"}
 
-        spec = inside(spec, "podFailurePolicy", lambda policy: each(
-            policy, "rules", lambda rule: each(rule, "onPodConditions", pattern)))  # fmt: skip
-    return spec
+def _with_pod_conditions(spec: Tree) -> Tree:
+    def pattern(entry: Tree) -> Tree:
+        return entry if entry.get("status") else {**entry, "status": "True"}
+
+    return inside(spec, "podFailurePolicy", lambda policy: each(
+        policy, "rules", lambda rule: each(rule, "onPodConditions", pattern)))  # fmt: skip
 
 
 def default_job(tree: Tree) -> Tree:
@@ -159,12 +160,15 @@ def default_job(tree: Tree) -> Tree:
 
 
 def default_cron_job(tree: Tree) -> Tree:
-    """Defaults of a cron job; of its template only the pod template has any."""
+    """Defaults of a cron job; of its template only pods and their conditions have any."""
+
+    def job(spec: Tree) -> Tree:
+        return _with_pod_conditions(_templated(spec))
 
     def spec(spec: Tree) -> Tree:
         spec = filled(spec, {"concurrencyPolicy": "Allow", "suspend": False,
                              "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1})  # fmt: skip
-        return inside(spec, "jobTemplate", lambda job: inside(job, "spec", _templated))
+        return inside(spec, "jobTemplate", lambda made: inside(made, "spec", job))
 
     return _spec(tree, spec)
 

@@ -16,7 +16,7 @@ from controlplane.apiserver.schema.field_errors import (
 
 __all__ = ["validate_autoscaler", "validate_autoscaler_status"]
 
-_SOURCES = {"Object": "object", "Pods": "pods", "Resource": "resource", "External": "external",
+_SOURCES = {"Object": "object", "External": "external", "Pods": "pods", "Resource": "resource",
             "ContainerResource": "containerResource"}  # fmt: skip
 _TARGETS = ("Utilization", "Value", "AverageValue")
 
@@ -87,11 +87,10 @@ def _metric(metric: Tree, path: str) -> list[FieldError]:
     kind = metric.get("type", "")
     if not kind:
         errors.append(required(f"{path}.type", "must specify a metric source type"))
-        errors.append(not_supported(f"{path}.type", kind, _SOURCES))
-    elif kind not in _SOURCES:
+    if kind not in _SOURCES:
         errors += [not_supported(f"{path}.type", kind, _SOURCES)] * 2  # upstream says it twice
     present = [key for key in _SOURCES.values() if metric.get(key) is not None]
-    for key in present:
+    for key in present[:1]:
         errors += _source(key, metric[key], f"{path}.{key}")
     expected = _SOURCES.get(kind)
     if expected is not None and expected not in present:
@@ -136,6 +135,9 @@ def _source(key: str, source: Tree, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.target.averageValue", (
             "must set either a target value for metric or a per-pod target"
         )))  # fmt: skip
+    elif key == "external" and target.get("value") and target.get("averageValue"):
+        text = "may not set both a target value for metric and a per-pod target"
+        errors.append(forbidden(f"{path}.target.value", text))
     return errors
 
 
@@ -154,7 +156,7 @@ def _target(target: Tree, path: str) -> list[FieldError]:
     kind = target.get("type", "")
     if not kind:
         errors.append(required(f"{path}.type", "must specify a metric target type"))
-    elif kind not in _TARGETS:
+    if kind not in _TARGETS:
         errors.append(invalid(f"{path}.type", kind,
                               "must be either Utilization, Value, or AverageValue"
                               ))  # fmt: skip

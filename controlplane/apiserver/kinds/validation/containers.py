@@ -9,7 +9,7 @@ from attrs import define, field
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.validation.paths import local_descending_path
+from controlplane.apiserver.kinds.validation.paths import local_descending_path, path_no_backsteps
 from controlplane.apiserver.kinds.validation.resources import validate_requirements
 from controlplane.apiserver.kinds.validation.security import validate_security_context
 from controlplane.apiserver.schema.field_errors import (
@@ -20,6 +20,7 @@ from controlplane.apiserver.schema.field_errors import (
     not_found,
     not_supported,
     required,
+    too_many,
 )
 
 __all__ = [
@@ -77,16 +78,46 @@ def validate_containers(containers: list[Tree], scope: PodScope, path: str) -> l
         seen[name] = None
         ports = ports or "ports" in container
         errors += _running(container, scope, place)
-        if "restartPolicy" in container:
-            errors += _restart_policy(container["restartPolicy"], f"{place}.restartPolicy")
+        errors += _restart_policy(container, place)
     if ports:
         errors += _host_ports(containers, path)
+    for index, container in enumerate(containers):
+        if "env" in container:
+            errors += _files_of_volumes(container, scope, f"{path}[{index}]")
     return errors
 
 
-def _restart_policy(policy: str, path: str) -> list[FieldError]:
-    policies = ("Always", "Never", "OnFailure")
-    return [] if policy in policies else [not_supported(path, policy, policies)]
+_RESTART = ("Always", "Never", "OnFailure")
+_ACTIONS = ("Restart", "RestartAllContainers")
+MAX_RULES = 20
+MAX_CODES = 255
+
+
+def _restart_policy(container: Tree, path: str) -> list[FieldError]:
+    """When a container restarts. Upstream: validateContainerRestartPolicy."""
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
+    errors: list[FieldError] = []
+    if policy is not None and policy not in _RESTART:
+        errors.append(not_supported(f"{path}.restartPolicy", policy, _RESTART))
+    if policy is None and rules:
+        text = "must specify restartPolicy when restart rules are used"
+        errors.append(required(f"{path}.restartPolicy", text))
+    if len(rules) > MAX_RULES:
+        errors.append(too_many(f"{path}.restartPolicyRules", len(rules), MAX_RULES))
+    for index, rule in enumerate(rules):
+        place = f"{path}.restartPolicyRules[{index}]"
+        if rule.get("action") not in _ACTIONS:
+            errors.append(not_supported(f"{place}.action", rule.get("action", ""), _ACTIONS))
+        codes = rule.get("exitCodes")
+        if codes is None:
+            errors.append(required(f"{place}.exitCodes", "must be specified"))
+            continue
+        operator, values = codes.get("operator", ""), codes.get("values") or []
+        if operator not in ("In", "NotIn"):
+            errors.append(not_supported(f"{place}.exitCodes.operator", operator, ("In", "NotIn")))
+        if len(values) > MAX_CODES:
+            errors.append(too_many(f"{place}.exitCodes.values", len(values), MAX_CODES))
+    return errors
 
 
 def validate_init_containers(
@@ -105,8 +136,7 @@ def validate_init_containers(
             seen[name] = None
         errors += _host_ports([container], path, at=index)
         policy = container.get("restartPolicy")
-        if policy is not None:
-            errors += _restart_policy(policy, f"{place}.restartPolicy")
+        errors += _restart_policy(container, place)
         if policy == "Always":
             errors += _running(container, scope, place)
             continue
@@ -314,6 +344,8 @@ def _value_from(variable: Tree, path: str) -> list[FieldError]:
     for key in ("configMapKeyRef", "secretKeyRef"):
         if key in found:
             errors += _key_ref(source[key], f"{path}.{key}")
+    if "fileKeyRef" in found:
+        errors += _file_key_ref(source["fileKeyRef"], f"{path}.fileKeyRef")
     if not found:
         errors.append(invalid(path, "", (
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
@@ -335,6 +367,30 @@ def _key_ref(ref: Tree, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.key"))
     else:
         errors += [invalid(f"{path}.key", key, problem) for problem in names.config_key(key)]
+    return errors
+
+
+def _file_key_ref(ref: Tree, path: str) -> list[FieldError]:
+    errors = [] if ref.get("key") else [required(f"{path}.key")]
+    volume, file = ref.get("volumeName", ""), ref.get("path", "")
+    if not volume:
+        errors.append(required(f"{path}.volumeName"))
+    else:
+        errors += [invalid(f"{path}.volumeName", volume, p) for p in names.dns_label(volume)]
+    if not file:
+        return [*errors, required(f"{path}.path")]
+    return errors + path_no_backsteps(file, f"{path}.path")
+
+
+def _files_of_volumes(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
+    """A file with variables lies in a volume of the pod."""
+    errors: list[FieldError] = []
+    for index, variable in enumerate(container.get("env") or ()):
+        ref = (variable.get("valueFrom") or {}).get("fileKeyRef")
+        name = "" if ref is None else ref.get("volumeName", "")
+        if name and name not in scope.volumes:
+            place = f"{path}.env[{index}].valueFrom.fileKeyRef.volumeName"
+            errors.append(not_found(place, name))
     return errors
 
 
@@ -381,6 +437,7 @@ def validate_resource_ref(ref: Tree, path: str, *, volume: bool) -> list[FieldEr
     if name not in _RESOURCE_FIELDS and not name.startswith(
         ("limits.hugepages-", "requests.hugepages-")):  # fmt: skip
         errors.append(not_supported(f"{path}.resource", name, _RESOURCE_FIELDS))
+        return errors
     return errors + _divisor(name, ref.get("divisor", "0"), path)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.validation.pods import validate_template
 from controlplane.apiserver.kinds.validation.schedules import known_zone, schedule_problem
 from controlplane.apiserver.kinds.validation.selectors import (
+    label_name,
     selector_of,
     selector_shown,
     template_mismatch,
@@ -74,6 +76,8 @@ def _generated(tree: Tree, spec: Tree) -> list[FieldError]:
             errors.append(required(path, f"must be '{value}'"))
         elif given != value:
             errors.append(invalid(path, labels, f"must be '{value}'"))
+    if selector_of(selector) is None:  # which is said elsewhere
+        return errors
     matched = selector.get("matchLabels") or {}
     keys = ("batch.kubernetes.io/controller-uid", "controller-uid")
     if len(matched) != 1 or selector.get("matchExpressions") or not any(
@@ -193,8 +197,7 @@ def _failure_rule(spec: Tree, rule: Tree, containers: list[str], path: str) -> l
         errors += _exit_codes(codes, containers, f"{path}.onExitCodes")
     for index, pattern in enumerate(conditions or ()):
         place = f"{path}.onPodConditions[{index}]"
-        if not pattern.get("type"):
-            errors.append(invalid(f"{place}.type", "", "name part must be non-empty"))
+        errors += label_name(pattern.get("type", ""), f"{place}.type")
         state = pattern.get("status", "")
         choices = ("False", "True", "Unknown")
         if state not in choices:
@@ -293,8 +296,17 @@ def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
                                   "field is immutable"))  # fmt: skip
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy",
                 "successPolicy"):  # fmt: skip
-        errors += immutable(spec.get(key), was.get(key), f"spec.{key}")
+        errors += immutable(_shown(spec, key), _shown(was, key), f"spec.{key}")
     return errors
+
+
+def _shown(spec: Tree, key: str) -> Any:
+    """A field as messages quote it."""
+    value, kind = spec.get(key), _INTERNAL.get(key)
+    return value if value is None or kind is None else internal(kind, value)
+
+
+_INTERNAL = {"podFailurePolicy": "FailurePolicy", "successPolicy": "SuccessPolicy"}
 
 
 _SCHEDULING = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
@@ -340,6 +352,7 @@ def validate_job_status(new: Tree, old: Tree) -> list[FieldError]:
     if complete and failed:
         errors.append(redacted("status.conditions",
                                "cannot set Complete=True and Failed=true conditions"))  # fmt: skip
+    errors += _index_errors(new.get("spec") or {}, status, was)
     was_complete, was_failed = _is_true(was, "Complete"), _is_true(was, "Failed")
     if start != was.get("startTime") and was.get("startTime") is not None:
         if not (new.get("spec") or {}).get("suspend"):
@@ -363,7 +376,7 @@ def validate_job_status(new: Tree, old: Tree) -> list[FieldError]:
         if _is_true(was, kind) and not _is_true(status, kind):
             errors.append(redacted("status.conditions",
                                    f"cannot disable the {kind}=True condition"))  # fmt: skip
-    return errors + _index_errors(new.get("spec") or {}, status, was)
+    return errors
 
 
 def _index_errors(spec: Tree, status: Tree, was: Tree) -> list[FieldError]:
@@ -432,6 +445,10 @@ def validate_cron_job(tree: Tree, *, update: bool = False) -> list[FieldError]:
         )  # fmt: skip
     job = (spec.get("jobTemplate") or {}).get("spec") or {}
     errors += _job_spec(job, "spec.jobTemplate.spec")
+    if job.get("selector") is not None:
+        shown = selector_shown(job["selector"])
+        text = "`selector` will be auto-generated"
+        errors.append(invalid("spec.jobTemplate.spec.selector", shown, text))
     if job.get("manualSelector"):
         errors.append(not_supported("spec.jobTemplate.spec.manualSelector", True,
                                     ("nil", "false"), sort=False))  # fmt: skip

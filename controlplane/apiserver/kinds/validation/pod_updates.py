@@ -48,8 +48,6 @@ def validate_pod_update(new: Tree, old: Tree) -> list[FieldError]:
         return errors
     errors += _tolerations(spec.get("tolerations") or [], was.get("tolerations") or [])
     errors += _gates(spec.get("schedulingGates") or [], was.get("schedulingGates") or [])
-    if errors:
-        return errors
     munged = _munged(spec, was)
     if was.get("schedulingGates"):
         munged, found = _gated(munged, was)

@@ -175,7 +175,7 @@ def _claims(claims: list[Tree], known: list[str], path: str) -> list[FieldError]
         place = f"{path}[{index}]"
         name, request = claim.get("name", ""), claim.get("request", "")
         if not name:
-            errors.append(required(f"{place}.name"))
+            errors.append(required(place))
             continue
         if request:
             errors += [invalid(f"{place}.request", request, p) for p in names.dns_label(request)]
@@ -189,7 +189,7 @@ def _claims(claims: list[Tree], known: list[str], path: str) -> list[FieldError]
             if not known:
                 detail += " which is empty"
             else:
-                detail += ": " + ", ".join(f'"{item}"' for item in known)
+                detail += ": " + ", ".join(known)
             errors.append(FieldError(error.reason, place, name, detail))
     return errors
 

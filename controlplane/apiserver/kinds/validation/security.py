@@ -119,15 +119,51 @@ def validate_security_context(
     return errors
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_NETBIOS = re.compile(r"[^\\/:*?\"<>|.][^\\/:*?\"<>|]{0,14}")
+_DOMAIN = re.compile(
+    r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*"
+)
+_NOT_IN_USERS = '"/\\:;|=,+*?<>@[]'
+
+
+def _windows_user(name: str) -> list[str]:
+    """What is wrong with the name of a user on Windows, with or without a domain."""
+    what = "runAsUserName"
+    if not name:
+        return [f"{what} cannot be an empty string"]
+    problems = []
+    if _CONTROL.search(name):
+        problems.append(f"{what} cannot contain control characters")
+    parts = name.split("\\")
+    if len(parts) > 2:
+        return [*problems, f"{what} cannot contain more than one backslash"]
+    domain, user = (parts[0], parts[1]) if len(parts) == 2 else ("", parts[0])
+    if len(parts) == 2:
+        if len(domain) >= 256:
+            text = f"{what}'s Domain length must be under 256 characters"
+            problems.append(text)
+        if not (_NETBIOS.fullmatch(domain) or _DOMAIN.fullmatch(domain)):
+            problems.append(f"{what}'s Domain doesn't match the NetBios nor the DNS format")
+    if not user:
+        problems.append(f"{what}'s User cannot be empty")
+    elif len(user) > 104:
+        problems.append(f"{what}'s User length must not be longer than 104 characters")
+    elif not user.strip(". "):
+        problems.append(f"{what}'s User cannot contain only periods or spaces")
+    if any(char in _NOT_IN_USERS for char in user):
+        text = f"{what}'s User cannot contain the following characters: {_NOT_IN_USERS}"
+        problems.append(text)
+    return problems
+
+
 def _windows(options: Tree | None, path: str) -> list[FieldError]:
     if options is None:
         return []
     errors: list[FieldError] = []
     user = options.get("runAsUserName")
-    if user is not None and not user:
-        errors.append(
-            invalid(f"{path}.runAsUserName", user, "runAsUserName cannot be an empty string")
-        )
+    if user is not None:
+        errors += [invalid(f"{path}.runAsUserName", user, text) for text in _windows_user(user)]
     spec = options.get("gmsaCredentialSpec")
     if spec is not None and not spec:
         errors.append(invalid(f"{path}.gmsaCredentialSpec", spec,

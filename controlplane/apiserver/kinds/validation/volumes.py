@@ -212,7 +212,7 @@ def _projected(source: Tree, path: str) -> list[FieldError]:
             if part is None:
                 continue
             if found:
-                errors.append(forbidden(f"{place}.{key}", "may not specify more than 1 volume type "
+                errors.append(forbidden(place, "may not specify more than 1 volume type "
                                                           "per source"))  # fmt: skip
                 continue
             found += 1
