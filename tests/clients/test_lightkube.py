@@ -88,7 +88,7 @@ def test_logs_of_a_running_pod(api: Any, namespace: str) -> None:
     for _, seen in api.watch(Pod, namespace=namespace, labels={"app": "web"}):
         if seen.status.phase == "Running":
             break
-    assert list(api.log(seen.metadata.name, namespace=namespace)) == []
+    assert list(api.log(seen.metadata.name, namespace=namespace)) == ["container c started\n"]
 
 
 def test_a_lease_is_taken_over_by_version(api: Any, namespace: str) -> None:

@@ -122,20 +122,29 @@ def test_a_pod_runs_and_answers_for_its_logs(core: Any, namespace: str) -> None:
     core.create_namespaced_pod(namespace, pod("p"))
     found = running(core, namespace, "p")
     assert found.spec.node_name in ("node-1", "node-2")
-    assert not core.read_namespaced_pod_log("p", namespace)  # "" or None, by the client's version
+    assert core.read_namespaced_pod_log("p", namespace) == "container main started\n"
     with pytest.raises(ApiException) as wrong:
         core.read_namespaced_pod_log("p", namespace, container="nope")
     assert wrong.value.status == 400
 
 
-def test_exec_fails_with_an_error_that_the_client_understands(core: Any, namespace: str) -> None:
+def test_exec_answers_or_fails_with_an_error_that_the_client_understands(
+    core: Any, namespace: str
+) -> None:
     from kubernetes.stream import stream
 
     core.create_namespaced_pod(namespace, pod("p"))
     running(core, namespace, "p")
+    enter = core.connect_get_namespaced_pod_exec
+    said = stream(
+        enter, "p", namespace, command=["echo", "hello"], stdout=True, _preload_content=False
+    )
+    said.run_forever(timeout=10)
+    assert said.read_stdout() == "hello\n"
+    said.sock.shutdown()  # close() leaves it open where the other side was first
     with pytest.raises(ApiException) as refused:
-        stream(core.connect_get_namespaced_pod_exec, "p", namespace, command=["ls"], stdout=True)
-    assert "Handshake status" in str(refused.value)
+        stream(enter, "p", namespace, command=["ls"], stdout=True, container="nope")
+    assert "Handshake status 400" in str(refused.value)
 
 
 def test_custom_resources(api: Any, namespace: str) -> None:

@@ -66,7 +66,10 @@ class Session:
         if not data:
             return []
         if self.protocol.endswith("base64.channel.k8s.io"):
-            channel, content = data[0] - ord("0"), base64.b64decode(data[1:])
+            try:
+                channel, content = data[0] - ord("0"), base64.b64decode(data[1:])
+            except ValueError:  # no such message
+                return []
         else:
             channel, content = data[0], data[1:]
         if channel == CLOSED:

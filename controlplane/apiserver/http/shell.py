@@ -236,9 +236,10 @@ def _env(shell: Shell, words: list[str], _given: bytes) -> Ran:
 
 
 def _cd(shell: Shell, words: list[str], _given: bytes) -> Ran:
-    path = shell.path(words[0] if words else shell.env.get("HOME", "/"))
+    name = words[0] if words else shell.env.get("HOME", "/")
+    path = shell.path(name)
     if not shell.is_folder(path):
-        return Ran(err=f"sh: cd: {words[0]}: No such file or directory\n".encode(), code=1)
+        return Ran(err=f"sh: cd: {name}: No such file or directory\n".encode(), code=1)
     shell.directory = path
     return Ran()
 

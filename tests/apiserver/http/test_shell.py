@@ -142,3 +142,15 @@ def test_the_inside_of_a_container_is_what_its_pod_and_the_objects_it_names_say(
     assert found.files["/m/k"] == b"v"
     assert found.files["/one/file"] == b"hi"
     assert found.files["/d/labels"] == b'app="x"'
+
+
+def test_a_home_that_is_not_there_is_an_error_of_cd():
+    inside = shell()
+    inside.env["HOME"] = "/nowhere"
+    assert inside.line("cd").err == b"sh: cd: /nowhere: No such file or directory\n"
+
+
+def test_what_is_no_base64_is_no_message():
+    session = Session(shell(), ["cat"], "base64.channel.k8s.io", stdin=True)
+    assert session.receive(b"0=") == []
+    assert not session.done
