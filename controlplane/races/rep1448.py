@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     from controlplane.scenarios import User
 
 
+async def restored_and_deleted(user: User) -> None:
+    """The claim that is restored from the snapshot `daily` is deleted amid that, and then the snapshot."""
+    await user.wait_until(lambda run: storage.ready(run) == 1, patience_s=60)
+    await storage.restore(user, "restored", "daily")
+    await user.sleep((2, 1, 5)[user.choose(3, "pause")])
+    await storage.remove(user, "PersistentVolumeClaim", "restored")
+    await user.sleep(1)
+    await storage.remove(user, "VolumeSnapshot", "daily")
+    await user.sleep(1000)
+    storage.end(user)
+
+
 async def deleted(user: User) -> None:
     """A claim is deleted while it is restored, and then the snapshot."""
     from controlplane.controllers.csi.faults import Fault
@@ -30,14 +42,7 @@ async def deleted(user: User) -> None:
     late = Fault("CreateVolume", count=4, code="DeadlineExceeded", message="late", when="after")
     await user.ctx.ask(DRIVER, late)
     await storage.take(user, "daily", policy="retain")
-    await user.wait_until(lambda run: storage.ready(run) == 1, patience_s=60)
-    await storage.restore(user, "restored", "daily")
-    await user.sleep((2, 1, 5)[user.choose(3, "pause")])
-    await storage.remove(user, "PersistentVolumeClaim", "restored")
-    await user.sleep(1)
-    await storage.remove(user, "VolumeSnapshot", "daily")
-    await user.sleep(1000)
-    storage.end(user)
+    await restored_and_deleted(user)
 
 
 SCENARIO = Scenario(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
+from controlplane.races.rep1448 import restored_and_deleted
 from controlplane.scenarios import Scenario, storage
 from controlplane.scenarios.invariants.storage import ALWAYS, DRIVER
 
@@ -26,14 +27,7 @@ async def deleted(user: User) -> None:
     await storage.storage_class(user)
     await user.ctx.ask(DRIVER, Fault("CreateVolume", code="Internal", message="no space"))
     await storage.take(user, "daily")
-    await user.wait_until(lambda run: storage.ready(run) == 1, patience_s=60)
-    await storage.restore(user, "restored", "daily")
-    await user.sleep((2, 1, 5)[user.choose(3, "pause")])
-    await storage.remove(user, "PersistentVolumeClaim", "restored")
-    await user.sleep(1)
-    await storage.remove(user, "VolumeSnapshot", "daily")
-    await user.sleep(1000)
-    storage.end(user)
+    await restored_and_deleted(user)
 
 
 SCENARIO = Scenario(

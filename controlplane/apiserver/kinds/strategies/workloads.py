@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting import workloads as defaults
+from controlplane.apiserver.kinds.defaulting.pods import inside
 from controlplane.apiserver.kinds.strategy import (
     Context,
     Strategy,
@@ -44,13 +45,8 @@ class _Workload(Strategy):
         return template_warnings(spec.get("template") or {}, path)
 
     def finish(self, tree: Tree) -> Tree:
-        spec = tree.get("spec") or {}
-        meta = (spec.get("template") or {}).get("metadata") or {}
-        kept = without_labels(meta)
-        if kept is meta:
-            return tree
-        template = {**spec["template"], "metadata": kept}
-        return {**tree, "spec": {**spec, "template": template}}
+        return inside(tree, "spec", lambda spec: inside(
+            spec, "template", lambda made: inside(made, "metadata", without_labels)))  # fmt: skip
 
 
 class DeploymentStrategy(_Workload):
