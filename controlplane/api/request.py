@@ -109,6 +109,8 @@ class Response:
     content_type: str = JSON
     followed: FollowedLog | None = None
     """What else is to come of a log whose client stays."""
+    audit: dict[str, str] = field(factory=dict)
+    """What admission notes for the audit log."""
     entered: Inside | None = None
     """The container that a connection has been let into."""
 

@@ -175,6 +175,7 @@ class Replay:
 
     def wait(self, seconds: int) -> None:
         self.now += int(seconds * SECOND)
+        self.server.policies.refresh()
 
     def step(self, step: Json) -> Json:
         if "waitSeconds" in step:

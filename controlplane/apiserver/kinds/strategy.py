@@ -49,7 +49,9 @@ class Context:
     `siblings` are the keys and objects of the same resource as they are stored, for kinds that
     allocate (`Strategy.allocates`), `fetched` what was read from the store because `lookup` did not
     have it. `cursors` is the server's memory of where it allocated last. `suffix` makes the end of
-    a generated name. `storage` is where the handling of the request reads and writes.
+    a generated name. `storage` is where the handling of the request reads and writes. `audit` are
+    the notes of admission for the audit log. `admitted_as` makes of a stored tree what admission
+    policies see of it, where that is another kind.
     """
 
     info: ResourceInfo
@@ -65,6 +67,8 @@ class Context:
     warnings: list[str] | None = None
     siblings: tuple[tuple[str, Object], ...] = ()
     fetched: dict[tuple[str, str, str, str], Object] | None = None
+    audit: dict[str, str] | None = None
+    admitted_as: Callable[[Tree], Tree] | None = None
 
     def find(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
         """An object that was fetched for this request, else what the lookup says."""
@@ -80,6 +84,12 @@ class Context:
             self.warnings = []
         if text not in self.warnings:
             self.warnings.append(text)
+
+    def annotate(self, key: str, value: str) -> None:
+        """Add a note for the audit log; the first one of a key stays."""
+        if self.audit is None:
+            self.audit = {}
+        self.audit.setdefault(key, value)
 
 
 def without(tree: Tree, key: str) -> Tree:

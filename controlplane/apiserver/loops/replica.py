@@ -68,6 +68,7 @@ TIMES_KEPT = 4096
 EVENTS_PREFIX = "/registry/events/"
 """Events have no watch cache: reads go to the store, and what serves their watches does not lag."""
 CRDS = "customresourcedefinitions"
+POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 NO_PREFIX = "/registry/health/"
 """Where nothing is stored: a read of it tells the revision."""
 
@@ -185,6 +186,7 @@ class _Replica(_Server):
         self._moved = ctx.condition()
         self._marked: dict[Watcher, None] = {}
         self._core.cache_of("apiextensions.k8s.io", CRDS)
+        self._core.policies.refresh()
 
     # ------------------------------------------------------------------ requests
 
@@ -466,6 +468,8 @@ class _Replica(_Server):
             self._flush()
             if self._front is not None:
                 self._front.sweep()
+            if resource in POLICIES:
+                self._note_policies()
             if resource == CRDS:
                 await self._settle(ctx)
 

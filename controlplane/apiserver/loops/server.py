@@ -15,7 +15,8 @@ Points: `recv` (a request arrives), `apiserver.request` (a worker takes a reques
 meet), `apiserver.read` (its object is read), `apiserver.admit` (admission looks at others),
 `apiserver.commit` (it is written, unless somebody else did), `apiserver.cache RESOURCE` (the watch cache of a
 resource moves on and its watchers are told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is
-due), `apiserver.reply` (the answer to a write from outside leaves),
+due), `apiserver.policies` (admission policies are looked at and compiled), `apiserver.reply`
+(the answer to a write from outside leaves),
 `apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`.
 """
 
@@ -39,6 +40,7 @@ from controlplane.apiserver.loops.contention import READ_VERBS, meets_any
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
+from controlplane.apiserver.requests.admission.policies.source import INTERVAL_NS
 from controlplane.apiserver.requests.caches import CacheMade
 from controlplane.apiserver.requests.metrics import RequestMetrics, families, key_of
 from controlplane.apiserver.requests.server import ApiServer, failure
@@ -141,12 +143,14 @@ class _Server:
         self._epoch = epoch_ns
         if heard is None:
             core.settle(epoch_ns + ctx.now)  # the definitions that its store holds already
+            core.policies.refresh()
         self._revision = core.store.revision
         self._filled: list[Watcher] = []
         self._front: HttpFront | None = None
         self._waiting: deque[Work] = deque()
         self._work = ctx.condition()
         self._idle_workers = 0
+        self._compiles = False
         self._under_way: dict[int, Request | ExternalMessage] = {}
 
     def _families(self) -> Iterator[Family]:
@@ -342,6 +346,7 @@ class _Server:
         if store.revision == self._revision:
             return
         self._revision = store.revision
+        self._note_policies()
         for feed in self._feeds.values():
             if feed.cache.is_behind():
                 if feed.task is not None:
@@ -351,6 +356,25 @@ class _Server:
                     feed.task = self._ctx.spawn(self._advance, feed, name=name)
         if self._front is not None:  # bookmarks tell clients outside how far a quiet watch is
             self._core.caches.note_progress()
+
+    def _note_policies(self) -> None:
+        """Have admission policies compiled that were written."""
+        if not self._compiles and self._core.policies.is_stale():
+            self._compiles = True
+            self._ctx.spawn(self._compile_policies, name="policies")
+
+    async def _compile_policies(self, ctx: Context) -> None:
+        """At the next whole second look at what policies are stored, until all are known.
+
+        A policy whose parameters are of a kind that is not served is looked at again and again.
+        """
+        policies = self._core.policies
+        while policies.is_stale() or policies.waits():
+            wait = INTERVAL_NS - ctx.now % INTERVAL_NS
+            idle = not policies.is_stale()
+            await ctx.sleep(wait, idle=idle, point="apiserver.policies")
+            policies.refresh()
+        self._compiles = False
 
     def _feed(self, info: ResourceInfo, cache: WatchCache) -> None:
         """A cache was made: it moves on from now on."""
@@ -413,6 +437,8 @@ class _Server:
         data: dict[str, object] = {"verb": request.label, "code": response.code}
         if request.user_agent:
             data["by"] = request.user_agent
+        if response.audit:
+            data["audit"] = dict(response.audit)
         if response.reason:
             data["reason"] = response.reason
         self._ctx.log(

@@ -53,6 +53,18 @@ class StoreLookup:
         space = self._spaces.get((group, resource)) or self._space(group, resource)
         return [entry.object for entry in space.entries.values()]
 
+    def read(self, info: ResourceInfo, namespace: str, name: str) -> Object | None:
+        """A live object of any resource, or None."""
+        entry = self._store.keyspace(info.storage_prefix).entries.get(
+            f"{namespace}/{name}" if namespace else name
+        )
+        return None if entry is None else entry.object
+
+    def read_within(self, info: ResourceInfo, namespace: str) -> list[Object]:
+        """The live objects of any resource in a namespace ("" for all), by name."""
+        space = self._store.keyspace(info.storage_prefix)
+        return [obj for _, obj in space.items(f"{namespace}/" if namespace else "")]
+
     def within(self, group: str, resource: str, namespace: str) -> list[Object]:
         """The live objects of a namespace ("" for those without one), by name."""
         space = self._spaces.get((group, resource)) or self._space(group, resource)
@@ -81,6 +93,15 @@ class CacheLookup:
     def all(self, group: str, resource: str) -> Iterable[Object]:
         """All objects of the cache."""
         return list(self._cache(group, resource).objects.values())
+
+    def read(self, info: ResourceInfo, namespace: str, name: str) -> Object | None:
+        """An object of any resource as its cache has it, or None."""
+        return self._cache_of(info).get(f"{namespace}/{name}" if namespace else name)
+
+    def read_within(self, info: ResourceInfo, namespace: str) -> list[Object]:
+        """What the cache of any resource has in a namespace ("" for all), by name."""
+        items = self._cache_of(info).items(f"{namespace}/" if namespace else "")
+        return [obj for _, obj in items]
 
     def within(self, group: str, resource: str, namespace: str) -> list[Object]:
         """The cache's objects of a namespace ("" for those without one), by name."""

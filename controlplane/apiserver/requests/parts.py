@@ -8,6 +8,7 @@ from attrs import evolve, frozen
 
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.options import ServerOptions
+from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.registries import Registries
@@ -27,6 +28,7 @@ class Parts:
     writer: Writer
     access: Access
     uid: Callable[[], str]
+    admission: Admission
 
 
 def seen_as(ctx: Context, registry: Registry) -> Context:

@@ -7,7 +7,7 @@ from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.requests.lookup import resource_named
 from controlplane.apiserver.requests.registry import Registry, Services
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
+from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 
 __all__ = ["Registries", "no_such_resource"]
 
@@ -20,8 +20,8 @@ def no_such_resource() -> status.ApiError:
 class Registries:
     """The table of what is served, with registries that are made on first use."""
 
-    def __init__(self, services: Services) -> None:
-        self.table = builtin_resources()
+    def __init__(self, services: Services, table: ResourceTable) -> None:
+        self.table = table
         self._services = services
         self._registries: dict[str, Registry] = {}
 

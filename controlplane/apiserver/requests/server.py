@@ -18,6 +18,11 @@ from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests import bootstrap, subresources, usage
 from controlplane.apiserver.requests.admission.chain import Admission
+from controlplane.apiserver.requests.admission.policies.source import GROUP, Source
+from controlplane.apiserver.requests.admission.policies.validating import (
+    Checks,
+    ValidatingPolicies,
+)
 from controlplane.apiserver.requests.authorization import policy, rbac
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.bodies import Bodies
@@ -32,7 +37,7 @@ from controlplane.apiserver.requests.registry import Services
 from controlplane.apiserver.requests.watching import Watching
 from controlplane.apiserver.requests.writing import Writer
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.transactions import AWAY, AtHand, Steps, Storage
 from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
@@ -67,23 +72,44 @@ class ApiServer:
         self.memory = account
         self.at_hand = AtHand(store)
         self.caches = Caches(store, options, cache_made)
-        self.lookup: Lookup = CacheLookup(self.caches.of) if shared else StoreLookup(store)
+        shelf = CacheLookup(self.caches.of) if shared else StoreLookup(store)
+        self.lookup: Lookup = shelf
         self.access = Access(self.lookup, enabled=options.authorize)
+        table = builtin_resources()
+        policies = ValidatingPolicies(
+            Source(
+                shelf,
+                table.by_kind,
+                "validatingadmissionpolicies",
+                "validatingadmissionpolicybindings",
+                Checks,
+                self._ever_written,
+            ),
+            shelf,
+            table,
+            self.access,
+        )
+        self.policies = policies.source
         admission = Admission(
-            options.disabled, auto_namespaces=options.auto_namespaces, lookup_lags=shared
+            options.disabled,
+            auto_namespaces=options.auto_namespaces,
+            lookup_lags=shared,
+            policies=policies,
         )
         self._suffix = suffix
         self._cursors: dict[str, int] = {}
         services = Services(admission, self.access, uid, suffix, options.track_fields)
-        self.registries = Registries(services)
-        self.table = self.registries.table
+        self.registries = Registries(services, table)
+        self.table = table
         if options.measures_usage:
             usage.serve(self.table)
         bodies = Bodies(self.registries, admission)
         self._reader = Reader(self.registries, bodies, self.caches, store)
         self._writer = Writer(self.registries, bodies, admission)
         self._watching = Watching(self.registries, bodies, self.caches, store, shared=shared)
-        self._parts = Parts(options, self.registries, bodies, self._writer, self.access, uid)
+        self._parts = Parts(
+            options, self.registries, bodies, self._writer, self.access, uid, admission
+        )
         self._definitions = Definitions(self.table, self.registries, self.caches)
         self._verbs: dict[str, Callable[[Context], Response | Steps[Response]]] = {
             "get": self._reader.get,
@@ -112,6 +138,11 @@ class ApiServer:
     def settle(self, now: int) -> None:
         """Let what the server does on its own account happen, over a store of its own."""
         self.at_hand.run(self.settling(now))
+
+    def _ever_written(self, resource: str) -> bool:
+        """Whether anything of a resource of admission was ever stored: asked on every write."""
+        space = self.store.keyspace(resource_named(GROUP, resource).storage_prefix)
+        return bool(space.latest or space.entries)
 
     def settling(self, now: int) -> Steps[None]:
         """Custom resources come and go. Handling does this itself after a change of a definition."""
@@ -163,7 +194,7 @@ class ApiServer:
             begun = self._dispatch(ctx)
             response = begun if isinstance(begun, Response) else at_hand.run(begun)
         except status.ApiError as error:
-            return failure(error, ctx.warnings)
+            return failure(error, ctx.warnings, ctx.audit)
         response = self._warned(ctx, response)
         if info.resource == CRDS and request.verb not in ("get", "list"):
             at_hand.run(self.settling(now))
@@ -188,7 +219,7 @@ class ApiServer:
             begun = self._dispatch(ctx)
             response = begun if isinstance(begun, Response) else (yield from begun)
         except status.ApiError as error:
-            return failure(error, ctx.warnings)
+            return failure(error, ctx.warnings, ctx.audit)
         response = self._warned(ctx, response)
         if info.resource == CRDS and request.verb not in ("get", "list"):
             yield from self.settling(now)
@@ -214,6 +245,8 @@ class ApiServer:
             text = tell(ctx.info)
             if text:
                 ctx.warn(text)
+        if ctx.audit:
+            response = evolve(response, audit=ctx.audit)
         if ctx.warnings and not response.warnings:
             return evolve(response, warnings=ctx.warnings)
         return response
@@ -261,9 +294,13 @@ class ApiServer:
         self._watching.send_bookmark(watcher)
 
 
-def failure(error: status.ApiError, warnings: list[str] | None = None) -> Response:
+def failure(
+    error: status.ApiError,
+    warnings: list[str] | None = None,
+    audit: dict[str, str] | None = None,
+) -> Response:
     """The response of a failed request."""
-    response = Response(error.code, error.tree, warnings=warnings or [])
+    response = Response(error.code, error.tree, warnings=warnings or [], audit=audit or {})
     if error.retry_after:
         response.headers["Retry-After"] = str(error.retry_after)
     return response

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import evolve
@@ -75,6 +76,7 @@ def handle(parts: Parts, ctx: Context) -> Steps[Response]:
         handler = _proxy
     if handler is None:
         raise status.method_not_supported(info, request.verb)
+    parts.admission.check_endpoint(ctx)
     return handler(parts, ctx)
 
 
@@ -153,6 +155,7 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
         found = yield from registry.get(ctx, request.namespace, request.name)
         return Response(200, _scale_of(ctx, found.tree))
     _write_options(ctx)
+    ctx.admitted_as = partial(_scale_of, ctx, lenient=True)
 
     def transform(current: Tree) -> Tree:
         scale = _scale_of(ctx, current, lenient=True)

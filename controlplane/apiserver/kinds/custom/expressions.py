@@ -1,26 +1,88 @@
-"""Expressions of webhooks and admission policies: whether they compile.
+"""Expressions of webhooks and admission policies: what they may speak of, and whether they compile.
 
 Upstream: apiserver pkg/admission/plugin/cel/compile.go.
 """
 
 from __future__ import annotations
 
-from controlplane.apiserver.kinds.custom.cel import CelError, compile_rule
+from collections.abc import Mapping
+from typing import Final
+
+from controlplane.apiserver.kinds.custom.cel import CelError, compiled
+from controlplane.apiserver.kinds.custom.cel.types import DYN, Type, read_type
 from controlplane.apiserver.kinds.custom.rules import location
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
 
-__all__ = ["POLICY_NAMES", "expression_problems"]
+__all__ = ["expression_problems", "policy_types", "variable_type"]
 
-POLICY_NAMES = frozenset(
-    ("authorizer", "namespaceObject", "object", "oldObject", "params", "request", "variables")
+
+def _object(type_name: str, /, **fields: str | Type) -> Type:
+    return Type(type_name, fields={
+        key: read_type(kind) if isinstance(kind, str) else kind for key, kind in fields.items()
+    })  # fmt: skip
+
+
+_KIND: Final = _object(
+    "kubernetes.GroupVersionKind", group="string", version="string", kind="string"
 )
-"""What an expression of a policy may speak of."""
+_RESOURCE: Final = _object(
+    "kubernetes.GroupVersionResource", group="string", version="string", resource="string"
+)
+_REQUEST: Final = _object(
+    "kubernetes.AdmissionRequest", kind=_KIND, resource=_RESOURCE, subResource="string",
+    requestKind=_KIND, requestResource=_RESOURCE, requestSubResource="string", name="string",
+    namespace="string", operation="string", dryRun="bool", options="dyn",
+    userInfo=_object("kubernetes.UserInfo", username="string", uid="string", groups="list(string)",
+                     extra="map(string, list(string))"),
+)  # fmt: skip
+_NAMESPACE: Final = _object(
+    "kubernetes.Namespace",
+    metadata=_object(
+        "kubernetes.NamespaceMetadata", name="string", generateName="string", namespace="string",
+        labels="map(string, string)", annotations="map(string, string)", UID="string",
+        creationTimestamp="timestamp", deletionGracePeriodSeconds="int",
+        deletionTimestamp="timestamp", generation="int", resourceVersion="string",
+        finalizers="list(string)",
+    ),
+    spec=_object("kubernetes.NamespaceSpec", finalizers="list(string)"),
+    status=_object("kubernetes.NamespaceStatus", phase="string"),
+)  # fmt: skip
+_AUTHORIZER: Final = "kubernetes.authorization."
 
 
-def expression_problems(source: str, path: str) -> list[FieldError]:
-    """Why an expression of a policy does not compile."""
+def policy_types(
+    variables: Mapping[str, Type] | None = None, *, params: bool = True, authorizer: bool = True
+) -> dict[str, Type]:
+    """What an expression of a policy may speak of, with types; `variables` are the policy's so far."""
+    types = {"object": DYN, "oldObject": DYN, "request": _REQUEST, "namespaceObject": _NAMESPACE}
+    if params:
+        types["params"] = DYN
+    if authorizer:
+        types["authorizer"] = read_type(f"{_AUTHORIZER}Authorizer")
+        types["authorizer.requestResource"] = read_type(f"{_AUTHORIZER}ResourceCheck")
+    if variables is not None:
+        types["variables"] = Type("kubernetes.variables", fields=dict(variables))
+    return types
+
+
+def expression_problems(
+    source: str, path: str, types: Mapping[str, Type], gives: tuple[str, ...] = ()
+) -> list[FieldError]:
+    """Why an expression of a webhook or policy does not compile, or is of none of these types."""
     try:
-        compile_rule(source, POLICY_NAMES)
+        program = compiled(source, types)
     except CelError as error:
         return [invalid(path, source, f"compilation failed: {location(source, error)}")]
+    if gives and program.gives.name not in gives:
+        wanted = f"one of [{' '.join(gives)}]" if len(gives) > 1 else gives[0]
+        shown = wanted.replace("null", "null_type")
+        return [invalid(path, source, f"must evaluate to {shown}")]
     return []
+
+
+def variable_type(source: str, types: Mapping[str, Type]) -> Type:
+    """The type of a policy's variable; anything if it does not compile."""
+    try:
+        return compiled(source, types).gives
+    except CelError:
+        return DYN

@@ -9,7 +9,12 @@ from urllib.parse import urlsplit
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.custom.expressions import expression_problems
+from controlplane.apiserver.kinds.custom.cel.types import Type
+from controlplane.apiserver.kinds.custom.expressions import (
+    expression_problems,
+    policy_types,
+    variable_type,
+)
 from controlplane.apiserver.kinds.validation.checks import (
     choice,
     entries,
@@ -230,7 +235,7 @@ def _resources(resources: list[str], path: str) -> list[FieldError]:
     return errors
 
 
-def _conditions(owner: Tree, path: str) -> list[FieldError]:
+def _conditions(owner: Tree, path: str, *, params: bool = False) -> list[FieldError]:
     place = f"{path}.matchConditions"
     conditions = owner.get("matchConditions") or []
     errors: list[FieldError] = []
@@ -242,7 +247,8 @@ def _conditions(owner: Tree, path: str) -> list[FieldError]:
         if not expression:
             errors.append(required(f"{spot}.expression"))
         else:
-            errors += expression_problems(expression, f"{spot}.expression")
+            types = policy_types(params=params)
+            errors += expression_problems(expression, f"{spot}.expression", types, ("bool",))
         errors += named(condition, "name", spot, names.qualified_name)
         if name and name in seen:
             errors.append(duplicate(f"{spot}.name", name))
@@ -253,8 +259,8 @@ def _conditions(owner: Tree, path: str) -> list[FieldError]:
 # -- policies ------------------------------------------------------------------------------------
 
 
-def _policy(spec: Tree) -> list[FieldError]:
-    """What both kinds of policies have, up to the variables."""
+def _policy(spec: Tree, variables: dict[str, Type]) -> list[FieldError]:
+    """What both kinds of policies have, up to the variables, whose types are noted."""
     errors = choice(spec, "failurePolicy", "spec", _FAILURE)
     if spec.get("paramKind") is not None:
         errors += _param_kind(spec["paramKind"], "spec.paramKind")
@@ -264,9 +270,13 @@ def _policy(spec: Tree) -> list[FieldError]:
     else:
         errors += _match_resources(match, "spec.matchConstraints")
         errors += present(match, "resourceRules", "spec.matchConstraints")
-    errors += _conditions(spec, "spec")
+    params = spec.get("paramKind") is not None
+    errors += _conditions(spec, "spec", params=params)
     for variable, path in entries(spec, "variables", "spec"):
-        errors += _variable(variable, path)
+        types = policy_types(variables, params=params)
+        errors += _variable(variable, path, types)
+        source = variable.get("expression", "")
+        variables[variable.get("name", "")] = variable_type(source, types)
     return errors
 
 
@@ -315,7 +325,7 @@ def _match_resources(match: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def _variable(variable: Tree, path: str) -> list[FieldError]:
+def _variable(variable: Tree, path: str, types: dict[str, Type]) -> list[FieldError]:
     errors: list[FieldError] = []
     name, expression = variable.get("name", ""), variable.get("expression", "")
     if not name.strip():
@@ -325,19 +335,23 @@ def _variable(variable: Tree, path: str) -> list[FieldError]:
     if not expression.strip():
         errors.append(required(f"{path}.expression", "expression is not specified"))
     else:
-        errors += expression_problems(expression, f"{path}.expression")
+        errors += expression_problems(expression, f"{path}.expression", types)
     return errors
 
 
 def validate_validating_policy(tree: Tree) -> list[FieldError]:
     """A ValidatingAdmissionPolicy."""
     spec = tree.get("spec") or {}
-    errors = _policy(spec)
+    variables: dict[str, Type] = {}
+    errors = _policy(spec, variables)
+    params = spec.get("paramKind") is not None
+    types = policy_types(variables, params=params)
+    plain = policy_types(variables, params=params, authorizer=False)
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         text = "validations or auditAnnotations must be non-empty"
         errors += [required(f"spec.{key}", text) for key in ("validations", "auditAnnotations")]
     for validation, path in entries(spec, "validations", "spec"):
-        errors += _validation(validation, path)
+        errors += _validation(validation, path, types, plain)
     annotations = spec.get("auditAnnotations") or []
     if len(annotations) > MAX_ANNOTATIONS:
         text = f"must not have more than {MAX_ANNOTATIONS} auditAnnotations"
@@ -354,27 +368,31 @@ def validate_validating_policy(tree: Tree) -> list[FieldError]:
         if not value:
             errors.append(required(f"{path}.valueExpression", "valueExpression is not specified"))
         else:
-            errors += expression_problems(value, f"{path}.valueExpression")
+            gives = ("string", "null")
+            errors += expression_problems(value, f"{path}.valueExpression", types, gives)
         if key in seen:
             errors.append(duplicate(f"{path}.key", key))
         seen.add(key)
     return errors
 
 
-def _validation(validation: Tree, path: str) -> list[FieldError]:
+def _validation(
+    validation: Tree, path: str, types: dict[str, Type], plain: dict[str, Type]
+) -> list[FieldError]:
     errors: list[FieldError] = []
     expression = validation.get("expression", "").strip()
     message, derived = validation.get("message", ""), validation.get("messageExpression", "")
     if not expression:
         errors.append(required(f"{path}.expression", "expression is not specified"))
     else:
-        errors += expression_problems(expression, f"{path}.expression")
+        errors += expression_problems(expression, f"{path}.expression", types, ("bool",))
     if derived and not derived.strip():
         errors.append(
             invalid(f"{path}.messageExpression", derived, "must be non-empty if specified")
         )
     elif derived:
-        errors += expression_problems(derived, f"{path}.messageExpression")
+        where = f"{path}.messageExpression"
+        errors += expression_problems(derived, where, plain, ("string",))
     if message and not message.strip():
         errors.append(invalid(f"{path}.message", message, "message must be non-empty if specified"))
     elif "\n" in message.strip():
@@ -388,7 +406,7 @@ def _validation(validation: Tree, path: str) -> list[FieldError]:
 def validate_mutating_policy(tree: Tree) -> list[FieldError]:
     """A MutatingAdmissionPolicy."""
     spec = tree.get("spec") or {}
-    errors = _policy(spec)
+    errors = _policy(spec, {})
     if not spec.get("mutations"):
         errors.append(required("spec.mutations", "mutations must contain at least one item"))
     for mutation, path in entries(spec, "mutations", "spec"):

@@ -13,6 +13,7 @@ from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission import namespaces, nodes, pods, quota, storage
+from controlplane.apiserver.requests.admission.policies.validating import ValidatingPolicies
 from controlplane.apiserver.storage.transactions import Get, Steps
 
 __all__ = ["DEFAULT_PLUGINS", "Admission", "Wanted"]
@@ -43,9 +44,13 @@ _VALIDATING: tuple[tuple[str, frozenset[str] | None, Validation], ...] = (
     ("RuntimeClass", frozenset(("pods",)), pods.overhead_check),
     ("PersistentVolumeClaimResize", frozenset(("persistentvolumeclaims",)), storage.resize_check),
 )
+VALIDATING = "ValidatingAdmissionPolicy"
 DEFAULT_PLUGINS = (
-    *dict.fromkeys(name for name, _, _ in (*_MUTATING, *_VALIDATING)), "ResourceQuota",
+    *dict.fromkeys(name for name, _, _ in (*_MUTATING, *_VALIDATING)), VALIDATING, "ResourceQuota",
 )  # fmt: skip
+OWN_ENDPOINTS = {"binding": "CREATE", "eviction": "CREATE", "token": "CREATE", "exec": "CONNECT",
+                 "attach": "CONNECT", "portforward": "CONNECT", "proxy": "CONNECT"}  # fmt: skip
+"""Subresources of which policies see the request's own body, before anything is done."""
 
 
 class Admission:
@@ -53,7 +58,7 @@ class Admission:
 
     `disabled` names plugins that are switched off. With `auto_namespaces` objects may be created in
     namespaces that do not exist. If the `lookup_lags` behind the store, what it does not know is asked
-    of the store.
+    of the store. `policies` are asked after all plugins.
     """
 
     def __init__(
@@ -62,8 +67,10 @@ class Admission:
         *,
         auto_namespaces: bool = False,
         lookup_lags: bool = False,
+        policies: ValidatingPolicies | None = None,
     ) -> None:
         self.disabled = frozenset(disabled)
+        self._policies = None if VALIDATING in self.disabled else policies
         self._auto_namespaces = auto_namespaces
         self._mutating: dict[str, tuple[Mutation, ...]] = {}
         self._validating: dict[str, tuple[Validation, ...]] = {}
@@ -117,6 +124,17 @@ class Admission:
             )  # fmt: skip
         for plugin in chain:
             plugin(ctx, tree, old)
+        if self._policies is not None and ctx.request.subresource not in OWN_ENDPOINTS:
+            if ctx.admitted_as is not None:
+                tree, old = ctx.admitted_as(tree), old and ctx.admitted_as(old)
+            self._policies.check(ctx, tree, old)
+
+    def check_endpoint(self, ctx: Context) -> None:
+        """Raise if a policy refuses what an endpoint does that writes no object of its own kind."""
+        if self._policies is not None:
+            operation = OWN_ENDPOINTS.get(ctx.request.subresource)
+            if operation is not None:
+                self._policies.check_endpoint(ctx, operation)
 
     def quotas(self, ctx: Context, old: Tree | None) -> list[Object]:
         """The quotas that are to be charged with a write."""
@@ -126,3 +144,5 @@ class Admission:
         """Raise if the object may not be deleted."""
         if self._lifecycle:
             namespaces.protect(ctx, found)
+        if self._policies is not None and not ctx.request.subresource:
+            self._policies.check(ctx, None, found.tree)

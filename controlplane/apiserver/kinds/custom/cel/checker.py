@@ -102,6 +102,9 @@ class _Checker:
     def select(self, expr: Expr, names: dict[str, Type]) -> Type:
         if qualified(expr) in ("google.protobuf.Timestamp", "google.protobuf.Duration"):
             return type_of(read_type(expr.name.lower()))
+        whole = names.get(qualified(expr))
+        if whole is not None and expr.op == "select":
+            return whole
         target = self.infer(expr.args[0], names)
         maybe = expr.op == "optselect"
         if target.name == "optional_type":

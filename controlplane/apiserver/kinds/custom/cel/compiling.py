@@ -9,6 +9,7 @@ from attrs import frozen
 
 from controlplane.apiserver.kinds.custom.cel.checker import checked
 from controlplane.apiserver.kinds.custom.cel.evaluation import Eval, closure
+from controlplane.apiserver.kinds.custom.cel.metering import metered
 from controlplane.apiserver.kinds.custom.cel.syntax import Expr, parsed, walked
 from controlplane.apiserver.kinds.custom.cel.types import DYN, Type
 
@@ -28,12 +29,16 @@ class Program:
     gives: Type
 
 
-def compiled(source: str, types: Mapping[str, Type]) -> Program:
-    """The compiled expression over variables of these types; CelError with all mistakes."""
+def compiled(source: str, types: Mapping[str, Type], *, counted: bool = False) -> Program:
+    """The compiled expression over variables of these types; CelError with all mistakes.
+
+    What is `counted` needs a `metering.Meter` among its variables when it runs.
+    """
     tree = parsed(source)
     gives = checked(tree, types)
     used = frozenset(part.name for part in walked(tree) if part.op == "ident")
-    return Program(source, tree, closure(tree, types), used & types.keys(), gives)
+    run = closure(tree, types, metered() if counted else None)
+    return Program(source, tree, run, used & types.keys(), gives)
 
 
 @lru_cache(maxsize=4096)

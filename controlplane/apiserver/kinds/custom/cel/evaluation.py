@@ -17,17 +17,24 @@ from controlplane.apiserver.kinds.custom.cel.signatures import NAMED_TYPES
 from controlplane.apiserver.kinds.custom.cel.syntax import CelError, Expr, unescaped
 from controlplane.apiserver.kinds.custom.cel.values import Optional
 
-__all__ = ["Eval", "Scope", "closure"]
+__all__ = ["Eval", "Scope", "Watch", "closure"]
 
 Scope = dict[str, Any]
 Eval = Callable[[Scope], Any]
+Watch = Callable[[Expr, Eval], Eval]
+"""Looks on while an expression is computed: answers what to run in the place of a part."""
 
 _RELATIONS = {f"_{sign}_": sign for sign in ("==", "!=", "<", "<=", ">", ">=")} | {"@in": "in"}
 _SUMS = {f"_{sign}_": sign for sign in "+-*/%"}
 
 
-def closure(expr: Expr, names: Collection[str]) -> Eval:
+def closure(expr: Expr, names: Collection[str], watch: Watch | None = None) -> Eval:
     """What computes the expression; `names` are the variables it may use. Raises CelError later."""
+    run = _plain(expr, names, watch)
+    return run if watch is None else watch(expr, run)
+
+
+def _plain(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
     if expr.op == "const":
         value = expr.value
         return lambda _: value
@@ -37,32 +44,34 @@ def closure(expr: Expr, names: Collection[str]) -> Eval:
             return lambda _: name
         return lambda scope: scope[name]
     if expr.op in ("select", "optselect"):
-        return _selection(expr, names)
+        return _selection(expr, names, watch)
     if expr.op == "has":
-        return _presence(closure(expr.args[0], names), unescaped(expr.name))
+        return _presence(closure(expr.args[0], names, watch), unescaped(expr.name))
     if expr.op == "call":
-        return _call(expr, names)
+        return _call(expr, names, watch)
     if expr.op == "method":
-        return _method(expr, names)
+        return _method(expr, names, watch)
     if expr.op == "list":
-        items = [closure(part, names) for part in expr.args]
+        items = [closure(part, names, watch) for part in expr.args]
         return lambda scope: [item(scope) for item in items]
     if expr.op == "map":
-        runs = [closure(part, names) for part in expr.args]
+        runs = [closure(part, names, watch) for part in expr.args]
         pairs = list(zip(runs[::2], runs[1::2], strict=True))
         return lambda scope: {key(scope): value(scope) for key, value in pairs}
-    return _macro(expr, names)
+    return _macro(expr, names, watch)
 
 
 def _missing(name: Any) -> CelError:
     return CelError(f"no such key: {name}")
 
 
-def _selection(expr: Expr, names: Collection[str]) -> Eval:
+def _selection(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
     dotted = qualified(expr)
     if dotted in ("google.protobuf.Timestamp", "google.protobuf.Duration"):
         return lambda _: dotted
-    container = closure(expr.args[0], names)
+    if dotted and dotted in names and expr.op == "select":
+        return lambda scope: scope[dotted]
+    container = closure(expr.args[0], names, watch)
     key, name, optional = unescaped(expr.name), expr.name, expr.op == "optselect"
 
     def run(scope: Scope) -> Any:
@@ -76,7 +85,7 @@ def _selection(expr: Expr, names: Collection[str]) -> Eval:
             return Optional(where[key], True) if optional else where[key]
         if optional:
             return Optional()
-        raise _missing(name) if isinstance(where, dict) else CelError("no such overload")
+        raise CelError("no such overload") if isinstance(where, list) else _missing(name)
 
     return run
 
@@ -86,15 +95,15 @@ def _presence(container: Eval, key: str) -> Eval:
         where = container(scope)
         if isinstance(where, Optional):
             return where.present and key in where.value
-        if not isinstance(where, dict):
-            raise CelError("no such overload") if where is not None else _missing(key)
-        return key in where
+        if isinstance(where, list):
+            raise CelError("no such overload")
+        return isinstance(where, dict) and key in where
 
     return run
 
 
-def _call(expr: Expr, names: Collection[str]) -> Eval:
-    runs = [closure(part, names) for part in expr.args]
+def _call(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
+    runs = [closure(part, names, watch) for part in expr.args]
     name = expr.name
     if name in ("_&&_", "_||_"):
         return _logical(runs[0], runs[1], decisive=name == "_||_")
@@ -181,14 +190,14 @@ def _called(function: Callable[..., Any], arguments: list[Any]) -> Any:
         raise CelError("no such overload") from None
 
 
-def _method(expr: Expr, names: Collection[str]) -> Eval:
-    runs = [closure(part, names) for part in expr.args[1:]]
+def _method(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
+    runs = [closure(part, names, watch) for part in expr.args[1:]]
     prefix = qualified(expr.args[0])
     if prefix and prefix.partition(".")[0] not in names:
         static = FUNCTIONS.get(f"{prefix}.{expr.name}")
         if static is not None:
             return lambda scope: _called(static, [run(scope) for run in runs])
-    target = closure(expr.args[0], names)
+    target = closure(expr.args[0], names, watch)
     function = METHODS.get(expr.name)
     if function is None:
         text = f"{expr.name} is not supported here"
@@ -209,11 +218,11 @@ def _each(container: Any, count: int) -> list[tuple[Any, ...]]:
     raise CelError("no such overload")
 
 
-def _macro(expr: Expr, names: Collection[str]) -> Eval:
-    container = closure(expr.args[0], names)
+def _macro(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
+    container = closure(expr.args[0], names, watch)
     bound, name = expr.bound, expr.name
     inner = {*names, *bound}
-    bodies = [closure(body, inner) for body in expr.args[1:]]
+    bodies = [closure(body, inner, watch) for body in expr.args[1:]]
     body = bodies[-1]
     if name in ("optMap", "optFlatMap"):
         return _optional_macro(container, body, bound[0], flat=name == "optFlatMap")

@@ -552,6 +552,17 @@ def _value(optional: Optional) -> Any:
     return optional.value
 
 
+_AUTHORIZER: Final = (
+    "path", "group", "serviceAccount", "resource", "subresource", "namespace", "name",
+    "fieldSelector", "labelSelector", "check", "allowed", "reason", "errored", "error",
+)  # fmt: skip
+
+
+def _asked(name: str) -> Callable[..., Any]:
+    """A method of the authorizer, or of what it answered: they are handed in with the variables."""
+    return lambda target, *given: getattr(target, name)(*given)
+
+
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "size": _size, "int": _to_int, "uint": _to_uint, "double": _to_double, "string": _to_string,
     "bool": _to_bool, "bytes": _to_bytes, "duration": _to_duration, "timestamp": _to_timestamp,
@@ -618,6 +629,7 @@ METHODS: Final[dict[str, Callable[..., Any]]] = {
         address.value.is_link_local and not address.value.is_multicast
     ),
     "isGlobalUnicast": lambda address: address.global_unicast,
+    **{name: _asked(name) for name in _AUTHORIZER},
     **CIDR_METHODS,
     "getScheme": Url.scheme, "getHost": Url.host, "getHostname": Url.hostname,
     "getPort": Url.port, "getEscapedPath": Url.escaped_path, "getQuery": Url.query,
