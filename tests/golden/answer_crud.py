@@ -227,6 +227,9 @@ class Replay:
         body = result.tree
         if body is None:
             body = result.text
+        if result.packed is not None:
+            body = {"binary": True, "length": len(result.packed),
+                    "prefix": result.packed[:4].hex()}  # fmt: skip
         headers = {name: result.headers[name] for name in HEADERS if name in result.headers}
         return {"status": result.code, "headers": {k: self.normal_text(v) if isinstance(v, str)
                 else [self.normal_text(x) for x in v] for k, v in headers.items()},

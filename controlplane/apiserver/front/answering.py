@@ -24,11 +24,12 @@ from controlplane.apiserver.requests.registries import no_such_resource
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path, to_request
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.protobuf import writing
 from controlplane.apiserver.storage.transactions import Steps, Storage
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
-__all__ = ["HttpAnswer", "Listing", "LogAnswer", "WatchAnswer", "answer", "answering", "served_by",
-           "untyped"]  # fmt: skip
+__all__ = ["HttpAnswer", "Listing", "LogAnswer", "WatchAnswer", "answer", "answering", "failed",
+           "served_by", "untyped"]  # fmt: skip
 
 _TYPE = ("apiVersion", "kind")
 WARNING_RUNES = 4096
@@ -76,6 +77,8 @@ class HttpAnswer:
     listing: Listing | None = None
     object: Object | None = None
     whole: bool = False
+    packed: bytes | None = None
+    """The body in protobuf, if it leaves so."""
     log: LogAnswer | None = None
     """What goes on when `text` has left."""
     entered: Inside | None = None
@@ -156,7 +159,7 @@ def answering(
         if http.method == "HEAD":
             return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
         request = to_request(server.table, http, target)
-        chosen = negotiation.negotiate(request)
+        chosen = negotiation.negotiate(request, protobuf=_protobuf(server, target))
         if request.verb in ("list", "watch"):
             parse_int64(request.query.get("timeoutSeconds", ""))
         if request.verb == "watch":
@@ -164,7 +167,40 @@ def answering(
         response = yield from server.allowed_steps(request, now, storage)
         return _rendered(server, request, response, chosen, now)
     except status.ApiError as error:
-        return _plain(failure(error))
+        return failed(failure(error), http.headers.get("accept", ""))
+
+
+def failed(response: Response, accept: str) -> HttpAnswer:
+    """An error, in the media type that the client accepts."""
+    media = negotiation.error_media(accept) if accept else ""
+    if media == negotiation.PROTOBUF:
+        return _packed(HttpAnswer(response.code, _headers(response, media), response.tree))
+    return _plain(response, media or "application/json")
+
+
+def _protobuf(server: ApiServer, target: Target) -> bool:
+    """Whether what is asked for can be written in protobuf: not custom resources."""
+    info = server.table.get(target.group, target.version, target.resource)
+    if info is None or info.custom is not None:
+        return False
+    sub = info.subresources.get(target.subresource) if target.subresource else None
+    if sub is None:
+        return writing.writable(info.api_version, info.kind)
+    group, version = sub.group or info.group, sub.version or info.version
+    return writing.writable(f"{group}/{version}" if group else version, sub.kind)
+
+
+def _packed(answered: HttpAnswer) -> HttpAnswer:
+    """The answer with its body in protobuf, or as it was in JSON if that cannot be."""
+    listing = answered.listing
+    try:
+        if listing is not None:
+            answered.packed = writing.listed(listing.head, (obj.tree for obj in listing.items))
+        else:
+            answered.packed = writing.encoded(answered.tree)
+    except writing.Unwritable:
+        answered.headers["Content-Type"] = "application/json"
+    return answered
 
 
 def served_by(server: ApiServer) -> Served:
@@ -182,7 +218,7 @@ def _watch(
 ) -> HttpAnswer | WatchAnswer:
     opened = server.allowed_watch(request)
     if isinstance(opened, Response):
-        return _plain(opened)
+        return failed(opened, request.accept)
     if chosen.kind == "PartialObjectMetadataList":  # no event is one: the first ends the stream
         opened.capacity = 0
         if opened.drain():
@@ -229,8 +265,8 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _plain(response: Response) -> HttpAnswer:
-    return HttpAnswer(response.code, _headers(response, "application/json"), response.tree)
+def _plain(response: Response, media: str = "application/json") -> HttpAnswer:
+    return HttpAnswer(response.code, _headers(response, media), response.tree)
 
 
 def _rendered(
@@ -247,18 +283,22 @@ def _rendered(
             del headers["Content-Type"]
             return HttpAnswer(204, headers, None, "")
         return HttpAnswer(response.code, headers, None, response.content.decode())
+    if not response.ok:
+        return failed(response, request.accept)
     whole = not server.options.streams_lists
     headers = _headers(response, chosen.media_type)
     if response.items is not None and "items" in response.tree and not chosen.kind:
         head = {key: value for key, value in response.tree.items() if key != "items"}
         listing = Listing(head, response.items, typed=_custom(server, request))
-        return HttpAnswer(response.code, headers, listing=listing, whole=whole)
+        answered = HttpAnswer(response.code, headers, listing=listing, whole=whole)
+        return _packed(answered) if chosen.media_type == negotiation.PROTOBUF else answered
     tree = response.tree
-    if response.ok and chosen.kind and tree.get("kind") != "Status":
+    if chosen.kind and tree.get("kind") != "Status":
         info = server.resource(request.group, request.version, request.resource)
         try:
             tree = rendering.rendered(info, request, response, chosen, now)
         except status.ApiError as error:
-            return _plain(failure(error, response.warnings))
+            return failed(failure(error, response.warnings), request.accept)
     obj = response.object if response.object is not None and response.object.tree is tree else None
-    return HttpAnswer(response.code, headers, tree, object=obj, whole=whole)
+    answered = HttpAnswer(response.code, headers, tree, object=obj, whole=whole)
+    return _packed(answered) if chosen.media_type == negotiation.PROTOBUF else answered

@@ -10,9 +10,10 @@ from attrs import frozen
 from controlplane.api.request import Request
 from controlplane.apiserver.schema import status
 
-__all__ = ["Format", "PLAIN", "negotiate", "parse_accept"]
+__all__ = ["Format", "PLAIN", "PROTOBUF", "error_media", "negotiate", "parse_accept"]
 
-_SUPPORTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_SUPPORTED = ("application/json", "application/yaml", PROTOBUF)
 _KINDS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -69,8 +70,8 @@ def _accepts(clause: Clause, media: str) -> bool:
     return sub == "*" and media.startswith(main + "/")
 
 
-def negotiate(request: Request) -> Format:
-    """The format of the answer. ApiError 406 when nothing fits."""
+def negotiate(request: Request, *, protobuf: bool = False) -> Format:
+    """The format of the answer; `protobuf`: the kind can be written so. ApiError 406 when nothing fits."""
     header = request.accept
     if not header or header == "application/json":
         return PLAIN
@@ -79,11 +80,12 @@ def negotiate(request: Request) -> Format:
         for media in _SUPPORTED:
             if not _accepts(clause, media):
                 continue
-            if media == "application/vnd.kubernetes.protobuf":
-                continue
             chosen = _with_kind(clause, media, request)
-            if chosen is not None:
-                return chosen
+            if chosen is None:
+                continue
+            if media == PROTOBUF and (chosen.kind == "Table" or not (protobuf or chosen.kind)):
+                continue
+            return chosen
     raise status.not_acceptable(_SUPPORTED)
 
 
@@ -100,6 +102,15 @@ def _check_media(request: Request, header: str) -> None:
     raise status.ApiError(
         406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {listed}", {}
     )
+
+
+def error_media(header: str) -> str:
+    """The media type of an error: what is asked for as an object, or JSON. Upstream: WriteObjectNegotiated."""
+    for clause in parse_accept(header):
+        for media in _SUPPORTED:
+            if _accepts(clause, media) and not clause.parameters.get("as"):
+                return media
+    return _SUPPORTED[0]
 
 
 def _with_kind(clause: Clause, media: str, request: Request) -> Format | None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from controlplane.api.object import KEPT_JSON
 from controlplane.apiserver.front.answering import untyped
+from controlplane.apiserver.schema.protobuf.reading import MEDIA_TYPE
+from controlplane.apiserver.schema.protobuf.writing import event_frame
 
 if TYPE_CHECKING:
     from controlplane.api.object import Object
@@ -52,9 +55,17 @@ def _indented(tree: Any, level: int = 0) -> bytes:
 def _yaml(tree: Any) -> bytes:
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(tree, Dumper=dumper, sort_keys=True, allow_unicode=True)
+    text: str = yaml.dump(tree, Dumper=_dumper(), sort_keys=True, allow_unicode=True)
     return text.encode("utf-8", "surrogatepass")
+
+
+@cache
+def _dumper() -> Any:
+    """Writes YAML without aliases: what two parts of a tree share stands there twice."""
+    import yaml
+
+    fastest: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return type("Dumper", (fastest,), {"ignore_aliases": lambda *_: True})
 
 
 def pretty_wanted(query: dict[str, list[str]], user_agent: str) -> bool:
@@ -79,6 +90,8 @@ def encoded(answered: HttpAnswer, *, pretty: bool) -> Iterator[Chunk]:
 
 
 def _single(answered: HttpAnswer, *, pretty: bool) -> bytes:
+    if answered.packed is not None:
+        return answered.packed
     if answered.text is not None:
         return answered.text.encode("utf-8", "surrogatepass")
     tree = answered.tree
@@ -99,9 +112,11 @@ def _media(answered: HttpAnswer) -> str:
 
 
 def _collected(answered: HttpAnswer, *, pretty: bool) -> Iterator[Chunk] | None:
-    """The parts of a list in JSON; None for any other answer."""
-    if answered.text is not None or _media(answered).startswith("application/yaml"):
+    """The parts of a list in JSON or YAML; None for any other answer."""
+    if answered.text is not None or answered.packed is not None:
         return None
+    if _media(answered).startswith("application/yaml"):
+        return _yaml_list(answered)
     if answered.listing is not None and not pretty:
         return _listed(answered.listing)
     tree = answered.tree
@@ -117,6 +132,25 @@ def pieces(tree: dict[str, Any], key: str, *, pretty: bool = False) -> Iterator[
     if not pretty:
         return _collection(rest, key, (_dumped(item) for item in tree[key]))
     return _indented_collection(rest, key, tree[key])
+
+
+def _yaml_list(answered: HttpAnswer) -> Iterator[Chunk] | None:
+    """The parts of a list in YAML; None for anything else, and for an empty one."""
+    listing = answered.listing
+    if listing is None or not listing.items:
+        return None
+    trees = (obj.tree if listing.typed else untyped(obj.tree) for obj in listing.items)
+    return _yaml_parts(listing.head, trees)
+
+
+def _yaml_parts(head: dict[str, Any], items: Iterable[Any]) -> Iterator[Chunk]:
+    for name in sorted([*head, "items"]):
+        if name != "items":
+            yield _yaml({name: head[name]})
+            continue
+        yield b"items:\n"
+        for item in items:
+            yield _yaml([item])
 
 
 def _collection(head: dict[str, Any], key: str, items: Iterable[Chunk]) -> Iterator[Chunk]:
@@ -260,7 +294,9 @@ def compressed(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
 
 
 def watch_line(tree: dict[str, Any], media_type: str) -> bytes:
-    """One event of a watch: a line of JSON, or a YAML document."""
+    """One event of a watch: a line of JSON, a YAML document or a frame of protobuf. Raises Unwritable."""
+    if media_type == MEDIA_TYPE:
+        return event_frame(tree["type"], tree["object"])
     if media_type == "application/yaml":
         return b"---\n" + _yaml(tree)
     return _dumped(tree) + b"\n"

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
-from controlplane.apiserver.front.answering import HttpAnswer, answering
-from controlplane.apiserver.http import protobuf
+from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
 from controlplane.apiserver.http.authorization import acting
 from controlplane.apiserver.http.bodies import watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
 from controlplane.apiserver.requests.metrics import key_of_http
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path
+from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.protobuf import reading as protobuf
+from controlplane.apiserver.schema.protobuf.writing import Unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +93,7 @@ class HttpFront:
             http.user = acting(self._core.access, self._core.lookup, http)
             return (yield from answering(self._core, json_request(http), target, now, storage))
         except status.ApiError as error:
-            return HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)
+            return failed(failure(error), http.headers.get("accept", ""))
 
     def finish(
         self, message: ExternalMessage, answered: HttpAnswer | WatchAnswer, revision: int | None
@@ -220,11 +222,25 @@ class HttpFront:
         events = answered.watcher.drain()
         if answered.format.plain:
             return tuple(events)
-        now = self._epoch + self._ctx.now
-        return tuple(
-            watch_line(answered.render(self._core, event, now), answered.format.media_type)
-            for event in events
-        )
+        return tuple(self._rendered(watch, event) for event in events if not watch.broken)
+
+    def _rendered(self, watch: HttpWatch, event: WatchEvent) -> bytes:
+        """One event in the form asked for; protobuf of whole objects is made once for all who watch."""
+        answered, now = watch.answered, self._epoch + self._ctx.now
+        media = answered.format.media_type
+        whole = media == protobuf.MEDIA_TYPE and not answered.format.kind
+        if whole and event.packed is not None:
+            return event.packed
+        try:
+            line = watch_line(answered.render(self._core, event, now), media)
+        except Unwritable as error:
+            watch.broken = True
+            answered.watcher.stop()
+            refused = status.internal_error(f"unable to encode watch object: {error}")
+            return watch_line({"type": "ERROR", "object": refused.tree}, media)
+        if whole:
+            event.packed = line
+        return line
 
     def forget(self, watch: HttpWatch) -> None:
         """The stream has ended."""
@@ -251,7 +267,7 @@ def json_request(http: HttpRequest) -> HttpRequest:
 class HttpWatch:
     """One watch with a client outside."""
 
-    __slots__ = ("_front", "answered", "clock", "message", "number")
+    __slots__ = ("_front", "answered", "broken", "clock", "message", "number")
 
     def __init__(
         self, front: HttpFront, number: int, answered: WatchAnswer, message: ExternalMessage
@@ -261,6 +277,8 @@ class HttpWatch:
         self.answered = answered
         self.message = message
         self.clock: Task | None = None
+        self.broken = False
+        """An event could not be written: the stream ends behind that news."""
 
     @property
     def watcher(self) -> Watcher:

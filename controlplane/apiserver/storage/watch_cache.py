@@ -39,7 +39,7 @@ class Matcher(Protocol):
 class WatchEvent:
     """One event of a watch stream, shared by all watchers that get it."""
 
-    __slots__ = ("_line", "held", "object", "revision", "type")
+    __slots__ = ("_line", "held", "object", "packed", "revision", "type")
 
     def __init__(self, kind: str, obj: Object, revision: int) -> None:
         self.type = kind
@@ -48,6 +48,8 @@ class WatchEvent:
         self._line: bytes | None = None
         self.held: Any = None
         """What the rim keeps with it while it sends it."""
+        self.packed: bytes | None = None
+        """The event in protobuf, once somebody was sent it so."""
 
     @property
     def line(self) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LISTED", "PACKAGE", "SCHEMA"]
+__all__ = ["LISTED", "PACKAGE", "RULE", "SCHEMA"]
 
 PACKAGE: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 _LISTED: Final = {
@@ -18,6 +18,7 @@ _LISTED: Final = {
     "CustomResourceDefinition": "metadata=1 spec=2 status=3",
     "CustomResourceDefinitionCondition":
         "type=1 status=2 lastTransitionTime=3 reason=4 message=5 ~observedGeneration=6",
+    "CustomResourceDefinitionList": "metadata=1 items=2",
     "CustomResourceDefinitionNames":
         "plural=1 singular=2 shortNames=3 kind=4 listKind=5 categories=6",
     "CustomResourceDefinitionSpec":
@@ -65,3 +66,5 @@ SCHEMA: Final[dict[int, tuple[str, str]]] = {
     for entry in entries.split()
 }
 """Of the fields of a schema by number: their form, and their name in JSON."""
+RULE: Final = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
+"""The fields of a rule of a schema, by number from 1."""

@@ -1,42 +1,31 @@
 """Request bodies in protobuf, as kubectl's generators and typed Go clients send them, read into JSON trees.
 
-Answers are never protobuf: clients that send it accept JSON too. A body with a type or field outside
-of the table is left to the refusal that follows, so nothing a client wrote is lost silently.
-
-Upstream: apimachinery pkg/runtime/serializer/protobuf, api */generated.proto. On the wire every plain
-Go field is there, zero or not; `~` marks those, whose zero is the same as absence.
+A body with a type or field outside of the table is left to the refusal that follows, so nothing a
+client wrote is lost silently.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from functools import cache
 from struct import unpack
 from typing import Any, Final
 
 from controlplane.api.times import SECOND, format_micro_time, format_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.http.protobuf_definitions import LISTED, PACKAGE, SCHEMA
-from controlplane.apiserver.schema.types import Field, Kind, load_data, struct_type
+from controlplane.apiserver.schema.protobuf.definitions import PACKAGE, RULE, SCHEMA
+from controlplane.apiserver.schema.protobuf.numbers import (
+    Unnumbered,
+    fields_of,
+    type_named,
+)
+from controlplane.apiserver.schema.protobuf.wire import BYTES, FIXED32, FIXED64, PREFIX, VARINT
+from controlplane.apiserver.schema.types import Field, Kind
+from controlplane.apiserver.schema.zero_values import is_pointer
 
 __all__ = ["MEDIA_TYPE", "Unreadable", "decoded"]
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
-PREFIX: Final = b"k8s\x00"
-_API = "io.k8s.api."
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-
-
-@cache
-def _numbers() -> dict[str, str]:
-    """Fields by number, per type: package data, read from the types of Kubernetes' API.
-
-    `&TYPE=2` stands for a message whose fields are the outer object's own in JSON.
-    """
-    numbers: dict[str, str] = load_data("protobuf")["numbers"]
-    return {**numbers, **LISTED}
 
 
 class Unreadable(ValueError):
@@ -55,40 +44,20 @@ def decoded(raw: bytes) -> Tree:
         elif number == 2 and isinstance(value, bytes):
             body = value
     api_version, kind = _text(about.get(1, b"")), _text(about.get(2, b""))
-    group, _, version = api_version.rpartition("/")
-    package = group.partition(".")[0] or "core"
-    name = f"{_API}{package}.{version}.{kind}"
-    if api_version == "apiextensions.k8s.io/v1":
-        name = PACKAGE + kind
-    if kind == "DeleteOptions":
-        name = _META + kind
+    try:
+        name = type_named(api_version, kind)
+    except Unnumbered as error:
+        raise Unreadable(str(error)) from error
     return {"apiVersion": api_version, "kind": kind, **_message(name, body)}
-
-
-@cache
-def _fields(name: str, listing: str = "") -> dict[int, tuple[str, Field | None]]:
-    """Number to (mark, field) of a type; `listing` names the part of it that a message holds.
-
-    The mark is "~", or the name of the part that stands there.
-    """
-    listed = _numbers().get(listing or name.removeprefix("io.k8s."))
-    if listed is None:
-        raise Unreadable(f"unknown type {name}")
-    struct = struct_type(name)
-    found: dict[int, tuple[str, Field | None]] = {}
-    for entry in listed.split():
-        key, _, number = entry.rpartition("=")
-        if key.startswith("&"):
-            found[int(number)] = (key[1:], None)
-        elif key.lstrip("~") in struct.fields:
-            found[int(number)] = (key[0] if key[0] == "~" else "", struct.fields[key.lstrip("~")])
-    return found
 
 
 def _message(name: str, raw: bytes, listing: str = "") -> Tree:
     if name == f"{PACKAGE}JSONSchemaProps":
         return _schema(raw)
-    fields = _fields(name, listing)
+    try:
+        fields = fields_of(name, listing)
+    except Unnumbered as error:
+        raise Unreadable(str(error)) from error
     tree: Tree = {}
     for number, value in _pairs(raw):
         if number not in fields:
@@ -106,7 +75,9 @@ def _message(name: str, raw: bytes, listing: str = "") -> Tree:
             tree.setdefault(known.name, {})[key] = _value(known.element, pair.get(2, b""))
         else:
             found = _value(known, value)
-            if found is None or found == "" or (mark == "~" and not found):
+            if found is None or (mark == "~" and not found):
+                continue
+            if found == "" and not is_pointer(name, known.name):
                 continue
             tree[known.name] = found
     return tree
@@ -205,18 +176,15 @@ def _part(form: str, raw: bytes) -> Any:
     return [_text(_raw(value)) for _, value in pairs]
 
 
-_RULE: Final = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
-
-
 def _rule(pairs: list[tuple[int, int | bytes]]) -> Tree:
     found: Tree = {}
     for number, value in pairs:
-        if not 0 < number <= len(_RULE):
+        if not 0 < number <= len(RULE):
             raise Unreadable(f"ValidationRule: field {number}")
         if isinstance(value, int):
-            found[_RULE[number - 1]] = bool(value)
+            found[RULE[number - 1]] = bool(value)
         elif value:
-            found[_RULE[number - 1]] = _text(value)
+            found[RULE[number - 1]] = _text(value)
     return found
 
 
@@ -255,14 +223,14 @@ def _pairs(raw: bytes) -> list[tuple[int, int | bytes]]:
     while at < len(raw):
         tag, at = _varint(raw, at)
         number, wire = tag >> 3, tag & 7
-        if wire == _VARINT:
+        if wire == VARINT:
             value, at = _varint(raw, at)
             found.append((number, value))
             continue
-        if wire == _BYTES:
+        if wire == BYTES:
             length, at = _varint(raw, at)
-        elif wire in (_FIXED64, _FIXED32):
-            length = 8 if wire == _FIXED64 else 4
+        elif wire in (FIXED64, FIXED32):
+            length = 8 if wire == FIXED64 else 4
         else:
             raise Unreadable(f"wire type {wire}")
         if at + length > len(raw):

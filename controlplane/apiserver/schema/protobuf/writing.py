@@ -1,0 +1,328 @@
+"""Answers in protobuf: JSON trees of built-in kinds as bytes.
+
+What a tree leaves out stays out, which a reader cannot tell from a zero. Only the plain fields of
+metadata and of a Status are always there, as upstream writes them. A field whose number is not
+known cannot be written: the answer is JSON then, so nothing is lost silently.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable
+from functools import cache
+from struct import pack
+from typing import Any, Final
+
+from controlplane.api.times import SECOND, parse_time
+from controlplane.api.tree import Tree
+from controlplane.apiserver.schema.protobuf.definitions import PACKAGE, RULE, SCHEMA
+from controlplane.apiserver.schema.protobuf.numbers import (
+    META,
+    Unnumbered,
+    fields_of,
+    type_named,
+)
+from controlplane.apiserver.schema.protobuf.wire import (
+    BYTES,
+    FIXED64,
+    PREFIX,
+    VARINT,
+    field,
+    tag,
+    varint,
+)
+from controlplane.apiserver.schema.types import Field, Kind
+
+__all__ = ["Unwritable", "encoded", "event_frame", "listed", "writable"]
+
+Write = Callable[[Any], bytes]
+
+_ALWAYS: Final = {
+    "ObjectMeta": "name generateName namespace selfLink uid resourceVersion generation "
+                  "creationTimestamp",
+    "ListMeta": "selfLink resourceVersion continue",
+    "ManagedFieldsEntry": "manager operation apiVersion fieldsType subresource",
+    "OwnerReference": "apiVersion kind name uid",
+    "Status": "status message reason code",
+    "StatusDetails": "name group kind retryAfterSeconds uid",
+    "StatusCause": "reason message field",
+}  # fmt: skip
+"""Plain Go fields, by type, that are on the wire although a tree leaves them out."""
+_TYPE: Final = ("apiVersion", "kind")
+_ONE, _TWO = tag(1, BYTES), tag(2, BYTES)
+_NO_ENCODING: Final = field(tag(3, BYTES), b"") + field(tag(4, BYTES), b"")
+_NUMBER_ONE, _NUMBER_TWO = tag(1, VARINT), tag(2, VARINT)
+
+
+class Unwritable(ValueError):
+    """Of a kind, or with a field, that has no number in the table."""
+
+
+def encoded(tree: Tree) -> bytes:
+    """An object as a body. Raises Unwritable."""
+    api_version, kind = tree.get("apiVersion", ""), tree.get("kind", "")
+    name = _name(api_version, kind)
+    return _wrapped(api_version, kind, _writer(name).object(tree))
+
+
+def listed(head: Tree, items: Iterable[Tree]) -> bytes:
+    """A list as a body; `head` is the list without its items. Raises Unwritable."""
+    api_version, kind = head["apiVersion"], head["kind"]
+    name = _name(api_version, kind)
+    numbered = {known.name: (number, known) for number, (_, known) in fields_of(name).items()
+                if known is not None}  # fmt: skip
+    number, known = numbered["items"]
+    assert known.element is not None
+    write, start = _writer(known.element.type_name).object, tag(number, BYTES)
+    parts = [_writer(name).object(head)]
+    parts += [field(start, write(tree)) for tree in items]
+    return _wrapped(api_version, kind, b"".join(parts))
+
+
+def event_frame(event: str, tree: Tree) -> bytes:
+    """One event of a watch: its length in four bytes, and the event. Raises Unwritable."""
+    inner = field(_ONE, encoded(tree))
+    raw = field(_ONE, event.encode()) + field(_TWO, inner)
+    return pack(">I", len(raw)) + raw
+
+
+@cache
+def writable(api_version: str, kind: str) -> bool:
+    """Whether objects of a kind, and lists of them, have numbers at all."""
+    try:
+        _writer(type_named(api_version, kind))
+    except Unnumbered:
+        return False
+    return True
+
+
+def _name(api_version: str, kind: str) -> str:
+    try:
+        return type_named(api_version, kind)
+    except Unnumbered as error:
+        raise Unwritable(str(error)) from error
+
+
+def _wrapped(api_version: str, kind: str, raw: bytes) -> bytes:
+    about = field(_ONE, api_version.encode()) + field(_TWO, kind.encode())
+    return PREFIX + field(_ONE, about) + field(_TWO, raw) + _NO_ENCODING
+
+
+class _Message:
+    """How a message is written: its parts by ascending number."""
+
+    __slots__ = ("_parts", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._parts: list[tuple[str, Write | _Message, bytes]] = []
+
+    def fill(self, listing: str = "") -> None:
+        """Find the parts; apart from making it, as types may contain themselves."""
+        short = self.name.rpartition(".")[2]
+        always = _ALWAYS.get(short, "").split() if self.name.startswith(META) else ()
+        for number, (mark, known) in sorted(fields_of(self.name, listing).items()):
+            if known is None:
+                inner = _Message(self.name)
+                inner.fill(mark)
+                self._parts.append(("", inner, tag(number, BYTES)))
+                continue
+            zero = b""
+            if known.name in always:
+                plain = tag(number, VARINT if known.kind == Kind.INT else BYTES)
+                zero = plain + b"\0"
+            self._parts.append((known.name, _field_writer(number, known), zero))
+
+    def object(self, tree: Tree) -> bytes:
+        """A whole message. Raises Unwritable."""
+        out: list[bytes] = []
+        taken = self.write(tree, out)
+        if taken < len(tree):
+            self._check(tree)
+        return b"".join(out)
+
+    def write(self, tree: Tree, out: list[bytes]) -> int:
+        """The fields that stand in `tree`; how many those were."""
+        taken = 0
+        for name, write, zero in self._parts:
+            if isinstance(write, _Message):
+                inner: list[bytes] = []
+                taken += write.write(tree, inner)
+                out.append(field(zero, b"".join(inner)))
+                continue
+            value = tree.get(name)
+            if value is not None:
+                taken += 1
+                out.append(write(value))
+            elif zero:
+                out.append(zero)
+        return taken
+
+    def _check(self, tree: Tree) -> None:
+        known = set(self._names())
+        for name, value in tree.items():
+            if value is not None and name not in known and name not in _TYPE:
+                raise Unwritable(f"{self.name}.{name}")
+
+    def _names(self) -> Iterable[str]:
+        for name, write, _ in self._parts:
+            if isinstance(write, _Message):
+                yield from write._names()
+            else:
+                yield name
+
+
+_WRITERS: dict[str, _Message] = {}
+
+
+def _writer(name: str) -> _Message:
+    """How a type is written. Raises Unnumbered."""
+    found = _WRITERS.get(name)
+    if found is None:
+        found = _WRITERS[name] = _Message(name)
+        try:
+            found.fill()
+        except Unnumbered:
+            del _WRITERS[name]
+            raise
+    return found
+
+
+def _field_writer(number: int, known: Field) -> Write:
+    """Writes a field with all that stands before it."""
+    element = known.element
+    if known.kind == Kind.LIST and element is not None:
+        one = _field_writer(number, element)
+        return lambda items: b"".join([one(item) for item in items])
+    if known.kind == Kind.MAP and element is not None:
+        value, start = _field_writer(2, element), tag(number, BYTES)
+        if element.kind == Kind.LIST:
+            value = _list_value(element)
+        return lambda pairs: b"".join(
+            [field(start, field(_ONE, _text(key)) + value(pairs[key])) for key in sorted(pairs)]
+        )
+    if known.kind in (Kind.INT, Kind.BOOL):
+        start = tag(number, VARINT)
+        return lambda found: start + varint(int(found))
+    if known.kind == Kind.NUMBER:
+        start = tag(number, FIXED64)
+        return lambda found: start + pack("<d", found)
+    start = tag(number, BYTES)
+    if known.kind == Kind.STRUCT:
+        if known.type_name == f"{PACKAGE}JSONSchemaProps":
+            return lambda found: field(start, _schema(found))
+        inner = _writer(known.type_name)
+        return lambda found: field(start, inner.object(found))
+    write = _LEAVES.get(known.kind, _opaque)
+    if known.type_name == f"{PACKAGE}CustomResourceSubresourceStatus":
+        write = _nothing
+    return lambda found: field(start, write(found))
+
+
+def _list_value(known: Field) -> Write:
+    """A list as the value of a map: a message of its own."""
+    assert known.element is not None
+    items = _field_writer(1, Field("", Kind.LIST, "", element=known.element))
+    return lambda found: field(_TWO, items(found))
+
+
+def _text(value: str) -> bytes:
+    return value.encode("utf-8", "surrogatepass")
+
+
+def _nothing(_: Any) -> bytes:
+    return b""
+
+
+def _quantity(value: Any) -> bytes:
+    return field(_ONE, _text(str(value)))
+
+
+def _opaque(value: Any) -> bytes:
+    """JSON inside a message: field sets, raw extensions."""
+    return field(_ONE, _text(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+
+
+def _either(value: int | str) -> bytes:
+    """An integer or a text."""
+    number, text = (0, value) if isinstance(value, str) else (value, "")
+    mark = varint(int(isinstance(value, str)))
+    return (_NUMBER_ONE + mark + _NUMBER_TWO + varint(number)
+            + field(tag(3, BYTES), _text(text)))  # fmt: skip
+
+
+def _time(value: str) -> bytes:
+    return _NUMBER_ONE + varint(parse_time(value) // SECOND) + _NUMBER_TWO + b"\0"
+
+
+def _micro_time(value: str) -> bytes:
+    seconds, nanos = divmod(parse_time(value), SECOND)
+    return _NUMBER_ONE + varint(seconds) + _NUMBER_TWO + varint(nanos // 1000 * 1000)
+
+
+_LEAVES: Final[dict[int, Write]] = {
+    Kind.STRING: _text, Kind.BYTES: base64.b64decode, Kind.QUANTITY: _quantity,
+    Kind.INT_OR_STRING: _either, Kind.TIME: _time, Kind.MICRO_TIME: _micro_time,
+}  # fmt: skip
+
+
+# -- schemas of custom resources -----------------------------------------------------------------
+
+
+def _schema(tree: Tree) -> bytes:
+    out: list[bytes] = []
+    known = 0
+    for number, (form, name) in _SCHEMA_ORDER:
+        if name not in tree:
+            continue
+        value: Any = tree[name]
+        known += 1
+        if form == "real":
+            out.append(tag(number, FIXED64) + pack("<d", value))
+        elif form in ("flag", "told", "whole"):
+            out.append(tag(number, VARINT) + varint(int(value)))
+        elif form in ("texts", "jsons", "schemas", "rules"):
+            out += [field(tag(number, BYTES), _part(form, item)) for item in value]
+        elif form in ("named", "strings"):
+            inner = "schema" if form == "named" else form
+            out += [field(tag(number, BYTES),
+                          field(_ONE, _text(key)) + field(_TWO, _part(inner, value[key])))
+                    for key in sorted(value)]  # fmt: skip
+        else:
+            out.append(field(tag(number, BYTES), _part(form, value)))
+    if known < len(tree):
+        raise Unwritable(f"{PACKAGE}JSONSchemaProps: {sorted(tree)}")
+    return b"".join(out)
+
+
+_SCHEMA_ORDER: Final = sorted(SCHEMA.items())
+
+
+def _part(form: str, value: Any) -> bytes:
+    """A part of a schema: text, JSON, a schema, or a schema or something else."""
+    if form in ("text", "texts"):
+        return _text(value)
+    if form in ("schema", "schemas"):
+        return _schema(value)
+    if form in ("json", "jsons"):
+        return _opaque(value)
+    if form == "docs":
+        return b"".join(
+            field(tag(number, BYTES), _text(value[name]))
+            for number, name in enumerate(("description", "url"), start=1) if name in value
+        )  # fmt: skip
+    if form == "rules":
+        return b"".join(
+            tag(number, VARINT) + varint(int(value[name])) if isinstance(value[name], bool)
+            else field(tag(number, BYTES), _text(value[name]))
+            for number, name in enumerate(RULE, start=1) if name in value
+        )  # fmt: skip
+    if form == "bool":
+        if isinstance(value, bool):
+            return _NUMBER_ONE + varint(int(value))
+        return _NUMBER_ONE + varint(1) + field(_TWO, _schema(value))
+    if isinstance(value, list):
+        write = _schema if form == "array" else _text
+        return b"".join(field(_TWO, write(item)) for item in value)
+    return field(_ONE, _schema(value))
