@@ -226,6 +226,8 @@ class Cluster:
             processes = storage.processes_of(config.storage, config.release)
             if config.storage.drivers and config.storage.snapshots:
                 enabled = (*enabled, storage.PROVISIONER)
+            if config.storage.attaches:
+                enabled = (storage.ATTACHER, *enabled)
         if config.controllers:
             self._add_replicas(
                 CONTROLLER_MANAGER,
@@ -386,6 +388,7 @@ class Cluster:
                 server=self.address(tree["metadata"]["name"]),
                 settings=settings,
                 fixes=config.gates,
+                csi_drivers=tuple(self.csi_drivers),
             )
             for file, manifest in (settings.manifests or {}).items():
                 write_manifest(self.world.disk(name), file, manifest)

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.policy import PodDisruptionBudget
     from controlplane.api.service import Service
-    from controlplane.api.storage import PersistentVolume, StorageClass
+    from controlplane.api.storage import (
+        CSIDriver,
+        CSINode,
+        PersistentVolume,
+        StorageClass,
+        VolumeAttachment,
+    )
 
 
 class Resource(NamedTuple, Generic[V_co]):
@@ -62,6 +68,11 @@ RESOURCE_QUOTAS: Resource[ResourceQuota] = Resource("", "v1", "resourcequotas")
 CLAIMS: Resource[PersistentVolumeClaim] = Resource("", "v1", "persistentvolumeclaims")
 VOLUMES: Resource[PersistentVolume] = Resource("", "v1", "persistentvolumes")
 STORAGE_CLASSES: Resource[StorageClass] = Resource("storage.k8s.io", "v1", "storageclasses")
+CSI_DRIVERS: Resource[CSIDriver] = Resource("storage.k8s.io", "v1", "csidrivers")
+CSI_NODES: Resource[CSINode] = Resource("storage.k8s.io", "v1", "csinodes")
+VOLUME_ATTACHMENTS: Resource[VolumeAttachment] = Resource(
+    "storage.k8s.io", "v1", "volumeattachments"
+)
 LEASES: Resource[Lease] = Resource("coordination.k8s.io", "v1", "leases")
 DEPLOYMENTS: Resource[Deployment] = Resource("apps", "v1", "deployments")
 REPLICA_SETS: Resource[ReplicaSet] = Resource("apps", "v1", "replicasets")

@@ -85,7 +85,18 @@ class Together:
     parts: Sequence[Reconcile[Any]]
 
 
-Effect = Call | Point | Sleep | Ask | Hang | Together
+@frozen
+class Spawn:
+    """Let this be carried out in a task of its own, called `name`; nobody waits for it.
+
+    It has to catch what it can fail with.
+    """
+
+    name: str
+    part: Reconcile[None]
+
+
+Effect = Call | Point | Sleep | Ask | Hang | Together | Spawn
 Reconcile = Generator[Effect, Any, T]
 
 

@@ -19,6 +19,7 @@ STANDARD: Final = (
 
 
 ALIASES: Final = {
+    "attachdetach": "persistentvolume-attach-detach-controller",
     "cronjob": "cronjob-controller",
     "endpoint": "endpoints-controller",
     "garbagecollector": "garbage-collector-controller",
@@ -34,6 +35,10 @@ ALIASES: Final = {
 """Other names that upstream still takes, where they are not the name without its ending."""
 
 
+BY_NAME_ONLY: Final = frozenset({"persistentvolume-attach-detach-controller"})
+"""What `*` leaves out: the cluster names it where a driver's volumes have to be attached."""
+
+
 class UnknownController(ValueError):
     """No controller has this name."""
 
@@ -41,14 +46,14 @@ class UnknownController(ValueError):
 def selected(asked: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
     """The names of the controllers that are to run, in the order of `names`.
 
-    `*` stands for all, `name` for one, `-name` for not this one, which wins; the ending
+    `*` stands for all but those of `BY_NAME_ONLY`, `name` for one, `-name` for not this one, which wins; the ending
     -controller may be left out.
     """
     on: set[str] = set()
     off: set[str] = set()
     for each in asked:
         if each == "*":
-            on.update(names)
+            on.update(name for name in names if name not in BY_NAME_ONLY)
             continue
         bare = each.removeprefix("-")
         wanted = ALIASES.get(bare, bare)

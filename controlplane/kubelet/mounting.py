@@ -6,14 +6,20 @@ would fail as the one before are left out, and so are the events that only repea
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
 from controlplane.api.pod import Pod
 from controlplane.api.times import MILLISECOND, SECOND
 from controlplane.api.tree import Tree
-from controlplane.kubelet.references import Find, claim_error, set_up_error, volumes_of
+from controlplane.kubelet.references import (
+    CLAIMS,
+    Find,
+    claim_error,
+    set_up_error,
+    volumes_of,
+)
 
 FIRST_DELAY: Final = 500 * MILLISECOND
 LARGEST_DELAY: Final = 122 * SECOND
@@ -57,11 +63,22 @@ class _Volume:
         return found
 
 
+class Volumes(Protocol):
+    """Who looks after the volumes of a node's CSI drivers."""
+
+    def look(self, pod: Pod, volume: str, claim: Tree) -> str | None:
+        """Whether a pod has the volume of its claim: "" if so, why not if that is known, None if it is on its way."""
+
+    def released(self, uid: str) -> bool:
+        """Whether nothing of a pod that has ended is mounted any more; if not, that is begun."""
+
+
 class Mounting:
     """The volumes of one pod that are not there yet."""
 
-    def __init__(self, pod: Pod, find: Find) -> None:
+    def __init__(self, pod: Pod, find: Find, volumes: Volumes | None = None) -> None:
         self._find = find
+        self._volumes = volumes
         self._left = [_Volume(each) for each in volumes_of(pod)]
 
     def advance(self, pod: Pod, now: int) -> list[str]:
@@ -70,7 +87,9 @@ class Mounting:
             return []
         said: list[str] = []
         for volume in list(self._left):
-            claim = claim_error(pod, volume.tree, self._find)
+            claim = self._claim_error(pod, volume)
+            if claim is None:
+                continue
             error = claim or set_up_error(pod, volume.tree, self._find)
             failed = volume.failed
             if failed is not None:
@@ -97,11 +116,21 @@ class Mounting:
         """When the next try is that would not fail as the last one did."""
         times: list[int] = []
         for volume in self._left:
-            claim = claim_error(pod, volume.tree, self._find)
+            claim = self._claim_error(pod, volume)
+            if claim is None:
+                continue
             error = claim or set_up_error(pod, volume.tree, self._find)
             if volume.failed is not None and volume.failed.error != error:
                 times.append(volume.failed.armed(now))
         return min(times, default=None)
+
+    def _claim_error(self, pod: Pod, volume: _Volume) -> str | None:
+        """Why a volume's claim cannot be processed; None while its driver's volume is on its way."""
+        error = claim_error(pod, volume.tree, self._find)
+        source = volume.tree.get("persistentVolumeClaim")
+        if error or not source or self._volumes is None:
+            return error
+        return self._volumes.look(pod, volume.name, self._find(CLAIMS, source["claimName"]))
 
     def _failure(self, volume: _Volume, error: str, *, of_claim: bool) -> str:
         if not of_claim:

@@ -41,7 +41,7 @@ from controlplane.kubelet.container_runtime import (
     Sandbox,
     Seen,
 )
-from controlplane.kubelet.mounting import Mounting, Retry
+from controlplane.kubelet.mounting import Mounting, Retry, Volumes
 from controlplane.kubelet.pleg import PodCache
 from controlplane.kubelet.preemption import is_static
 from controlplane.kubelet.prober import Results
@@ -173,6 +173,7 @@ class PodWorker:
     a container (by pod uid and name) is made to run, and whether they are its own; `find` gives the
     objects that the pod names; `cache` is what is known of containers, `probes` what probes found.
     `terminal_first`: a pod that has ended before its first sync goes through termination like others.
+    `volumes` looks after what CSI drivers of the node give it.
     """
 
     def __init__(
@@ -191,6 +192,7 @@ class PodWorker:
         cache: PodCache,
         probes: Results | None = None,
         terminal_first: bool = False,
+        volumes: Volumes | None = None,
     ) -> None:
         self.pod = pod
         self.phase = SYNC
@@ -205,7 +207,9 @@ class PodWorker:
         self._resizing = resizing
         self._cpus = cpus
         self._find = find
-        self._mounting = Mounting(pod, find)
+        self._volumes = volumes
+        self._mounting = Mounting(pod, find, volumes)
+        self._unmounting = False
         self._cache = cache
         self._probes = probes or Results()
         self._newer: Pod | None = None
@@ -316,7 +320,7 @@ class PodWorker:
     def _advance(self, now: int, actions: list[Action]) -> bool:
         """One thing whose time has come; False when there is none."""
         self.waits_for_cache = False
-        if self.phase == FINISHED:
+        if self.phase == FINISHED or self._waits_for_unmount():
             return False
         if self._busy:
             return self._go_on(now, actions)
@@ -359,9 +363,19 @@ class PodWorker:
         self._plan = None
         return (self._reported or {}).get("phase") not in status.TERMINAL
 
+    def _waits_for_unmount(self) -> bool:
+        """Whether an ended pod's volumes are still mounted: its object stays until they are not."""
+        if not self._unmounting or self._volumes is None:
+            return False
+        return not self._volumes.released(self.uid)
+
     def _sync_terminated(self, now: int, actions: list[Action]) -> None:
-        """Nothing runs any more: the last status, and the object may go."""
+        """Nothing runs any more: the last status, and the object may go once its volumes are unmounted."""
         self._report(now, actions)
+        if not self._unmounting and self._volumes is not None:
+            self._unmounting = True
+            if self._waits_for_unmount():
+                return
         if not self._removed:
             actions.append(Finished(self.uid))
         self.phase = FINISHED
@@ -824,7 +838,7 @@ class PodWorker:
         return self._reported | {"conditions": [*foreign, *own]}
 
     def _next_deadline(self, now: int) -> int | None:
-        if self.phase == FINISHED or self.waits_for_cache:
+        if self.phase == FINISHED or self.waits_for_cache or self._waits_for_unmount():
             return None
         if not self._busy:
             if self.phase != SYNC or self._asked:

@@ -158,12 +158,15 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
             raise submission.error(
                 f"metadata.annotations[{UPLOAD}]", f"{notes[UPLOAD]!r}: expected seconds"
             ) from None
+        attach = (tree.get("spec") or {}).get("attachRequired") is not False
         options = DriverOptions(
             name=metadata["name"],
+            attaches=attach,
             atomic_groups=notes.get(ATOMIC) == "true",
             upload_ns=round(upload * 1_000_000_000),
         )
-        drivers.append(CsiDriver(options, groups=notes.get(SIDECAR_GROUPS) != "false"))
+        groups = notes.get(SIDECAR_GROUPS) != "false"
+        drivers.append(CsiDriver(options, groups=groups, attach_required=attach))
         copies = max(copies, _copies(submission, notes, SIDECARS))
         controllers = max(controllers, _copies(submission, notes, CONTROLLERS))
         gate = gate and notes.get(CONTROLLER_GROUPS) != "false"

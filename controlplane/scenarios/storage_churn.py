@@ -116,7 +116,7 @@ async def consistency(user: User) -> None:
 
 
 async def _writer(user: User) -> None:
-    from controlplane.controllers.loops.csi_driver import Write
+    from controlplane.api.csi import Write
 
     for number in range(WRITES):
         await user.ctx.ask(DRIVER, Write(volume(number % VOLUMES), number))

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from controlplane.api.csi import ONE_NODE
 from controlplane.controllers.csi.messages import (
     ALREADY_EXISTS,
+    FAILED_PRECONDITION,
     INTERNAL,
     INVALID_ARGUMENT,
     NOT_FOUND,
@@ -82,7 +84,8 @@ class DriverOptions:
     `atomic_groups`: all volumes of a group are cut in one step. `groups` False: there is no group
     service. A call takes `call_ns`. `upload_ns`: how long after its cut a snapshot is ready. `keeps_partial_groups`: as
     upstream, a group that fails half-way leaves the snapshots that were cut. `aborts_duplicates`: a
-    second call to make something of a name that is being made is refused.
+    second call to make something of a name that is being made is refused. `attaches`: volumes have to be
+    attached to a node before they can be used there.
     """
 
     name: str = "hostpath.csi.k8s.io"
@@ -92,6 +95,7 @@ class DriverOptions:
     upload_ns: int = 0
     keeps_partial_groups: bool = True
     aborts_duplicates: bool = False
+    attaches: bool = False
     capabilities: Sequence[str] = CAPABILITIES
 
 
@@ -109,16 +113,29 @@ class HostpathDriver:
     volumes: dict[str, Volume] = field(factory=dict)
     snapshots: dict[str, Snapshot] = field(factory=dict)
     groups: dict[str, Group] = field(factory=dict)
+    attached: dict[str, dict[str, None]] = field(factory=dict)
+    """By volume, the nodes that it is attached to."""
+    staged: dict[str, dict[str, None]] = field(factory=dict)
+    """By volume, the nodes where it is mounted once for all pods."""
+    published: dict[str, dict[tuple[str, str], None]] = field(factory=dict)
+    """By volume, the nodes and paths where a pod has it."""
 
-    def write(self, volume: str, payload: Any) -> bool:
-        """A pod writes; False if there is no such volume."""
+    def write(self, volume: str, payload: Any, node: str = "") -> bool:
+        """A program writes; False if there is no such volume, or no pod of the node has it."""
         found = self.volumes.get(volume)
         if found is None:
+            return False
+        if node and not self._reaches(node, volume):
             return False
         self.volumes[volume] = Volume(
             found.id, found.name, found.size, (*found.writes, payload), found.source
         )
         return True
+
+    def _reaches(self, node: str, volume: str) -> bool:
+        if self.options.attaches and node not in self.attached.get(volume, ()):
+            return False
+        return any(where == node for where, _ in self.published.get(volume, ()))
 
     def handle(self, request: CsiRequest, now: int, new_id: Callable[[], str]) -> Steps:
         """Carry a call out. `now` is nanoseconds since the epoch."""
@@ -127,6 +144,16 @@ class HostpathDriver:
             match request.method:
                 case "ControllerGetCapabilities":
                     return CsiReply(response={"capabilities": tuple(self.options.capabilities)})
+                case "ControllerPublishVolume" if self.options.attaches:
+                    return self._publish_to_node(fields)
+                case "ControllerUnpublishVolume" if self.options.attaches:
+                    return self._unpublish_from_node(fields)
+                case "NodeGetInfo":
+                    return CsiReply(response={"node_id": request.node})
+                case "NodeStageVolume" | "NodePublishVolume":
+                    return self._mount(request)
+                case "NodeUnstageVolume" | "NodeUnpublishVolume":
+                    return self._unmount(request)
                 case "CreateVolume":
                     return self._create_volume(fields, now, new_id)
                 case "DeleteVolume":
@@ -194,6 +221,54 @@ class HostpathDriver:
             text = f"volume id {volume} does not exist in the volumes list"
             raise _Refused(NOT_FOUND, text)
         return found
+
+    # ------------------------------------------------------------------ nodes
+
+    def _publish_to_node(self, fields: Fields) -> CsiReply:
+        """Attach. What only one node may have is not given to a second one."""
+        volume = self._volume(_given(fields, "volume_id", "Volume ID must be provided")).id
+        node = _given(fields, "node_id", "Node ID must be provided")
+        use = _given(fields, "volume_capability", "Volume Capabilities must be provided")
+        nodes = self.attached.setdefault(volume, {})
+        others = [each for each in nodes if each != node]
+        if others and use["access_mode"]["mode"] in ONE_NODE:
+            text = f"Volume {volume} is published to another node: {others[0]}"
+            raise _Refused(FAILED_PRECONDITION, text)
+        nodes[node] = None
+        return CsiReply(response={"publish_context": {}})
+
+    def _unpublish_from_node(self, fields: Fields) -> CsiReply:
+        """Detach, also what is still mounted there, as the hostpath driver does; what is gone is detached."""
+        volume = _given(fields, "volume_id", "Volume ID must be provided")
+        self.attached.get(volume, {}).pop(fields.get("node_id", ""), None)
+        return CsiReply()
+
+    def _mount(self, request: CsiRequest) -> CsiReply:
+        """Mount on the node that asks, for all pods (stage) or for one (publish)."""
+        volume = self._volume(
+            _given(request.fields, "volume_id", "Volume ID missing in request")
+        ).id
+        node = request.node
+        if self.options.attaches and node not in self.attached.get(volume, ()):
+            raise _Refused(FAILED_PRECONDITION, f"volume {volume} is not attached to node {node}")
+        if request.method == "NodeStageVolume":
+            self.staged.setdefault(volume, {})[node] = None
+            return CsiReply()
+        if node not in self.staged.get(volume, ()):
+            raise _Refused(FAILED_PRECONDITION, f"volume {volume} is not staged on node {node}")
+        target = _given(request.fields, "target_path", "Target path missing in request")
+        self.published.setdefault(volume, {})[node, target] = None
+        return CsiReply()
+
+    def _unmount(self, request: CsiRequest) -> CsiReply:
+        """The reverse; what is not mounted is unmounted."""
+        volume = _given(request.fields, "volume_id", "Volume ID missing in request")
+        if request.method == "NodeUnstageVolume":
+            self.staged.get(volume, {}).pop(request.node, None)
+        else:
+            target = _given(request.fields, "target_path", "Target path missing in request")
+            self.published.get(volume, {}).pop((request.node, target), None)
+        return CsiReply()
 
     # ------------------------------------------------------------------ single snapshots
 

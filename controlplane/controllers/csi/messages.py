@@ -1,29 +1,51 @@
-"""Calls of the container storage interface as values. Specification: container-storage-interface spec 1.13.
-
-Fields have the names of the protobuf messages; absent ones have their default. Times are nanoseconds since
-the epoch. Codes are gRPC's, by name.
-"""
+"""Calling a driver, as a step of a reconcile; the messages are `api.csi`'s."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import field, frozen
-
+from controlplane.api.csi import (
+    ABORTED,
+    ALREADY_EXISTS,
+    DEADLINE_EXCEEDED,
+    FAILED_PRECONDITION,
+    INTERNAL,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    OK,
+    OUT_OF_RANGE,
+    RESOURCE_EXHAUSTED,
+    UNAVAILABLE,
+    UNIMPLEMENTED,
+    CsiError,
+    CsiReply,
+    CsiRequest,
+)
 from controlplane.controllers.effects import Ask, NoAnswer, Reconcile
 
+__all__ = [
+    "ABORTED",
+    "ALREADY_EXISTS",
+    "DEADLINE_EXCEEDED",
+    "FAILED_PRECONDITION",
+    "GROUP_METHODS",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "OK",
+    "OUT_OF_RANGE",
+    "RESOURCE_EXHAUSTED",
+    "SECOND",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+    "CsiError",
+    "CsiReply",
+    "CsiRequest",
+    "call",
+]
+
 SECOND: Final = 1_000_000_000
-OK: Final = "OK"
-INVALID_ARGUMENT: Final = "InvalidArgument"
-NOT_FOUND: Final = "NotFound"
-ALREADY_EXISTS: Final = "AlreadyExists"
-OUT_OF_RANGE: Final = "OutOfRange"
-UNIMPLEMENTED: Final = "Unimplemented"
-DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
-UNAVAILABLE: Final = "Unavailable"
-ABORTED: Final = "Aborted"
-INTERNAL: Final = "Internal"
 
 GROUP_METHODS: Final = frozenset(
     {
@@ -33,37 +55,6 @@ GROUP_METHODS: Final = frozenset(
         "GroupControllerGetCapabilities",
     }
 )
-
-
-@frozen
-class CsiRequest:
-    """One call."""
-
-    method: str
-    fields: Mapping[str, Any] = field(factory=dict)
-
-    @property
-    def label(self) -> str:
-        """What the step is called."""
-        return f"csi.{self.method}"
-
-
-@frozen
-class CsiReply:
-    """What a driver answers."""
-
-    code: str = OK
-    message: str = ""
-    response: Mapping[str, Any] = field(factory=dict)
-
-
-class CsiError(Exception):
-    """A call failed; the text is as gRPC words it."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"rpc error: code = {code} desc = {message}")
-        self.code = code
-        self.message = message
 
 
 def call(

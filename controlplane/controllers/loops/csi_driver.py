@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 
 from actors.log import INFO
 from controlplane.api import identity
+from controlplane.api.csi import Write
 from controlplane.controllers.csi.faults import AFTER, Fault, Faults, overridden
 from controlplane.controllers.csi.hostpath import HostpathDriver
 from controlplane.controllers.csi.messages import ABORTED, OK, UNAVAILABLE, CsiReply, CsiRequest
@@ -27,14 +28,6 @@ MOODS: Final = ("well", "refused", "answer lost")
 """What may become of a call where that is explored; the first is the dull one."""
 MOST_FAILURES: Final = 6
 """Of a process's calls so many fail at most where that is explored: backoff grows, and a run has to end."""
-
-
-@frozen
-class Write:
-    """A pod writes to a volume; answered by whether there is such a volume."""
-
-    volume: str
-    payload: Any
 
 
 @frozen
@@ -122,7 +115,7 @@ class _Process:
             if isinstance(payload, CsiRequest):
                 ctx.spawn(self._call, message, name=payload.method)
             elif isinstance(payload, Write):
-                message.reply(self._driver.write(payload.volume, payload.payload))
+                message.reply(self._driver.write(payload.volume, payload.payload, payload.node))
             elif isinstance(payload, Fault):
                 self.faults.add(payload)
                 message.reply(None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
 from controlplane.client.resources import LEASES, NODES, PODS
+from controlplane.controllers.attachdetach.controller import AttachDetachController
 from controlplane.controllers.clusterroleaggregation.controller import (
     ClusterRoleAggregationController,
 )
@@ -88,6 +89,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     RootCAPublisher,
     ReplicationControllerController,
     ClusterRoleAggregationController,
+    AttachDetachController,
 )
 """Every controller, in the order in which they are told of changes."""
 

@@ -15,7 +15,17 @@ from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.event_recorder import EventRecorder, reference
 from controlplane.client.rate_limits import PerItemBackoff
-from controlplane.controllers.effects import Ask, Hang, NoAnswer, Point, Retry, Sleep, T, Together
+from controlplane.controllers.effects import (
+    Ask,
+    Hang,
+    NoAnswer,
+    Point,
+    Retry,
+    Sleep,
+    Spawn,
+    T,
+    Together,
+)
 from controlplane.controllers.loops.worker import Workers
 
 if TYPE_CHECKING:
@@ -67,7 +77,9 @@ async def _other(ctx: Context, server: RestConfig, effect: Effect) -> Any:
     if isinstance(effect, Together):
         tasks = [ctx.spawn(carry_out, server, part, name=effect.name) for part in effect.parts]
         return [await ctx.join(task) for task in tasks]
-    if isinstance(effect, Point):
+    if isinstance(effect, Spawn):
+        ctx.spawn(carry_out, server, effect.part, name=effect.name)
+    elif isinstance(effect, Point):
         await ctx.point(effect.name)
     elif isinstance(effect, Sleep):
         await ctx.sleep(effect.duration_ns, point=effect.point)

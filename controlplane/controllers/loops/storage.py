@@ -1,8 +1,9 @@
 """The storage side of a cluster: emulated CSI drivers with their sidecars, and the snapshot controller.
 
 A process each, as upstream deploys them: `snapshot-controller` once, and per driver the driver itself (an
-actor of the driver's name), `csi-snapshotter` and `csi-provisioner` (with the driver's name behind them from
-the second driver on). Of the controller and of the sidecars there may be several copies, of which one leads.
+actor of the driver's name), `csi-snapshotter`, `csi-provisioner` and, where volumes are attached, `csi-attacher`
+(with the driver's name behind them from the second driver on). Of the controller and of the snapshotters there
+may be several copies, of which one leads.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from attrs import field, frozen
 
 from controlplane.api.times import SECOND
 from controlplane.client.election import ElectionConfig
+from controlplane.controllers.attachdetach.controller import AttachDetachController
 from controlplane.controllers.csi.hostpath import DriverOptions
+from controlplane.controllers.csi_attacher import AttacherFlags, CsiAttacher
 from controlplane.controllers.csi_snapshotter.controller import CsiSnapshotter
 from controlplane.controllers.csi_snapshotter.shared import SidecarFlags
 from controlplane.controllers.loops import csi_driver
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 
 CONTROLLER_LEASE = "snapshot-controller-leader"
 SIDECAR_LEASE = "external-snapshotter-leader"
+ATTACHER = AttachDetachController.name
+"""It runs where something has to be attached: elsewhere there is nothing for it to find."""
 PROVISIONER = "-external-provisioner"
 """The emulated provisioner of volumes without content stays out where drivers are emulated."""
 
@@ -41,7 +46,8 @@ class CsiDriver:
     """An emulated driver: how it behaves, what it begins with, and what goes wrong.
 
     With `moods` a search explores what becomes of each call (`controllers.loops.csi_driver`). `groups` is
-    the feature gate CSIVolumeGroupSnapshot of its snapshotter.
+    the feature gate CSIVolumeGroupSnapshot of its snapshotter. `attach_required` is what its CSIDriver object
+    says: if nodes need VolumeAttachments, there is an attacher.
     """
 
     options: DriverOptions = field(factory=DriverOptions)
@@ -49,6 +55,7 @@ class CsiDriver:
     faults: Sequence[Fault] = ()
     moods: bool = False
     groups: bool = True
+    attach_required: bool = False
 
 
 @frozen
@@ -67,6 +74,11 @@ class Storage:
     controller_groups: bool = True
     controllers: int = 1
     sidecars: int = 1
+
+    @property
+    def attaches(self) -> bool:
+        """Whether volumes of any driver are attached to nodes before they are mounted there."""
+        return any(each.attach_required for each in self.drivers)
 
 
 @frozen
@@ -95,6 +107,12 @@ def processes_of(storage: Storage, release: str = LATEST) -> list[Process]:
     """The processes that are controllers, as the release of external-snapshotter has them that came with `release`."""
     found: list[Process] = []
     version = group_version(release)
+    for number, driver in enumerate(storage.drivers):
+        if driver.attach_required:
+            name = driver.options.name
+            suffix = f" {name}" if number else ""
+            attacher = AttacherFlags(name, name, publishes=driver.options.attaches)
+            found.append(Process(CsiAttacher.serving(attacher, f"csi-attacher{suffix}")))
     if not storage.snapshots:
         return found
     if storage.drivers:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from attrs import frozen
 
+from controlplane.api.csi import capability
 from controlplane.api.quantity import Quantity
 from controlplane.api.request import STRATEGIC_MERGE_PATCH
 from controlplane.api.tree import Tree
@@ -211,7 +212,7 @@ class CsiProvisioner(Controller):
         fields: dict[str, Any] = {
             "name": name,
             "capacity_range": {"required_bytes": size},
-            "volume_capabilities": [_capability(claim)],
+            "volume_capabilities": [_capability_of(claim)],
             "parameters": _parameters(storage_class),
         }
         if source is not None:
@@ -399,19 +400,8 @@ def _check_mode(claim: Tree, content: Tree) -> None:
     )
 
 
-_ACCESS: Final = {
-    "ReadWriteOnce": "SINGLE_NODE_MULTI_WRITER",
-    "ReadWriteOncePod": "SINGLE_NODE_SINGLE_WRITER",
-    "ReadOnlyMany": "MULTI_NODE_READER_ONLY",
-    "ReadWriteMany": "MULTI_NODE_MULTI_WRITER",
-}
-"""Of drivers that tell one writer on a node from several, as the hostpath driver does."""
-
-
-def _capability(claim: Tree) -> dict[str, Any]:
-    mode = _ACCESS[claim["spec"]["accessModes"][0]]
-    block = claim["spec"].get("volumeMode") == "Block"
-    return {"access_mode": {"mode": mode}, "block" if block else "mount": {}}
+def _capability_of(claim: Tree) -> dict[str, Any]:
+    return capability(claim["spec"]["accessModes"], claim["spec"].get("volumeMode"))
 
 
 def _parameters(storage_class: Tree) -> dict[str, str]:

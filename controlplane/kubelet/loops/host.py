@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.kubelet.volumes import Mounts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -20,6 +22,8 @@ class Host:
     def __init__(self, number: int) -> None:
         self.number = number
         self.sandboxes: dict[str, Sandbox] = {}
+        self.mounts = Mounts()
+        """What is mounted, of volumes of CSI drivers."""
         self.containers: ContainerManager | None = None
         """The managers of the kubelet that runs at present, for who looks at the run from outside."""
         self.metrics: Metrics | None = None

@@ -14,6 +14,7 @@
 | CPU manager's reconcile loop | `cpu-manager` |
 | eviction manager | `eviction-manager` (`loops/eviction.py`) |
 | node lease, node status | `lease`, `status` (`loops/node.py`) |
+| volume manager, where the node has CSI drivers | `loops/volumes.py` |
 
 The container runtime is part of the machine, not of the process: sandboxes survive a crash of the
 kubelet.
@@ -37,11 +38,12 @@ from controlplane.kubelet.loops.host import Host
 from controlplane.kubelet.loops.pod_workers import PodWorkers
 from controlplane.kubelet.loops.resources import NodeResources
 from controlplane.kubelet.loops.shared import Shared
+from controlplane.kubelet.loops.volumes import VolumeManager
 from controlplane.kubelet.pod_config import API, FILE
 from controlplane.kubelet.settings import KubeletSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from actors import Condition, Context
     from controlplane.api.object import Object
@@ -66,12 +68,17 @@ async def run(
     server: RestConfig = IN_CLUSTER,
     settings: KubeletSettings = DEFAULT_SETTINGS,
     fixes: FixGates = NO_GATES,
+    csi_drivers: Sequence[str] = (),
 ) -> None:
     """Main task: register, then start all others and follow the pods bound to this node.
+
+    `csi_drivers` are those that have a plugin on the node; without any nobody looks after their volumes.
 
     It ends, as the process does upstream, when a checkpoint does not fit the machine.
     """
     name: str = tree["metadata"]["name"]
+    if csi_drivers:
+        tree = own_node.managed(tree)
     host.containers, host.promised, host.writing = (
         None,
         None,
@@ -91,10 +98,13 @@ async def run(
     if not await resources.start(ctx):
         return
     node_changed = ctx.condition()
-    evictions = workers.evictions = Evictions(
-        shared, workers, resources, _teller(ctx, shared, node_changed, reports=heartbeats)
-    )
+    tell = _teller(ctx, shared, node_changed, reports=heartbeats)
+    evictions = workers.evictions = Evictions(shared, workers, resources, tell)
     evictions.look_again()
+    if csi_drivers:
+        volumes = VolumeManager(shared, csi_drivers, workers.relisted, tell)
+        workers.volumes = shared.volumes = volumes
+        volumes.start()
     nodes = own_node.watch(shared, node_changed, resources.node_changed)
     ctx.spawn(sync_loop.SyncLoop(shared, workers, resources).run, name="sync-loop")
     if FILE in sources:

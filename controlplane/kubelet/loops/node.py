@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from actors import LinkBroken
+from controlplane.api.csi import MANAGED_ATTACH
 from controlplane.client.errors import ApiError, is_already_exists, is_conflict, is_not_found
 from controlplane.client.loops.clientset import LEASES, NODES, Client
 from controlplane.client.loops.informer import Informer, handler
@@ -48,6 +49,13 @@ async def register(
             await ctx.sleep(RETRY_NS, point="kubelet.register")
         else:
             return made
+
+
+def managed(tree: Tree) -> Tree:
+    """A node whose volumes the attach-detach controller attaches."""
+    metadata = tree["metadata"]
+    notes = {**(metadata.get("annotations") or {}), MANAGED_ATTACH: "true"}
+    return {**tree, "metadata": {**metadata, "annotations": notes}}
 
 
 def watch(shared: Shared, changed: Condition, told: Callable[[Node, Node], None]) -> Informer[Node]:
@@ -126,10 +134,13 @@ async def report_status(ctx: Context, shared: Shared, changed: Condition) -> Non
     reported = ctx.now
     while True:
         due = reported + node_status.STATUS_REPORT_INTERVAL
+        if shared.volumes is not None and not _in_use_changed(shared):
+            shared.volumes.reported(shared.volumes.in_use())
         if _shows_otherwise(shared):
             due = min(due, shared.next_tick(node_status.STATUS_INTERVAL // 1_000_000_000))
         if due > ctx.now:
-            idle = not _pressure_changed(shared)  # others act on it: a run does not settle before
+            # Others act on it: a run does not settle before.
+            idle = not (_pressure_changed(shared) or _in_use_changed(shared))
             await changed.wait(due - ctx.now, idle=idle, point="kubelet.status")
             if ctx.now < due:
                 continue
@@ -145,8 +156,18 @@ def _pressure_changed(shared: Shared) -> bool:
     return any((kind in shared.under_pressure) != (kind in shown) for kind in node_status.PRESSURES)
 
 
+def _in_use_changed(shared: Shared) -> bool:
+    """Whether the API server shows other volumes as in use than are."""
+    if shared.volumes is None:
+        return False
+    shown = (shared.node.tree.get("status") or {}).get("volumesInUse") or []
+    return shared.volumes.in_use() != shown
+
+
 def _shows_otherwise(shared: Shared) -> bool:
     """Whether the API server shows a condition that is not the kubelet's, Ready being Unknown say."""
+    if _in_use_changed(shared):
+        return True
     shown = shared.node.tree.get("status") or {}
     conditions = node_status.conditions(
         shared.now(), shown.get("conditions"), pressure=shared.under_pressure
@@ -166,8 +187,14 @@ async def _reported(shared: Shared, client: Client) -> bool:
             before = (found.get("status") or {}).get("conditions")
             pressure = shared.under_pressure
             conditions = node_status.conditions(shared.now(), before, pressure=pressure)
-            patch = {"status": {"conditions": conditions}}
+            status: Tree = {"conditions": conditions}
+            in_use = None if shared.volumes is None else shared.volumes.in_use()
+            if in_use is not None:
+                status["volumesInUse"] = in_use or None
+            patch = {"status": status}
             await client.patch(NODES, "", shared.node.name, patch, subresource="status")
+            if in_use is not None and shared.volumes is not None:
+                shared.volumes.reported(in_use)
         except (ApiError, LinkBroken) as error:
             shared.error(f"unable to update node status: {error}")
             if isinstance(error, LinkBroken):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from actors import Condition, Context
     from controlplane.api.pod import Pod
     from controlplane.kubelet.loops.shared import Shared
+    from controlplane.kubelet.mounting import Volumes
     from controlplane.kubelet.resizing import Resizing
     from controlplane.kubelet.status import Condition as PodCondition
 
@@ -130,6 +131,8 @@ class PodWorkers:
         """Set before the first pod comes."""
         self.evictions: Watcher | None = None
         """Likewise."""
+        self.volumes: Volumes | None = None
+        """Likewise, where the node has CSI drivers."""
 
     def get(self, uid: str) -> PodWorker | None:
         """The state of a pod's worker."""
@@ -243,6 +246,7 @@ class PodWorkers:
             cache=self.pleg.cache,
             probes=self.probers.results,
             terminal_first=not shared.fixes.fixed(FIRST_SEEN_TERMINATED),
+            volumes=self.volumes,
         )
         host.sandboxes[pod.uid] = machine.sandbox
         worker = Worker(machine, shared.ctx.condition(), shared.ctx.condition())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from actors.log import WARNING
 from controlplane.kubelet.pod_config import API, PodConfig
@@ -11,6 +11,8 @@ from controlplane.kubelet.pod_manager import PodManager
 from controlplane.kubelet.status_manager import StatusManager
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from actors import Context
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
@@ -22,6 +24,19 @@ if TYPE_CHECKING:
     from controlplane.kubelet.pod_config import PodUpdate
 
 RETRY_NS = 1_000_000_000
+
+
+class InUse(Protocol):
+    """Who looks after the volumes of the node."""
+
+    def in_use(self) -> list[str]:
+        """What the node's status is to show."""
+
+    def reported(self, names: Sequence[str]) -> None:
+        """It shows these."""
+
+    def look_again(self) -> None:
+        """Something may be mounted for pods that are gone."""
 
 
 class Shared:
@@ -47,6 +62,8 @@ class Shared:
         self.fixes = fixes
         self.started = ctx.now
         self._recorder = recorder
+        self.volumes: InUse | None = None
+        """Who knows which volumes are in use, where the node has CSI drivers."""
         self.under_pressure: tuple[str, ...] = ()
         """The conditions of the node that the eviction manager has seen."""
         self.config = PodConfig(sources)

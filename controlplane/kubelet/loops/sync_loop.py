@@ -281,6 +281,8 @@ class SyncLoop:
         for uid in list(shared.host.sandboxes):
             if uid not in shared.pods and workers.get(uid) is None:
                 del shared.host.sandboxes[uid]
+        if shared.volumes is not None:
+            shared.volumes.look_again()
         for mirror in shared.pods.orphaned_mirrors():
             if not workers.static_pod_terminates(mirror.key):
                 if not await workers.mirrors.delete(ctx, mirror):

@@ -1,0 +1,205 @@
+"""What a kubelet knows of the CSI volumes of its pods: what they want, what is attached, staged and published.
+
+Upstream: pkg/kubelet/volumemanager (cache/desired_state_of_world.go, cache/actual_state_of_world.go). Times are
+nanoseconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from attrs import define, field, frozen
+
+from controlplane.api.csi import unique_name
+from controlplane.api.times import MILLISECOND, SECOND
+from controlplane.api.tree import Tree
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+
+LOOP_NS: Final = 100 * MILLISECOND
+"""How long after a pass of the populator, or of the reconciler, the next one comes."""
+CALL_NS: Final = 120 * SECOND
+"""So long a call to the driver may take."""
+FIRST_DELAY: Final = 500 * MILLISECOND
+LARGEST_DELAY: Final = 122 * SECOND
+
+Place = tuple[str, str]
+"""A pod's uid and the name of a volume in it."""
+
+
+@frozen
+class PodVolume:
+    """A volume of a pod, with what is to be told to its driver."""
+
+    uid: str
+    name: str
+    volume: str
+    driver: str
+    handle: str
+    attaches: bool
+    spec: Tree = field(factory=dict, repr=False)
+    """Of the PersistentVolume."""
+
+    @property
+    def unique(self) -> str:
+        """What the node's status calls it."""
+        return unique_name(self.driver, self.handle)
+
+    @property
+    def target(self) -> str:
+        """Where the pod has it."""
+        return f"/var/lib/kubelet/pods/{self.uid}/volumes/kubernetes.io~csi/{self.volume}/mount"
+
+    @property
+    def staging(self) -> str:
+        """Where the node has it, for all pods."""
+        return f"/var/lib/kubelet/plugins/kubernetes.io/csi/{self.driver}/{self.handle}/globalmount"
+
+
+@define
+class Mounts:
+    """What is mounted on a machine: it outlives the kubelet's process."""
+
+    staged: dict[str, PodVolume] = field(factory=dict)
+    """By unique name; of whichever pod wanted it first."""
+    published: dict[Place, PodVolume] = field(factory=dict)
+
+
+@frozen
+class Lookup:
+    """A volume that a pod's claim is bound to, and of which nothing more is known."""
+
+    pod: Pod
+    name: str
+    claim: str
+    claim_uid: str
+    volume: str
+
+
+@define
+class _Operation:
+    pending: bool = True
+    delay: int = 0
+    due: int = 0
+
+
+@define
+class PodVolumes:
+    """The desired and the actual state of one kubelet."""
+
+    mounts: Mounts
+    lookups: dict[Place, Lookup] = field(factory=dict)
+    wanted: dict[Place, PodVolume] = field(factory=dict)
+    dropped: dict[str, None] = field(factory=dict)
+    """Pods that have ended, of which it has not been taken in yet."""
+    errors: dict[Place, str] = field(factory=dict)
+    """Why a volume could not be looked up, the last time."""
+    plain: dict[Place, None] = field(factory=dict)
+    """Volumes that no CSI driver of the node serves: there is nothing to be done about them."""
+    attached: dict[str, None] = field(factory=dict)
+    sure: dict[Place, None] = field(factory=dict)
+    """What this process published: of what one before it did, it has to make sure."""
+    reported: tuple[str, ...] = ()
+    """What the node's status is known to show as in use."""
+    _operations: dict[Place, _Operation] = field(factory=dict)
+
+    def look(self, pod: Pod, name: str, claim: Tree) -> str | None:
+        """Whether a pod has a volume: "" if so, why not if that is known, None if it is on its way.
+
+        It is wanted from now on.
+        """
+        place = (pod.uid, name)
+        if place in self.plain or (place in self.sure and place in self.mounts.published):
+            return ""
+        if place not in self.wanted and place not in self.lookups:
+            metadata = claim["metadata"]
+            self.lookups[place] = Lookup(
+                pod, name, metadata["name"], metadata["uid"], claim["spec"]["volumeName"]
+            )
+        return self.errors.get(place)
+
+    def take_in(self, lookup: Lookup, found: PodVolume | None) -> None:
+        """What a lookup found; None if no driver of the node serves the volume."""
+        place = (lookup.pod.uid, lookup.name)
+        self.lookups.pop(place, None)
+        self.errors.pop(place, None)
+        if found is None:
+            self.plain[place] = None
+        else:
+            self.wanted[place] = found
+
+    def drop(self, uid: str) -> bool:
+        """A pod wants nothing any more; whether it had wanted anything."""
+        places = [
+            place
+            for kept in (self.lookups, self.wanted, self.plain, self.errors)
+            for place in kept
+            if place[0] == uid
+        ]
+        for place in places:
+            for kept in (self.lookups, self.wanted, self.plain, self.errors):
+                kept.pop(place, None)
+        return bool(places)
+
+    def released(self, uid: str) -> bool:
+        """Whether nothing of a pod is mounted, nor will be."""
+        kept = (self.lookups, self.wanted, self.mounts.published)
+        return not any(place[0] == uid for each in kept for place in each)
+
+    def in_use(self) -> list[str]:
+        """What the node's status is to show: what is wanted, and what is still mounted, of what is attached."""
+        found = dict.fromkeys(
+            each.unique
+            for kept in (self.wanted, self.mounts.staged)
+            for each in kept.values()
+            if each.attaches
+        )
+        return sorted(found)
+
+    # ------------------------------------------------------------------ what is to be done
+
+    def to_unpublish(self) -> list[PodVolume]:
+        """What pods have and want no more."""
+        published = self.mounts.published.items()
+        return [each for place, each in published if place not in self.wanted]
+
+    def to_mount(self) -> list[PodVolume]:
+        """What pods want and do not have for sure."""
+        return [each for place, each in self.wanted.items() if place not in self.sure]
+
+    def unused(self) -> list[str]:
+        """What is staged or attached although no pod wants or has it."""
+        used = {each.unique for each in self.wanted.values()}
+        used.update(each.unique for each in self.mounts.published.values())
+        known = dict.fromkeys((*self.mounts.staged, *self.attached))
+        return [unique for unique in known if unique not in used]
+
+    # ------------------------------------------------------------------ operations
+
+    def may_begin(self, unique: str, uid: str, now: int) -> bool:
+        """Whether an operation on a volume (of one pod, or "" for all) may begin."""
+        for (volume, pod), found in self._operations.items():
+            if volume == unique and (not uid or not pod or uid == pod):
+                if found.pending or found.due > now:
+                    return False
+        return True
+
+    def begin(self, unique: str, uid: str) -> None:
+        """An operation begins."""
+        self._operations.setdefault((unique, uid), _Operation()).pending = True
+
+    def end(self, unique: str, uid: str, now: int, *, failed: bool) -> None:
+        """It is over; if it failed the next one waits, each time twice as long."""
+        if not failed:
+            self._operations.pop((unique, uid), None)
+            return
+        found = self._operations[unique, uid]
+        found.pending = False
+        found.delay = min(2 * found.delay, LARGEST_DELAY) if found.delay else FIRST_DELAY
+        found.due = now + found.delay
+
+    def next_try(self, now: int) -> int | None:
+        """When the next operation that failed may be tried again."""
+        times = [each.due for each in self._operations.values() if not each.pending]
+        return min((due for due in times if due > now), default=None)
