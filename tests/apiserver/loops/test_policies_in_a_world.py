@@ -1,0 +1,55 @@
+"""When a policy that was written begins to hold, and that others may come before that."""
+
+import pytest
+
+from actors import EventLog
+from controlplane.apiserver.requests.admission.policies.source import GROUP
+from controlplane.client.errors import ApiError
+from controlplane.client.loops.clientset import Client, Resource
+from controlplane.client.loops.connection import RestConfig
+from controlplane.cluster import APISERVER, Cluster, ClusterConfig
+
+CONFIG_MAPS = Resource("", "v1", "configmaps")
+POLICIES = Resource(GROUP, "v1", "validatingadmissionpolicies")
+BINDINGS = Resource(GROUP, "v1", "validatingadmissionpolicybindings")
+MS = 1_000_000
+RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["configmaps"]}  # fmt: skip
+POLICY = {"apiVersion": f"{GROUP}/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
+          "spec": {"matchConstraints": {"resourceRules": [RULE]},
+                   "validations": [{"expression": "false"}]}}  # fmt: skip
+BINDING = {"apiVersion": f"{GROUP}/v1", "kind": "ValidatingAdmissionPolicyBinding",
+           "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}  # fmt: skip
+
+
+async def writing(ctx, codes):
+    client = Client(ctx, RestConfig((APISERVER,)))
+    await ctx.sleep(2_300 * MS)
+    await client.create(POLICIES, POLICY)
+    await client.create(BINDINGS, BINDING)
+    for number in range(6):
+        body = {"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": f"c{number}", "namespace": "default"}}  # fmt: skip
+        try:
+            await client.create(CONFIG_MAPS, body)
+        except ApiError as error:
+            codes.append(error.code)
+        else:
+            codes.append(201)
+        await ctx.sleep(200 * MS)
+
+
+@pytest.mark.parametrize("apiservers", [1, 2])
+def test_a_policy_holds_from_the_next_whole_second_on(apiservers):
+    hashes = set()
+    for driver in ("bare", "trio"):
+        codes: list[int] = []
+        made = Cluster(
+            ClusterConfig(kubelets=False, controllers=False, schedulers=0, apiservers=apiservers),
+            log=EventLog(),
+        )
+        made.user("user", writing, codes)
+        run = made.world.run(driver)
+        assert codes == [201, 201, 201, 201, 422, 422]
+        hashes.add(run.trace_hash)
+    assert len(hashes) == 1
