@@ -1,7 +1,7 @@
 """OpenAPI v3: one document per group version, made from the schema table, and the index of them.
 
 The documents carry what clients act on: types, required fields, defaults, enumerations, merge and
-list rules, and every operation with its parameters. They carry no descriptions.
+list rules, every operation with its parameters, and descriptions of types and fields.
 Upstream: kube-openapi pkg/builder3 and pkg/handler3.
 """
 
@@ -16,6 +16,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.descriptions import EDITION, field_text, type_text
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
 from controlplane.apiserver.schema.types import load_data
 
@@ -119,7 +120,7 @@ def names(server: Served) -> dict[str, None]:
 
 def digest_of(server: Served, name: str) -> str:
     """Identifies the content of a document by what it is made from."""
-    parts: list[Any] = [name, server.build]
+    parts: list[Any] = [name, server.build, EDITION]
     for info in server.table:
         if path_of(info.group, info.version) == name:
             subs = [sub.entry for sub in info.subresources.values()]
@@ -189,17 +190,22 @@ def _element(declared: Any, attributes: Tree, prefix: str, *, old: bool) -> Tree
 def schema(name: str, prefix: str = "#/components/schemas/", *, old: bool = False) -> Tree:
     """One type of the schema table as a JSON schema."""
     declared = load_data("types")["types"][name]
+    about = {"description": type_text(name)}
     if "fields" not in declared:
         if name == _QUANTITY and not old:
-            return {"oneOf": [{"type": "string"}, {"type": "number"}]}
+            return {**about, "oneOf": [{"type": "string"}, {"type": "number"}]}
         leaf = dict(_LEAVES.get(declared["type"], {"type": "object"}))
         if old and "oneOf" in leaf:
-            return {"type": "string", "format": "int-or-string"}
-        return leaf
+            return {**about, "type": "string", "format": "int-or-string"}
+        return {**about, **leaf}
     tree: Tree = {
+        **about,
         "type": "object",
         "properties": {
-            key: _reference(field["type"], field, prefix, old=old)
+            key: {
+                "description": field_text(name, key, field["type"]),
+                **_reference(field["type"], field, prefix, old=old),
+            }
             for key, field in declared["fields"].items()
         },
     }

@@ -99,7 +99,8 @@ def test_all_references_of_a_document_lead_somewhere():
 def test_fields_tell_types_defaults_choices_and_merge_rules():
     kinds = get(World(), "/openapi/v3/apis/apps/v1").tree["components"]["schemas"]
     strategy = kinds["io.k8s.api.apps.v1.DeploymentStrategy"]["properties"]
-    assert strategy["type"] == {"type": "string", "enum": ["Recreate", "RollingUpdate"]}
+    assert strategy["type"]["enum"] == ["Recreate", "RollingUpdate"]
+    assert strategy["type"]["type"] == "string"
     ports = kinds["io.k8s.api.core.v1.Container"]["properties"]["ports"]
     assert ports["x-kubernetes-patch-merge-key"] == "containerPort"
     assert ports["x-kubernetes-list-map-keys"] == ["containerPort", "protocol"]
