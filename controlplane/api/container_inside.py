@@ -6,14 +6,16 @@ import base64
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from controlplane.api.tree import Tree
 
-__all__ = ["Find", "Inside", "inside_of"]
+__all__ = ["ANSWER", "Find", "Inside", "front_of", "inside_of"]
 
 Find = Callable[[str, str, str], Tree | None]
 """An object of the core group by resource, namespace and name."""
+ANSWER = "emulate.controlplane/answer"
+"""Annotation: what the pod's HTTP server says, with `.PORT` of one port only."""
 _PARTS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -26,6 +28,23 @@ class Inside:
     env: dict[str, str]
     files: dict[str, bytes]
     directory: str = "/"
+    ports: tuple[int, ...] = ()
+    """The ports that the pod's containers name; none: all."""
+    answers: dict[str, str] = field(factory=dict)
+    """What an HTTP server of the pod says, by port, "" for all others."""
+
+
+def front_of(pod: Tree) -> Inside:
+    """What somebody finds who connects to a port of a pod."""
+    spec, meta = pod["spec"], pod["metadata"]
+    named = [port["containerPort"] for part in _PARTS for each in spec.get(part) or ()
+             for port in each.get("ports") or ()]  # fmt: skip
+    answers = {}
+    for key, text in (meta.get("annotations") or {}).items():
+        if key == ANSWER or key.startswith(f"{ANSWER}."):
+            answers[key[len(ANSWER) + 1 :]] = text.replace("{pod}", meta["name"])
+    return Inside(f"{meta.get('uid', '')}/", meta["name"], {}, {}, ports=tuple(named),
+                  answers=answers)  # fmt: skip
 
 
 def inside_of(pod: Tree, container: str, find: Find) -> Inside:
@@ -118,13 +137,13 @@ def _field(pod: Tree, path: str) -> str:
 
 def _volume(volume: Tree, pod: Tree, namespace: str, find: Find) -> Iterator[tuple[str, bytes]]:
     """Files of a volume that the API tells of; others are empty."""
-    for key, resource, field in (
+    for key, resource, named in (
         ("configMap", "configmaps", "name"),
         ("secret", "secrets", "secretName"),
     ):
         if key in volume:
             source = volume[key]
-            yield from _chosen(source, _content(find(resource, namespace, source.get(field, ""))))
+            yield from _chosen(source, _content(find(resource, namespace, source.get(named, ""))))
     if "downwardAPI" in volume:
         yield from _downward(volume["downwardAPI"], pod)
     for source in (volume.get("projected") or {}).get("sources") or ():

@@ -21,6 +21,9 @@ def accepted(key: str) -> str:
 class Socket:
     """One WebSocket. `early` are bytes that came right behind the request."""
 
+    ready = True
+    """Whether the client may be spoken to: over WebSocket, at once."""
+
     def __init__(self, early: bytes = b"") -> None:
         self._connection = Connection(ConnectionType.SERVER, trailing_data=early)
         self._parts: list[bytes] = []

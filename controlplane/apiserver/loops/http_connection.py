@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from controlplane.api.container_inside import Inside
     from controlplane.api.request import User
     from controlplane.apiserver.http.bodies import Chunk
+    from controlplane.apiserver.http.streams import Streams
     from controlplane.apiserver.http.websocket import Socket
     from controlplane.apiserver.loops.http_host import Host
+
+    Wire = Socket | Streams
 
 __all__ = ["Connection"]
 
@@ -240,10 +243,67 @@ class Connection:
             await self._answer(asked, _failure(internal_error("the API server is down")))
 
     async def _enter(self, asked: Asked, inside: Inside) -> None:
-        """Speak WebSocket from now on, for a program in a container."""
-        from controlplane.apiserver.http import channels, websocket
+        """Speak WebSocket or SPDY from now on, for a program in a container or a port of a pod."""
+        if asked.path.endswith("/portforward"):
+            await self._forward(asked, inside)
+            return
+        from controlplane.apiserver.http import channels, streams, websocket
 
-        protocol = channels.chosen_protocol(asked.header("sec-websocket-protocol"))
+        wire: Wire
+        if self._wants_spdy(asked):
+            protocol = channels.PROTOCOLS[0]
+            await self._switch_to_spdy(asked, streams.PROTOCOL)
+            names = ("stdin", "stdout", "stderr", "tty")
+            expected = 1 + sum(_is_set(asked, name) for name in names)
+            wire = streams.Streams(expected, self._http.trailing_data[0])
+            while not wire.ready:
+                _, reply, open_still = wire.received(await self._receive())
+                await self._send(reply)
+                if not open_still:
+                    return
+        else:
+            protocol = channels.chosen_protocol(asked.header("sec-websocket-protocol"))
+            await self._switch_to_websocket(asked, protocol)
+            wire = websocket.Socket(self._http.trailing_data[0])
+        if asked.path.endswith("/attach"):
+            await self._attach(asked, inside, protocol, wire)
+            return
+        written = self._host.written.setdefault(inside.key, {})
+        session = channels.Session(
+            Shell(inside, written), asked.query.get("command") or [], protocol,
+            stdin=_is_set(asked, "stdin"), tty=_is_set(asked, "tty"),
+        )  # fmt: skip
+        text = "base64" in protocol
+        await self._send(wire.sent(session.begin(), text=text))
+        while not session.done:
+            messages, reply, open_still = wire.received(await self._receive())
+            answers = [each for message in messages for each in session.receive(message)]
+            await self._send(reply + wire.sent(answers, text=text))
+            if not open_still:
+                return
+        await self._send(wire.closed())
+        await self._linger()
+
+    def _wants_spdy(self, asked: Asked) -> bool:
+        return asked.header("upgrade").lower().startswith("spdy")
+
+    async def _switch_to_spdy(self, asked: Asked, version: str) -> None:
+        offered = [
+            each.strip()
+            for name, value in asked.headers
+            if name == "x-stream-protocol-version"
+            for each in value.split(",")
+        ]
+        if version not in offered:
+            raise Refused(403, "Forbidden: unable to upgrade: unable to negotiate protocol")
+        headers = [("Upgrade", "SPDY/3.1"), ("Connection", "Upgrade"),
+                   ("X-Stream-Protocol-Version", version)]  # fmt: skip
+        response = h11.InformationalResponse(status_code=101, headers=headers)
+        await self._send(self._http.send(response))
+
+    async def _switch_to_websocket(self, asked: Asked, protocol: str) -> None:
+        from controlplane.apiserver.http import websocket
+
         accept = websocket.accepted(asked.header("sec-websocket-key"))
         if not protocol or not accept:
             raise Refused(400, "Bad Request")
@@ -252,33 +312,46 @@ class Connection:
         response = h11.InformationalResponse(status_code=101, headers=headers)
         await self._send(self._http.send(response))
 
-        if asked.path.endswith("/attach"):
-            await self._attach(asked, inside, protocol)
+    async def _forward(self, asked: Asked, inside: Inside) -> None:
+        """Connections to ports of a pod, until the client goes."""
+        from controlplane.apiserver.http import forwarding, spdy, websocket
+
+        if self._wants_spdy(asked):
+            await self._switch_to_spdy(asked, forwarding.VERSION)
+            session = forwarding.StreamForwarding(inside)
+            data = self._http.trailing_data[0] or await self._receive()
+            while data and session.open:
+                try:
+                    await self._send(session.receive(data))
+                except spdy.SpdyError:
+                    return
+                data = await self._receive()
             return
-
-        def asked_for(name: str) -> bool:
-            return (asked.query.get(name) or ["false"])[0].lower() in ("true", "1")
-
-        written = self._host.written.setdefault(inside.key, {})
-        session = channels.Session(
-            Shell(inside, written), asked.query.get("command") or [], protocol,
-            stdin=asked_for("stdin"), tty=asked_for("tty"),
-        )  # fmt: skip
+        offered = [each.strip() for each in asked.header("sec-websocket-protocol").split(",")]
+        known = (forwarding.TUNNEL, *forwarding.CHANNELS)
+        protocol = next((each for each in offered if each in known), "")
+        await self._switch_to_websocket(asked, protocol)
         socket = websocket.Socket(self._http.trailing_data[0])
-        text = "base64" in protocol
-        await self._send(socket.sent(session.begin(), text=text))
-        while not session.done:
+        tunnel = forwarding.StreamForwarding(inside)
+        wanted = ",".join(asked.query.get("ports") or ()).split(",")
+        plain = forwarding.ChannelForwarding(inside, [int(p) for p in wanted if p.isdecimal()])
+        tunnelled = protocol == forwarding.TUNNEL
+        if not tunnelled:
+            await self._send(socket.sent(plain.begin()))
+        open_still = True
+        while open_still and tunnel.open:
             messages, reply, open_still = socket.received(await self._receive())
-            answers = [each for message in messages for each in session.receive(message)]
-            await self._send(reply + socket.sent(answers, text=text))
-            if not open_still:
+            try:
+                for message in messages:
+                    answers = [tunnel.receive(message)] if tunnelled else plain.receive(message)
+                    reply += socket.sent(each for each in answers if each)
+            except spdy.SpdyError:
                 return
-        await self._send(socket.closed())
-        await self._linger()
+            await self._send(reply)
 
-    async def _attach(self, asked: Asked, inside: Inside, protocol: str) -> None:
+    async def _attach(self, asked: Asked, inside: Inside, protocol: str, socket: Wire) -> None:
         """What a container writes from now on, until it ends or the client goes."""
-        from controlplane.apiserver.http import channels, websocket
+        from controlplane.apiserver.http import channels
 
         path = asked.path.removesuffix("attach") + "log"
         query = {
@@ -289,7 +362,7 @@ class Connection:
         sink = Sink(self._limits.stream_events)
         number = self._host.ask("GET", path, query, [], b"", ADMIN, sink.push)
         session = channels.Session(Shell(inside), (), protocol)
-        socket, text = websocket.Socket(self._http.trailing_data[0]), "base64" in protocol
+        text = "base64" in protocol
         started = isinstance(await sink.first(), StreamStart)
         ended = not started
         try:
@@ -306,11 +379,13 @@ class Connection:
                 self._host.hung_up(number)
         await self._linger()
 
-    async def _until_closed(self, socket: Socket, scope: trio.CancelScope) -> None:
+    async def _until_closed(self, socket: Wire, scope: trio.CancelScope) -> None:
         """Read on until the client says goodbye; what it types goes nowhere."""
         still_open = True
         while still_open:
-            _, _, still_open = socket.received(await self._receive())
+            _, reply, still_open = socket.received(await self._receive())
+            if still_open:
+                await self._send(reply)
         scope.cancel()
 
     def _headers(self, asked: Asked) -> list[tuple[str, str]]:
@@ -459,6 +534,10 @@ class Connection:
                 await self._stream.send_all(raw.encode("latin-1"))
             except _CLOSED:
                 return
+
+
+def _is_set(asked: Asked, name: str) -> bool:
+    return (asked.query.get(name) or ["false"])[0].lower() in ("true", "1")
 
 
 def _lane(asked: Asked, user: User) -> str:

@@ -5,7 +5,7 @@ Upstream: pkg/registry/core/pod/storage.
 
 from __future__ import annotations
 
-from controlplane.api.container_inside import inside_of
+from controlplane.api.container_inside import front_of, inside_of
 from controlplane.api.container_output import state_of
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
@@ -351,8 +351,7 @@ def _log_container(pod: Object, wanted: str) -> str:
 def connect(parts: Parts, ctx: Context) -> Steps[Response]:
     """Exec, attach and port forwarding: all that is checked before a connection is upgraded.
 
-    An emulated shell answers exec over WebSocket, and the log attach. Behind the rest there is nothing here that could
-    answer, and a client is told so.
+    An emulated shell answers exec, the log attach, and a small HTTP server forwarded ports, over WebSocket and SPDY.
     """
     request = ctx.request
     pod = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
@@ -366,20 +365,27 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
         raise status.not_found(ctx.info, node)
     if not request.upgrade:
         raise status.bad_request("Upgrade request required")
+    if parts.options.container_log is not None and request.subresource == "portforward":
+        _check_upgrade(request.upgrade)
+        return Response(101, {}, entered=front_of(pod.tree))
     if parts.options.container_log is not None and request.subresource in ("exec", "attach"):
         if "running" not in (state_of(pod.tree, container).get("state") or {}):
             text = f'unable to upgrade connection: container not found ("{container}")'
             raise status.internal_error(text)
-        if request.upgrade.lower() == "websocket":
+        _check_upgrade(request.upgrade)
 
-            def find(resource: str, namespace: str, name: str) -> Tree | None:
-                found = ctx.find("", resource, namespace, name)
-                return None if found is None else found.tree
+        def find(resource: str, namespace: str, name: str) -> Tree | None:
+            found = ctx.find("", resource, namespace, name)
+            return None if found is None else found.tree
 
-            return Response(101, {}, entered=inside_of(pod.tree, container, find))
-        text = f"only WebSocket leads into emulated containers, not {request.upgrade}"
-        raise status.ApiError(405, "MethodNotAllowed", text)
+        return Response(101, {}, entered=inside_of(pod.tree, container, find))
     raise status.ApiError(405, "MethodNotAllowed", (
         f"containers are emulated and nothing runs in them: no {request.subresource} into pod "
         f"{pod.name}"
     ))  # fmt: skip
+
+
+def _check_upgrade(protocol: str) -> None:
+    if protocol.lower() not in ("websocket", "spdy/3.1"):
+        text = f"only WebSocket and SPDY/3.1 lead into emulated pods, not {protocol}"
+        raise status.ApiError(405, "MethodNotAllowed", text)

@@ -78,4 +78,4 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
         refused = await session.raw(
             asked(f"{PODS}/p/exec?command=true").replace(b"websocket", b"SPDY/3.1")
         )
-        assert refused.startswith(b"HTTP/1.1 405")
+        assert refused.startswith(b"HTTP/1.1 403")
