@@ -139,7 +139,7 @@ def _numbered(name: str, count: int) -> tuple[str, ...]:
 
 
 @cache
-def served_kinds() -> tuple[ServedKind, ...]:
+def served_kinds(release: str = LATEST) -> tuple[ServedKind, ...]:
     """The built-in kinds, as discovery tells of them."""
     return tuple(
         ServedKind(
@@ -149,7 +149,7 @@ def served_kinds() -> tuple[ServedKind, ...]:
             info.verbs,
             scalable="scale" in info.subresources,
         )
-        for info in builtin_resources()
+        for info in builtin_resources(release)
     )
 
 
@@ -238,7 +238,7 @@ class Cluster:
                 enabled=enabled,
                 joined_informers=config.joined_informers,
                 features=controller_features.of_release(config.release),
-                kinds=served_kinds(),
+                kinds=served_kinds(config.release),
                 fixes=config.gates,
             )
         self.storage_processes: list[str] = []
@@ -324,7 +324,7 @@ class Cluster:
             controllers.run,
             tuple,
             election,
-            kinds=served_kinds(),
+            kinds=served_kinds(self.config.release),
             own=(kind,),
             fixes=self.config.gates,
         )
@@ -410,6 +410,7 @@ class Cluster:
             streams_lists=self.config.gates.fixed("129334"),
             measures_usage=True,
             build=build_of(self.config.release),
+            release=self.config.release,
         )
 
     def components(self) -> tuple[str, ...]:

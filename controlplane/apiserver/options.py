@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from controlplane.api.container_output import Output
 from controlplane.api.tree import Tree
+from controlplane.apiserver.schema.releases import LATEST
 from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = ["BUILD", "ContainerLog", "ServerOptions", "build_of"]
@@ -57,6 +58,7 @@ class ServerOptions:
         components: what /componentstatuses tells of, with what is wrong with each.
         measures_usage: `metrics.k8s.io` is served.
         container_log: who answers for containers of pods on nodes; without it no node can be reached.
+        release: whose resources, versions and fields are served.
         told_at_creation: what a client is warned of who creates an object of a resource, "" for nothing.
     """
 
@@ -73,3 +75,4 @@ class ServerOptions:
     measures_usage: bool = False
     container_log: ContainerLog | None = None
     told_at_creation: Callable[[ResourceInfo], str] | None = None
+    release: str = LATEST

@@ -17,6 +17,7 @@ from controlplane.cli.options import (
     replay_option,
 )
 from controlplane.cli.run import prepare
+from controlplane.errors import UsageError
 from controlplane.scenarios import files, loading
 from controlplane.serving import scenario
 
@@ -145,6 +146,7 @@ def command(
     source = loading.from_module(scenario.__name__)
     if replay is None and values.get("epoch") is None:
         values["epoch"] = "now"
+    _known(values.get("release"))
     run = prepare(source, values, replay, keep_log=out is not None, log_level=log_level)
     reached: list[Address] = []
 
@@ -169,6 +171,14 @@ def command(
     reporting.print_left(out, run.save(out) if out is not None else ())
     reporting.tell_traceback(run.traceback, out)
     return 0 if run.result.ok else 1
+
+
+def _known(release: str | None) -> None:
+    """Refuse releases of which nobody here knows what they served. Raises UsageError."""
+    from controlplane.apiserver.schema.releases import RELEASES
+
+    if release is not None and release not in RELEASES:
+        raise UsageError(f"release {release!r}: expected one of {', '.join(RELEASES)}")
 
 
 def _keys(files: tuple[Path, ...]) -> Iterator[Key]:

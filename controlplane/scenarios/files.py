@@ -84,8 +84,9 @@ def prepare(setting: Setting) -> Given:
     nodes = (*given.nodes, *made)
     off = parts.admission(options["admission"]) if options["admission"] is not None else ()
     resources, submissions = preflight(
-        given.submissions, nodes, options.get("epoch") or EPOCH_NS, (*DISABLED_ADMISSION, *off)
-    )
+        given.submissions, nodes, options.get("epoch") or EPOCH_NS, (*DISABLED_ADMISSION, *off),
+        setting.release,
+    )  # fmt: skip
     heartbeats, events = (
         options[key] if options[key] is not None else not given.is_trace
         for key in ("heartbeats", "kubelet_events")

@@ -75,3 +75,12 @@ async def test_attempts_are_explained_in_a_session_and_its_replay_needs_the_same
     other = controlplane("serve", manifest, *replay)
     assert other.returncode == 2
     assert "recorded with another explain_scheduling: True, now False" in other.stderr
+
+
+def test_a_release_of_which_nothing_is_known_is_refused_with_those_that_are():
+    done = controlplane("serve", "--release", "1.19")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "controlplane: release '1.19': expected one of 1.25, 1.26, 1.27, 1.28, 1.29, 1.30, 1.31, 1.32, "
+        "1.33, 1.34, 1.35, 1.36\n"
+    )

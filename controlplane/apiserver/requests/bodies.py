@@ -14,6 +14,7 @@ from controlplane.apiserver.requests.managed.ordinary import track
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode, strict_issues
+from controlplane.apiserver.schema.releases import LATEST, without_younger
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 from controlplane.apiserver.storage.shared_specs import SHARED
 from controlplane.apiserver.storage.transactions import Steps
@@ -24,9 +25,10 @@ __all__ = ["Bodies"]
 class Bodies:
     """Reading and converting the objects of one server."""
 
-    def __init__(self, registries: Registries, admission: Admission) -> None:
+    def __init__(self, registries: Registries, admission: Admission, release: str = LATEST) -> None:
         self._registries = registries
         self._admission = admission
+        self._earlier = release if release != LATEST else ""
 
     def external(self, info: ResourceInfo, obj: Object) -> Object:
         """The object in the version asked for."""
@@ -47,10 +49,13 @@ class Bodies:
         body = check_kind(self._registries.table, info, body)
         request = ctx.request
         given = body
+        younger: list[str] = []
+        if self._earlier:
+            body, younger = without_younger(info.type_name, body, self._earlier)
         hub_old = old
         if old is not None and (info.group, info.version) != info.hub:
             hub_old = None
-        shared = SHARED.get(info.type_name) if old is None else None
+        shared = SHARED.get(info.type_name) if old is None and not self._earlier else None
         key = None if shared is None else shared.key(body)
         if key is not None:
             known = SHARED[info.type_name].read(key)
@@ -65,7 +70,7 @@ class Bodies:
                 f"{error}"
             ) from None
         if request.path or "fieldValidation" in request.query:
-            self._field_validation(ctx, info, given)
+            self._field_validation(ctx, info, given, younger)
         meta = tree.get("metadata")
         if meta is None:
             tree = {**tree, "metadata": {}}
@@ -76,15 +81,20 @@ class Bodies:
         if hub is not info and (info.group, info.version) != info.hub:
             tree = conversion.to_hub(info, tree, hub)
         tree = self._registries.strategy(hub).defaults(tree, hub_old)
+        if self._earlier:
+            tree, _ = without_younger(info.type_name, tree, self._earlier)
         if key is not None:
             SHARED[info.type_name].keep(key, tree["spec"])
         return tree
 
-    def _field_validation(self, ctx: Context, info: ResourceInfo, body: Any) -> None:
+    def _field_validation(
+        self, ctx: Context, info: ResourceInfo, body: Any, younger: list[str]
+    ) -> None:
         level = ctx.request.query.get("fieldValidation") or "Warn"
         if level == "Ignore":
             return
         issues = [*ctx.request.body_issues, *strict_issues(info.type_name, body)]
+        issues += [f'unknown field "{place}"' for place in younger]
         if not issues:
             return
         if level == "Strict":

@@ -75,7 +75,7 @@ class ApiServer:
         shelf = CacheLookup(self.caches.of) if shared else StoreLookup(store)
         self.lookup: Lookup = shelf
         self.access = Access(self.lookup, enabled=options.authorize)
-        table = builtin_resources()
+        table = builtin_resources(options.release)
         policies = ValidatingPolicies(
             Source(
                 shelf,
@@ -103,7 +103,7 @@ class ApiServer:
         self.table = table
         if options.measures_usage:
             usage.serve(self.table)
-        bodies = Bodies(self.registries, admission)
+        bodies = Bodies(self.registries, admission, options.release)
         self._reader = Reader(self.registries, bodies, self.caches, store)
         self._writer = Writer(self.registries, bodies, admission)
         self._watching = Watching(self.registries, bodies, self.caches, store, shared=shared)
@@ -166,8 +166,13 @@ class ApiServer:
         from controlplane.apiserver.requests import standing
 
         served = dict.fromkeys((info.group, info.version) for info in self.table)
+        versions = {
+            (info.group, info.resource): info.version for info in reversed(list(self.table))
+        }
         for request in standing.missing(self.lookup, served, servers, now):
-            self._make(request, now)
+            version = versions.get((request.group, request.resource))
+            if version is not None:  # else an earlier release, without the resource
+                self._make(evolve(request, version=version), now)
 
     def _make(self, request: Request, now: int) -> None:
         response = self.handle(request, now)
@@ -262,6 +267,8 @@ class ApiServer:
         answer = self._verbs.get(verb)
         if verb not in info.verbs or answer is None:
             raise status.method_not_supported(info, verb)
+        if info.deprecation:
+            ctx.warn(info.deprecation)
         for text in ctx.strategy.read_warnings():
             ctx.warn(text)
         return answer(ctx)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from controlplane.api.tree import Tree
+from controlplane.apiserver.schema.releases import (
+    LATEST,
+    Earlier,
+    earlier_versions,
+    number,
+    served_since,
+)
 from controlplane.apiserver.schema.types import StructType, load_data, struct_type
 
 __all__ = ["ResourceInfo", "ResourceTable", "SubresourceInfo", "builtin_resources"]
@@ -66,6 +73,8 @@ class ResourceInfo:
     subresources: dict[str, SubresourceInfo] = field(factory=dict)
     entry: Tree = field(factory=dict, repr=False)
     custom: Any = field(default=None, repr=False)
+    deprecation: str = ""
+    """What a client of this version is warned of."""
 
     @property
     def api_version(self) -> str:
@@ -203,22 +212,62 @@ def _stable_resources() -> tuple[ResourceInfo, ...]:
     return tuple(found)
 
 
-def builtin_resources() -> ResourceTable:
-    """A fresh table of all built-in resources in their stable versions."""
-    return _builtin_resources().copy()
+def builtin_resources(release: str = LATEST) -> ResourceTable:
+    """A fresh table of all built-in resources in the versions that a release serves by default."""
+    return _builtin_resources(number(release)).copy()
+
+
+def _as_of(minor: int) -> list[ResourceInfo]:
+    """The resources of a minor release."""
+    found = []
+    for info in _stable_resources():
+        place = f"{info.api_version} {info.resource}"
+        if served_since(place) > minor:
+            continue
+        parts = {name: part for name, part in info.subresources.items()
+                 if served_since(f"{place}/{name}") <= minor}  # fmt: skip
+        found.append(info if len(parts) == len(info.subresources)
+                     else evolve(info, subresources=parts))  # fmt: skip
+    return found
+
+
+def _in_earlier(one: Earlier, release: str, served: list[ResourceInfo]) -> list[ResourceInfo]:
+    """The resources of a version that is served no more, as which they are read."""
+    found = []
+    for info in _stable_resources():
+        if (info.group, info.version) != (
+            one.group,
+            one.like,
+        ) or info.resource not in one.resources:
+            continue
+        hub = info.hub if any(known.api_version == info.api_version for known in served) else (
+            one.group, one.version)  # fmt: skip
+        found.append(
+            evolve(info, version=one.version, hub=hub, deprecation=one.warning(info.kind, release))
+        )
+    return found
 
 
 @cache
-def _builtin_resources() -> ResourceTable:
+def _builtin_resources(minor: int) -> ResourceTable:
     table = ResourceTable()
-    for info in _stable_resources():
+    served = _as_of(minor)
+    release = f"1.{minor}"
+    for one in earlier_versions(release):
+        served += _in_earlier(one, release, served)
+    for info in served:
         table.add(info)
     groups = []
     for group in load_data("resources")["groups"]:
-        versions = [v for v in group["versions"] if is_stable(v["version"])]
+        name = group["name"]
+        there = list(dict.fromkeys(info.version for info in served if info.group == name))
+        versions = [v for v in group["versions"] if v["version"] in there]
+        known = {v["version"] for v in versions}
+        versions += [{"groupVersion": f"{name}/{version}", "version": version}
+                     for version in there if version not in known]  # fmt: skip
         if versions:
             preferred = group["preferredVersion"]
-            if not is_stable(preferred["version"]):
+            if preferred["version"] not in there:
                 preferred = versions[0]
             groups.append({"name": group["name"], "versions": versions,
                            "preferredVersion": preferred})  # fmt: skip

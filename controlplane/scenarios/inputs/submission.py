@@ -13,6 +13,7 @@ from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import Client, Resource
 from controlplane.errors import UsageError
+from controlplane.gates import LATEST
 from controlplane.scenarios.inputs.locating import field_of
 from controlplane.scenarios.inputs.reading import CREATE
 
@@ -65,13 +66,13 @@ ENABLING: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "Ru
 class _Preflight:
     """Tries creations on a scratch server, and brings those that came too early into an order that works."""
 
-    def __init__(self, now: int, disabled: Sequence[str]) -> None:
+    def __init__(self, now: int, disabled: Sequence[str], release: str) -> None:
         serials = iter(range(1, 1 << 62))
         self.now = now
         self.server = ApiServer(
             uid=lambda: identity.uid(next(serials)),
             suffix=lambda: identity.suffix(next(serials)),
-            options=ServerOptions(disabled=tuple(disabled)),
+            options=ServerOptions(disabled=tuple(disabled), release=release),
         )
         self.server.bootstrap(now)
         self.resources = Resources(self.server)
@@ -124,9 +125,13 @@ class _Preflight:
 
 
 def preflight(
-    submissions: Sequence[Submission], nodes: Sequence[Tree], now: int, disabled: Sequence[str]
+    submissions: Sequence[Submission],
+    nodes: Sequence[Tree],
+    now: int,
+    disabled: Sequence[str],
+    release: str = LATEST,
 ) -> tuple[Resources, tuple[Submission, ...]]:
-    """Try every creation on a scratch API server, so that bad input is refused before anything runs.
+    """Try every creation on a scratch API server of the release, so that bad input is refused before anything runs.
 
     Gives the resources that the server knows in the end, those that the submissions define included,
     and the submissions in an order that works: what stands before its namespace, its definition or
@@ -134,7 +139,7 @@ def preflight(
 
     Raises UsageError with the first refusal: file, line, object, field and message.
     """
-    tried = _Preflight(now, disabled)
+    tried = _Preflight(now, disabled, release)
     for submission in submissions:
         tried.take(submission)
     tried.end()
