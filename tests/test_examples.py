@@ -51,3 +51,4 @@ def test_a_group_snapshot_gets_ready_and_its_objects_are_printed_as_upstream_sho
     ready = "demo-namespace snapshot-daily-20241217 true csi-groupsnapclass groupsnapcontent-"
     assert any(line.startswith(ready) for line in lines)
     assert {"VolumeSnapshot: 2", "VolumeSnapshotContent: 2"} <= set(lines)
+    assert any(line.startswith("demo-namespace/database Running yes") for line in lines)

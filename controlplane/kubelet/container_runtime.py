@@ -11,7 +11,8 @@ probes do), `emulate.controlplane/memory-usage` ("100Mi"), `emulate.controlplane
 uses while it runs), `emulate.controlplane/stop-seconds` (how long it ignores the request to stop) and
 `emulate.controlplane/resize-fails` (so many updates of its resources are refused; "maybe": each time
 that is a choice). Each may end in `.NAME` to mean one container only. What the last one is for
-containers, `emulate.controlplane/pod-resize-fails` is for the pod's own cgroup.
+containers, `emulate.controlplane/pod-resize-fails` is for the pod's own cgroup. What a pod writes to volumes
+is told in `kubelet.writing`.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Pr
 
     What an annotation says wrongly is ignored, as an emulated program has no one to complain to.
     """
-    run_ns = _seconds(_annotation(pod, "run-seconds", container))
+    run_ns = seconds(_annotation(pod, "run-seconds", container))
     if run_ns is None and ends:
         run_ns = durations(RUN, container)
     codes = [part.strip() for part in _annotation(pod, "exit-codes", container).split(",")]
@@ -101,9 +102,9 @@ def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Pr
         run_ns=run_ns,
         exit_codes=numbers or (0,),
         ready=_annotation(pod, "never-ready", container) != "true",
-        stop_ns=_seconds(_annotation(pod, "stop-seconds", container)),
-        ready_ns=_seconds(_annotation(pod, "ready-seconds", container)) or 0,
-        live_ns=_seconds(_annotation(pod, "live-seconds", container)),
+        stop_ns=seconds(_annotation(pod, "stop-seconds", container)),
+        ready_ns=seconds(_annotation(pod, "ready-seconds", container)) or 0,
+        live_ns=seconds(_annotation(pod, "live-seconds", container)),
     )
 
 
@@ -138,7 +139,8 @@ def _annotation(pod: Pod, name: str, container: str) -> str:
     return pod.annotations.get(f"{PREFIX}{name}.{container}", whole)
 
 
-def _seconds(text: str) -> int | None:
+def seconds(text: str) -> int | None:
+    """A decimal number of seconds in nanoseconds; None of anything else."""
     whole, _, fraction = text.partition(".")
     digits = whole + fraction
     if not (digits.isascii() and digits.isdecimal() and len(fraction) <= 9):

@@ -181,6 +181,9 @@ EVENTS: Final[dict[str, Kind]] = {
     "node.disruption": Kind("All nodes fell silent, or some came back.", MESSAGE),
     "node.error": Kind("The node controller met an error.", MESSAGE),
     "csi.call": Kind("A CSI driver answers a call.", {"method": TEXT, "code": TEXT}),
+    "pod.written": Kind(
+        "A program of a pod has written to a volume.", {"volume": TEXT, "number": COUNT}
+    ),
     "pod.evicted": Kind("Taint eviction deletes a pod."),
     "taint-eviction.error": Kind("Taint eviction met an error.", MESSAGE),
 }

@@ -28,7 +28,7 @@ from controlplane.scenarios.invariants.storage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from controlplane.api.object import Object
     from controlplane.apiserver.storage.store import Store
@@ -49,6 +49,10 @@ VOLUME_CONTROLLERS: Final = (
     "persistentvolumeclaim-protection-controller",
     "persistentvolume-protection-controller",
 )
+
+
+NODE_CONTROLLERS: Final = ("node-lifecycle-controller",)
+"""Without it nodes would stay as tainted as they come."""
 
 
 def definitions(version: str = "v1") -> list[Tree]:
@@ -121,27 +125,31 @@ def world(
     faults: tuple[Any, ...] = (),
     moods: bool = False,
     copies: int = 1,
+    nodes: int = 0,
     **options: Any,
 ) -> Callable[[Setting], ClusterConfig]:
     """API server, volume controllers and one driver with its sidecars; `options` are the driver's.
 
-    Of snapshot controller and snapshotter there are `copies`.
+    Of snapshot controller and snapshotter there are `copies`. With `nodes` there are kubelets, to whose
+    nodes volumes have to be attached.
     """
 
     def build(setting: Setting) -> ClusterConfig:
-        from controlplane.cluster import ClusterConfig
+        from controlplane.cluster import ClusterConfig, node_tree
         from controlplane.controllers.csi.hostpath import DriverOptions, HostpathDriver, Volume
         from controlplane.controllers.loops.storage import CsiDriver, Storage
 
-        behaviour = DriverOptions(name=DRIVER, aborts_duplicates=True, **options)
+        attaches = nodes > 0
+        behaviour = DriverOptions(name=DRIVER, aborts_duplicates=True, attaches=attaches, **options)
         disk = HostpathDriver(behaviour)
         for number in range(volumes):
             disk.volumes[volume(number)] = Volume(volume(number), volume(number), SIZE)
-        driver = CsiDriver(behaviour, disk, faults, moods)
+        driver = CsiDriver(behaviour, disk, faults, moods, attach_required=attaches)
         return ClusterConfig(
-            kubelets=False,
+            nodes=[node_tree(f"node-{number}") for number in range(1, nodes + 1)],
+            kubelets=attaches,
             heartbeats=False,
-            enabled_controllers=VOLUME_CONTROLLERS,
+            enabled_controllers=(*VOLUME_CONTROLLERS, *(NODE_CONTROLLERS if attaches else ())),
             store=store(group_version(setting.release)),
             storage=Storage([driver], controllers=copies, sidecars=copies),
         )
@@ -297,6 +305,33 @@ async def import_group(user: User, name: str, source: str) -> None:
     )
 
 
+async def pod(
+    user: User, name: str, *claims: str, node: str = "", notes: Mapping[str, str] | None = None
+) -> None:
+    """A pod that has these claims, as volumes of the same names; `notes` say what it does."""
+    mounts = [{"name": each, "mountPath": f"/{each}"} for each in claims]
+    spec: Tree = {
+        "containers": [{"name": "main", "image": "app:1", "volumeMounts": mounts}],
+        "volumes": [
+            {"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims
+        ],
+        "terminationGracePeriodSeconds": 1,
+    }
+    if node:
+        spec["nodeSelector"] = {"kubernetes.io/hostname": node}
+    told = {f"emulate.controlplane/{key}": value for key, value in (notes or {}).items()}
+    metadata = {"name": name, "namespace": NAMESPACE, "annotations": told}
+    await make(user, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+def runs(run: Run, name: str) -> bool:
+    """Whether a pod's containers run."""
+    return any(
+        each.name == name and (each.tree.get("status") or {}).get("phase") == "Running"
+        for each in run.objects("/registry/pods/")
+    )
+
+
 async def force_away(user: User, content: str) -> None:
     """Somebody takes a content away whatever its finalizers say."""
     await remove(user, "VolumeSnapshotContent", content)
@@ -429,5 +464,5 @@ def end(user: User) -> None:
     names = user.cluster.storage_processes
     alive = [name for name in names if user.run.world.alive(name)]
     user.notes[BLOCKED] = user.run.world.blocked(*alive)
-    for name in (*names, DRIVER, "controller-manager"):
+    for name in (*names, DRIVER, "controller-manager", *user.cluster.machines):
         user.crash(name)

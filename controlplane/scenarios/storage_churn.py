@@ -3,7 +3,8 @@
 A user takes snapshots, restores from them and deletes them; what differs is who goes first, what becomes of
 each call to the driver (done; refused; done, but the answer lost), and when the sidecar or the controller dies.
 In the end nothing is left over, on either side. In part "consistency" a program writes to two volumes in turn
-while both are snapshotted together: what is restored is one point in time.
+while both are snapshotted together: what is restored is one point in time. In part "pods" the program is a pod's, which
+writes through what its kubelet mounted, and in part "attach" such a pod moves from one node to another.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios import storage
+from controlplane.scenarios.invariants.attachment import ATTACHED
 from controlplane.scenarios.invariants.storage import (
     ALWAYS,
     CONTROLLER,
@@ -26,11 +28,13 @@ from controlplane.scenarios.scenario import Invariant, Scenario
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from actors import Task
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.run import Run
     from controlplane.scenarios.setting import Setting
     from controlplane.scenarios.user import User
 
+ATTACHER = "csi-attacher"
 REST_S = 2000
 """How long is waited at the end: longer than two resyncs."""
 PATIENCE_S = 900
@@ -42,6 +46,8 @@ RESTORED = ("restored-0", "restored-1")
 async def _die(user: User) -> None:
     """Whoever the fault names dies at some moment."""
     victims = {"sidecar": SIDECAR, "controller": CONTROLLER}
+    if user.options["part"] == "attach":
+        victims = {"sidecar": ATTACHER, "controller": "controller-manager", "leader": "node-1"}
     victim = victims.get(user.options["fault"])
     if victim is not None:
         await storage.die_amid(user, victim)
@@ -100,7 +106,48 @@ async def consistency(user: User) -> None:
     """A program writes to both volumes in turn, and waits for each write; meanwhile a group is taken."""
     await storage.claims(user, VOLUMES)
     await storage.storage_class(user)
-    writer = user.spawn(_writer)
+    await _snapshotted_while(user, user.spawn(_writer))
+
+
+async def pods(user: User) -> None:
+    """The program is a pod's, which begins to write once its volumes are attached and mounted."""
+    await storage.claims(user, VOLUMES)
+    await storage.storage_class(user)
+    claims = [f"pvc-{number}" for number in range(VOLUMES)]
+    notes = {"writes-to": " ".join(claims), "writes": str(WRITES), "write-seconds": "0.001"}
+    await storage.pod(user, "writer", *claims, notes=notes)
+    await user.wait_until(lambda run: _written(run) > 0, every_s=0.01, patience_s=PATIENCE_S)
+    await _snapshotted_while(user, user.spawn(_wait_for_writes))
+
+
+def _written(run: Run) -> int:
+    disk = run.cluster.csi_drivers[DRIVER].driver
+    assert disk is not None
+    return sum(len(disk.volumes[volume(number)].writes) for number in range(VOLUMES))
+
+
+async def _wait_for_writes(user: User) -> None:
+    await user.wait_until(lambda run: _written(run) == WRITES, patience_s=PATIENCE_S)
+
+
+async def attach(user: User) -> None:
+    """A pod on one node is followed by one on another, which gets the volume when the first is gone."""
+    await storage.claims(user, 1)
+    notes = {"writes-to": "pvc-0", "writes": "3", "write-seconds": "1"}
+    await storage.pod(user, "first", "pvc-0", node="node-1", notes=notes)
+    if user.choose(2, "both at once"):
+        await user.wait_until(lambda run: storage.runs(run, "first"), patience_s=PATIENCE_S)
+    await storage.pod(user, "second", "pvc-0", node="node-2", notes=notes)
+    await _die(user)
+    await user.sleep((5, 1, 20)[user.choose(3, "pause")])
+    await storage.remove(user, "Pod", "first")
+    await _die(user)
+    await user.wait_until(lambda run: storage.runs(run, "second"), patience_s=PATIENCE_S)
+    if user.choose(2, "the second goes too"):
+        await storage.remove(user, "Pod", "second")
+
+
+async def _snapshotted_while(user: User, writer: Task) -> None:
     await user.sleep(0.002 * user.choose(10, "when"))
     if user.options["cut"] == "series":
         for number in range(VOLUMES):
@@ -128,13 +175,19 @@ PARTS: dict[str, Callable[[User], Coroutine[Any, Any, None]]] = {
     "group": group,
     "restore": restore,
     "consistency": consistency,
+    "pods": pods,
+    "attach": attach,
 }
+NODES = {"pods": 1, "attach": 2}
 PART = Option("part", choices=tuple(PARTS), default="create", help="What the user does.")
 FAULT = Option(
     "fault",
     choices=("none", "driver", "sidecar", "controller", "leader"),
     default="driver",
-    help="Who fails: calls to the driver, a process that dies, or of two of a kind the one that leads.",
+    help=(
+        "Who fails: calls to the driver, a process that dies, or of two of a kind the one that leads. In "
+        "part attach sidecar is the attacher, controller the controller manager, leader a kubelet."
+    ),
 )
 CUT = Option(
     "cut",
@@ -159,12 +212,18 @@ def build(setting: Setting) -> ClusterConfig:
     atomic = setting[CUT.key] == "atomic"
     moods = setting[FAULT.key] == "driver"
     copies = 2 if setting[FAULT.key] == "leader" else 1
-    return storage.world(volumes=VOLUMES, moods=moods, copies=copies, atomic_groups=atomic)(setting)
+    part = setting[PART.key]
+    nodes = NODES.get(part, 0)
+    if part == "attach":
+        copies = 1
+    return storage.world(
+        volumes=VOLUMES, moods=moods, copies=copies, nodes=nodes, atomic_groups=atomic
+    )(setting)
 
 
-def invariants(_setting: Setting) -> tuple[Invariant, ...]:
+def invariants(setting: Setting) -> tuple[Invariant, ...]:
     """What must hold."""
-    return (*ALWAYS,)
+    return (*ALWAYS, *(ATTACHED if setting[PART.key] in NODES else ()))
 
 
 SCENARIO = Scenario(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.errors import UsageError
 from controlplane.scenarios.files import SCENARIO
+from controlplane.scenarios.inputs import reading
 from controlplane.scenarios.plan import difference, plan_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -58,3 +60,20 @@ def test_the_table_above_has_every_option_but_who_answers():
 def test_every_option_is_in_the_header_and_compared(key):
     assert difference(header(), header()) == ""
     assert difference(header(), header(**{key: OTHER[key]})).startswith("recorded with another ")
+
+
+def test_a_manifest_may_be_submitted_later(tmp_path):
+    path = tmp_path / "later.yaml"
+    for text, expected in (("2.5", 2_500_000_000), ("0", 0)):
+        path.write_text(LATER.format(text))
+        assert [each.at_ns for each in reading.load([str(path)]).submissions] == [expected]
+    path.write_text(LATER.format("soon"))
+    with pytest.raises(UsageError, match="'soon': expected seconds"):
+        reading.load([str(path)])
+
+
+LATER = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: late, annotations: {{emulate.controlplane/submit-seconds: "{}"}}}}
+"""

@@ -127,6 +127,8 @@ class HostpathDriver:
             return False
         if node and not self._reaches(node, volume):
             return False
+        if node and found.writes[-1:] == (payload,):
+            return True  # a program that did not hear of it has written it again
         self.volumes[volume] = Volume(
             found.id, found.name, found.size, (*found.writes, payload), found.source
         )

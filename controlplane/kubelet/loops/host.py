@@ -24,6 +24,8 @@ class Host:
         self.sandboxes: dict[str, Sandbox] = {}
         self.mounts = Mounts()
         """What is mounted, of volumes of CSI drivers."""
+        self.written: dict[str, int] = {}
+        """By pod uid, how many writes to its volumes its program has done."""
         self.containers: ContainerManager | None = None
         """The managers of the kubelet that runs at present, for who looks at the run from outside."""
         self.metrics: Metrics | None = None

@@ -36,6 +36,7 @@ from controlplane.kubelet.loops import node as own_node
 from controlplane.kubelet.loops.eviction import Evictions
 from controlplane.kubelet.loops.host import Host
 from controlplane.kubelet.loops.pod_workers import PodWorkers
+from controlplane.kubelet.loops.programs import Programs
 from controlplane.kubelet.loops.resources import NodeResources
 from controlplane.kubelet.loops.shared import Shared
 from controlplane.kubelet.loops.volumes import VolumeManager
@@ -104,6 +105,7 @@ async def run(
     if csi_drivers:
         volumes = VolumeManager(shared, csi_drivers, workers.relisted, tell)
         workers.volumes = shared.volumes = volumes
+        workers.programs = Programs(shared)
         volumes.start()
     nodes = own_node.watch(shared, node_changed, resources.node_changed)
     ctx.spawn(sync_loop.SyncLoop(shared, workers, resources).run, name="sync-loop")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from actors import Condition, Context
     from controlplane.api.pod import Pod
+    from controlplane.kubelet.loops.programs import Programs
     from controlplane.kubelet.loops.shared import Shared
     from controlplane.kubelet.mounting import Volumes
     from controlplane.kubelet.resizing import Resizing
@@ -133,6 +134,8 @@ class PodWorkers:
         """Likewise."""
         self.volumes: Volumes | None = None
         """Likewise, where the node has CSI drivers."""
+        self.programs: Programs | None = None
+        """Likewise."""
 
     def get(self, uid: str) -> PodWorker | None:
         """The state of a pod's worker."""
@@ -332,6 +335,8 @@ class PodWorkers:
         if machine.waits_for_cache:
             self.pleg.cache.wait(machine.uid)
         self.pleg.look_at(machine.uid)
+        if self.programs is not None:
+            self.programs.look_at(machine.pod, machine.sandbox)
         if self.evictions is not None:
             self.evictions.look_again()
         if machine.phase == TERMINATING:

@@ -1,11 +1,13 @@
 """What a run is given: nodes that are there from the start, and what is submitted when.
 
-Manifests are submitted in file order at virtual time 0. A trace (see `openb`) brings its nodes, and
+Manifests are submitted in file order at virtual time 0, those with the annotation
+`emulate.controlplane/submit-seconds` so much later. A trace (see `openb`) brings its nodes, and
 creations and deletions at its own times, or all creations at once.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 SECOND = 1_000_000_000
+LATER = "emulate.controlplane/submit-seconds"
 CREATE = "create"
 DELETE = "delete"
 
@@ -76,7 +79,15 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
 
 
 def _submission(manifest: Manifest) -> Submission:
-    return Submission(0, CREATE, manifest.tree, manifest.error)
+    notes = (manifest.tree.get("metadata") or {}).get("annotations") or {}
+    text = str(notes.get(LATER, "0"))
+    try:
+        at = round(Decimal(text) * SECOND)
+    except ArithmeticError:
+        at = -1
+    if at < 0:
+        raise manifest.error(f"metadata.annotations[{LATER}]", f"{text!r}: expected seconds")
+    return Submission(at, CREATE, manifest.tree, manifest.error)
 
 
 def _trace(path: str, *, all_at_once: bool) -> list[Submission]:

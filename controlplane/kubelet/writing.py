@@ -1,0 +1,48 @@
+"""What the program of a pod writes to its volumes, by the pod's annotations.
+
+`emulate.controlplane/writes-to: "log data"` names volumes of the pod. It writes 0 to the first, 1 to the second and
+so on, in turn, and waits until each write is there before it goes on; so what is later was written by somebody who
+knew of what is earlier. `emulate.controlplane/writes` is how many there are (else it never ends), and
+`emulate.controlplane/write-seconds` the pause after each (a second).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from controlplane.api.times import SECOND
+from controlplane.kubelet.container_runtime import PREFIX, seconds
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+
+
+@frozen
+class Writing:
+    """Volumes in order, how many writes, and the pause after each in nanoseconds."""
+
+    volumes: tuple[str, ...]
+    count: int | None = None
+    pause_ns: int = SECOND
+
+    def volume(self, number: int) -> str:
+        """Where write `number` goes."""
+        return self.volumes[number % len(self.volumes)]
+
+    def over(self, number: int) -> bool:
+        """Whether so many are all."""
+        return self.count is not None and number >= self.count
+
+
+def writing_of(pod: Pod) -> Writing | None:
+    """What a pod's program writes; None for nothing. What an annotation says wrongly is ignored."""
+    notes = pod.annotations
+    volumes = tuple(notes.get(f"{PREFIX}writes-to", "").split())
+    if not volumes:
+        return None
+    count = notes.get(f"{PREFIX}writes", "")
+    pause = seconds(notes.get(f"{PREFIX}write-seconds", ""))
+    known = count.isascii() and count.isdecimal()
+    return Writing(volumes, int(count) if known else None, SECOND if pause is None else pause)
