@@ -95,6 +95,7 @@ class ApiServer:
             auto_namespaces=options.auto_namespaces,
             lookup_lags=shared,
             policies=policies,
+            minor=int(options.build["minor"]),
         )
         self._suffix = suffix
         self._cursors: dict[str, int] = {}

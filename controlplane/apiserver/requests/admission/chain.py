@@ -13,6 +13,7 @@ from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission import namespaces, nodes, pods, quota, storage
+from controlplane.apiserver.requests.admission.pod_security import plugin as pod_security
 from controlplane.apiserver.requests.admission.policies.validating import ValidatingPolicies
 from controlplane.apiserver.storage.transactions import Get, Steps
 
@@ -38,8 +39,9 @@ _MUTATING: tuple[tuple[str, frozenset[str] | None, Mutation], ...] = (
     ("RuntimeClass", frozenset(("pods",)), pods.runtime_class),
     ("DefaultIngressClass", frozenset(("ingresses",)), storage.default_ingress_class),
 )  # fmt: skip
-_VALIDATING: tuple[tuple[str, frozenset[str] | None, Validation], ...] = (
+_VALIDATING: tuple[tuple[str, frozenset[str] | None, Callable[..., None]], ...] = (
     ("LimitRanger", frozenset(("pods", "persistentvolumeclaims")), quota.limit_check),
+    ("PodSecurity", pod_security.RESOURCES, pod_security.check),
     ("Priority", frozenset(("priorityclasses",)), pods.priority_class_check),
     ("RuntimeClass", frozenset(("pods",)), pods.overhead_check),
     ("PersistentVolumeClaimResize", frozenset(("persistentvolumeclaims",)), storage.resize_check),
@@ -58,7 +60,8 @@ class Admission:
 
     `disabled` names plugins that are switched off. With `auto_namespaces` objects may be created in
     namespaces that do not exist. If the `lookup_lags` behind the store, what it does not know is asked
-    of the store. `policies` are asked after all plugins.
+    of the store. `policies` are asked after all plugins. `minor` is
+    the release: what the newest standards for pods are.
     """
 
     def __init__(
@@ -68,8 +71,10 @@ class Admission:
         auto_namespaces: bool = False,
         lookup_lags: bool = False,
         policies: ValidatingPolicies | None = None,
+        minor: int = 36,
     ) -> None:
         self.disabled = frozenset(disabled)
+        self._minor = minor
         self._policies = None if VALIDATING in self.disabled else policies
         self._auto_namespaces = auto_namespaces
         self._mutating: dict[str, tuple[Mutation, ...]] = {}
@@ -113,13 +118,18 @@ class Admission:
             return partial(namespaces.lifecycle, lenient=self._auto_namespaces)
         return plugin
 
+    def _checking(self, plugin: Callable[..., None]) -> Validation:
+        if plugin is pod_security.check:
+            return partial(pod_security.check, newest=self._minor)
+        return plugin
+
     def validate(self, ctx: Context, tree: Tree, old: Tree | None) -> None:
         """Raise if a validating plugin refuses; quotas come after it."""
         resource = ctx.info.resource
         chain = self._validating.get(resource)
         if chain is None:
             chain = self._validating[resource] = tuple(
-                plugin for name, resources, plugin in _VALIDATING
+                self._checking(plugin) for name, resources, plugin in _VALIDATING
                 if name not in self.disabled and (resources is None or resource in resources)
             )  # fmt: skip
         for plugin in chain:
