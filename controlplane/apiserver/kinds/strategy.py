@@ -7,7 +7,7 @@ unchanged parts, and answers the tree it was given when there is nothing to chan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import define
 
@@ -51,7 +51,8 @@ class Context:
     have it. `cursors` is the server's memory of where it allocated last. `suffix` makes the end of
     a generated name. `storage` is where the handling of the request reads and writes. `audit` are
     the notes of admission for the audit log. `admitted_as` makes of a stored tree what admission
-    policies see of it, where that is another kind.
+    policies see of it, where that is another kind. `document` is the
+    object as it was written: of a patched one what the patch made, before it was read.
     """
 
     info: ResourceInfo
@@ -69,6 +70,14 @@ class Context:
     fetched: dict[tuple[str, str, str, str], Object] | None = None
     audit: dict[str, str] | None = None
     admitted_as: Callable[[Tree], Tree] | None = None
+    document: Any = None
+
+    def written(self, *path: str) -> Any:
+        """A part of the document, in which a list without items is not yet the same as none."""
+        found = self.document
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
 
     def find(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
         """An object that was fetched for this request, else what the lookup says."""

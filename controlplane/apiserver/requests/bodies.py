@@ -48,7 +48,7 @@ class Bodies:
             return tree
         body = check_kind(self._registries.table, info, body)
         request = ctx.request
-        given = body
+        given = ctx.document = body
         younger: list[str] = []
         if self._earlier:
             body, younger = without_younger(info.type_name, body, self._earlier)

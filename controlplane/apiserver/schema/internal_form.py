@@ -200,6 +200,15 @@ _TYPES: dict[str, str] = {
         'Name:"" DeviceClassName:"" Selectors:[]DeviceSelector AllocationMode:"" Count:0 '
         "Tolerations:[]DeviceToleration Capacity:?"
     ),
+    "AllocationResult": (
+        "Devices:=AllocatedDevices NodeSelector:*NodeSelector AllocationTimestamp:?"
+    ),
+    "AllocatedDevices": "Results:[]AllocatedDevice Config:[]AllocatedConfig",
+    "AllocatedDevice": (
+        'Request:"" Driver:"" Pool:"" Device:"" AdminAccess:? Tolerations:[]DeviceToleration '
+        "BindingConditions:null BindingFailureConditions:null ShareID:? ConsumedCapacity:null"
+    ),
+    "AllocatedConfig": 'Source:"" Requests:null Opaque:*OpaqueDevice',
     "DeviceSelector": "CEL:*DeviceCEL",
     "DeviceCEL": 'Expression:""',
     "DeviceToleration": 'Key:"" Operator:"" Value:"" Effect:"" TolerationSeconds:?',
@@ -231,22 +240,33 @@ def _json_name(name: str) -> str:
     return special.get(name, name[:1].lower() + name[1:])
 
 
-def internal(kind: str, tree: Tree) -> Tree:
-    """The tree of a versioned type in internal form."""
+def internal(kind: str, tree: Tree, written: Any = None) -> Tree:
+    """The tree of a versioned type in internal form.
+
+    `written` is the same part of the document that the tree was read from, if it was: a list that
+    stood there without items prints as such until it is stored, one that did not as none.
+    """
     out: Tree = {}
+    given: Tree = written if isinstance(written, dict) else {}
     if kind == "PodSpec":
         security = {**(tree.get("securityContext") or {}),
                     **{key: tree[key] for key in _POD_LEVEL if key in tree}}  # fmt: skip
         tree = {**tree, "securityContext": security}
     for entry in _TYPES[kind].split():
         name, _, form = entry.partition(":")
-        value = tree.get(_json_name(name))
+        value, was = tree.get(_json_name(name)), given.get(_json_name(name))
         if form.startswith("*"):
-            out[name] = None if value is None else internal(form[1:], value)
+            out[name] = None if value is None else internal(form[1:], value, was)
         elif form.startswith("="):
-            out[name] = internal(form[1:], value or {})
+            out[name] = internal(form[1:], value or {}, was)
+        elif not value and isinstance(was, list | dict) and not was and form[:2] in ("[]", "nu"):
+            out[name] = was
         elif form.startswith("[]"):
-            out[name] = None if not value else [internal(form[2:], item) for item in value]
+            items = was if isinstance(was, list) and len(was) == len(value or ()) else ()
+            out[name] = None if not value else [
+                internal(form[2:], item, items[index] if items else None)
+                for index, item in enumerate(value)
+            ]  # fmt: skip
         else:
             out[name] = _ZEROS[form] if value is None else value
     return out

@@ -124,7 +124,7 @@ class DefinitionStrategy(Strategy):
             errors.append(
                 invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
             )
-        if _written_empty(ctx.request.body):
+        if ctx.written("spec", "versions") == []:
             spec = {**spec, "versions": []}
         errors += _spec_errors(spec)
         errors += _stored_errors(tree.get("status") or {}, spec.get("versions") or [])
@@ -170,12 +170,6 @@ def _formats(schema: Any) -> list[str]:
     for key in ("items", "additionalProperties"):
         found += _formats(schema.get(key))
     return found
-
-
-def _written_empty(body: Any) -> bool:
-    """Whether a request has an empty list of versions, which errors show as such, and not none."""
-    spec = body.get("spec") if isinstance(body, dict) else None
-    return isinstance(spec, dict) and spec.get("versions") == []
 
 
 def _labels(text: str, path: str, detail: str = "") -> list[FieldError]:

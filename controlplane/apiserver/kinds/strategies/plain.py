@@ -10,7 +10,7 @@ from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.defaulting import others
-from controlplane.apiserver.kinds.defaulting.pods import each, filled, inside
+from controlplane.apiserver.kinds.defaulting.pods import each, inside
 from controlplane.apiserver.kinds.strategy import (
     Context,
     Strategy,
@@ -117,22 +117,12 @@ def _without_scheduling(tree: Tree) -> Tree:
     return {**tree, "spec": without(spec, "preventPodSchedulingIfMissing")}
 
 
-class ClaimTemplateStrategy(PlainStrategy):
-    """Templates of resource claims."""
-
-    def finish(self, tree: Tree) -> Tree:
-        """As it is stored: without labels that are none."""
-        return inside(tree, "spec", lambda spec: inside(spec, "metadata", without_labels))
-
-
 class IngressStrategy(PlainStrategy):
     """Ingresses; what is said of rules that are none shows how they were written."""
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
-        body = ctx.request.body
-        spec = body.get("spec") if isinstance(body, dict) else None
-        given = spec.get("rules") if isinstance(spec, dict) else None
+        given = ctx.written("spec", "rules")
         return rules.validate_ingress(tree, given if given == [] else None)
 
 
@@ -166,47 +156,6 @@ def _secrets_named(tree: Tree) -> Tree:
         return tree
     named = [{"name": secret["name"]} if secret.get("name") else {} for secret in secrets]
     return {**tree, "secrets": named}
-
-
-class SliceStrategy(PlainStrategy):
-    """Resource slices: taints of devices say since when, attributes have one value."""
-
-    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
-        return super().prepare_create(ctx, _devices_prepared(ctx, tree))
-
-    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
-        return super().prepare_update(ctx, _devices_prepared(ctx, new), old)
-
-    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
-        """The warnings of this kind."""
-        driver = (tree.get("spec") or {}).get("driver", "")
-        if driver == driver.lower():
-            return []
-        said = f'"{driver}" contains uppercase characters'
-        return [f"spec.driver: driver names should be lowercase; {said}"]
-
-
-_LISTS = ("ints", "bools", "strings", "versions")
-"""What gate DRAListTypeAttributes brings."""
-
-
-def _devices_prepared(ctx: Context, tree: Tree) -> Tree:
-    def attribute(attribute: Tree) -> Tree:
-        for key in _LISTS:
-            attribute = without(attribute, key)
-        return attribute
-
-    def attributes(named: Tree) -> Tree:
-        return {name: attribute(value) for name, value in named.items()}
-
-    def device(device: Tree) -> Tree:
-        device = inside(device, "attributes", attributes)
-        return each(device, "taints", lambda taint: filled(taint, {"timeAdded": now}))
-
-    now = format_time(ctx.now)
-    return inside(tree, "spec", lambda spec: each(spec, "devices", device))
 
 
 class EndpointsStrategy(PlainStrategy):
@@ -389,13 +338,11 @@ class VolumeStrategy(Strategy):
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
-        spec = (ctx.request.body or {}).get("spec") if isinstance(ctx.request.body, dict) else None
-        capacity = spec.get("capacity") if isinstance(spec, dict) else None
-        return rules.validate_volume(tree, capacity)
+        return rules.validate_volume(tree, ctx.written("spec", "capacity"))
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return rules.validate_volume_update(new, old)
+        return rules.validate_volume_update(new, old, ctx.written("spec"))
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """What a status update of this kind keeps."""

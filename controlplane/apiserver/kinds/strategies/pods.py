@@ -149,7 +149,7 @@ class PodStrategy(Strategy):
         if sub == "status":
             return (("f:spec",), ("f:metadata", "f:deletionTimestamp"),
                     ("f:metadata", "f:ownerReferences"))  # fmt: skip
-        return (("f:status",),)
+        return () if sub == "resize" else (("f:status",),)
 
     def grace_period(self, tree: Tree, wanted: int | None) -> int:
         """The grace period of a deletion."""

@@ -7,7 +7,7 @@ from functools import cache
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.custom.definitions import DefinitionStrategy
 from controlplane.apiserver.kinds.defaulting import others
-from controlplane.apiserver.kinds.strategies import plain, workloads
+from controlplane.apiserver.kinds.strategies import devices, plain, workloads
 from controlplane.apiserver.kinds.strategies.plain import EndpointsStrategy, PlainStrategy
 from controlplane.apiserver.kinds.strategies.pods import PodStrategy
 from controlplane.apiserver.kinds.strategies.services import ServiceStrategy
@@ -155,15 +155,14 @@ def _table() -> dict[tuple[str, str], Strategy]:
         (_FLOW, "prioritylevelconfigurations"): PlainStrategy(
             others.default_priority_level, rules.validate_priority_level, generation=True,
         ),
-        (_RESOURCE, "resourceclaims"): PlainStrategy(
+        (_RESOURCE, "resourceclaims"): devices.DeviceClaimStrategy(
             others.default_resource_claim, rules.validate_device_claim,
-            rules.validate_device_claim_update, returns_deleted=True,
+            returns_deleted=True,
         ),
-        (_RESOURCE, "resourceclaimtemplates"): plain.ClaimTemplateStrategy(
-            others.default_resource_claim_template, rules.validate_claim_template,
-            rules.validate_claim_template_update, returns_deleted=True, has_status=False,
+        (_RESOURCE, "resourceclaimtemplates"): devices.ClaimTemplateStrategy(
+            others.default_resource_claim_template, returns_deleted=True, has_status=False,
         ),
-        (_RESOURCE, "resourceslices"): plain.SliceStrategy(
+        (_RESOURCE, "resourceslices"): devices.SliceStrategy(
             None, rules.validate_resource_slice, rules.validate_resource_slice_update,
             returns_deleted=True, has_status=False, generation=True,
         ),

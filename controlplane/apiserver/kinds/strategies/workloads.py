@@ -239,7 +239,7 @@ class JobStrategy(_Workload):
 
     def settles_on_update(self, sub: str, old: Tree) -> bool:
         """A job that came without labels shares those of its template until it is written again."""
-        return not sub and old["metadata"].get("labels") == _template_labels(old)
+        return sub in ("", "status") and old["metadata"].get("labels") == _template_labels(old)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""

@@ -6,6 +6,8 @@ from controlplane.apiserver.kinds.validation.addresses import *  # noqa: F403
 from controlplane.apiserver.kinds.validation.admission import *  # noqa: F403
 from controlplane.apiserver.kinds.validation.claims import *  # noqa: F403
 from controlplane.apiserver.kinds.validation.core import *  # noqa: F403
+from controlplane.apiserver.kinds.validation.device_claim_status import *  # noqa: F403
+from controlplane.apiserver.kinds.validation.device_slices import *  # noqa: F403
 from controlplane.apiserver.kinds.validation.dynamic_resources import *  # noqa: F403
 from controlplane.apiserver.kinds.validation.endpoints import *  # noqa: F403
 from controlplane.apiserver.kinds.validation.events import *  # noqa: F403

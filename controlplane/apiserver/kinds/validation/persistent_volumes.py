@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
@@ -136,29 +138,34 @@ def _volume_affinity(affinity: Tree, path: str) -> list[FieldError]:
     return validate_node_selector(affinity["required"], f"{path}.required")
 
 
-def validate_volume_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed volume; its source stays."""
+def validate_volume_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
+    """A changed volume; its source stays. `written` is the spec as it was written.
+
+    Everything is checked twice: upstream's strategy does so, and so does what it calls.
+    """
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     if spec is was:
         return []
-    errors = validate_volume(new)
+    capacity = written.get("capacity") if isinstance(written, dict) else None
+    errors = validate_volume(new, capacity) * 2
     source, before = _source_part(spec), _source_part(was)
     if source != before:
         errors.append(forbidden("spec.persistentvolumesource", (
             "spec.persistentvolumesource is immutable after creation\n"
-            + difference(internal("VolumeSource", before), internal("VolumeSource", source))
+            + difference(internal("VolumeSource", before), internal("VolumeSource", source, written))
         )))  # fmt: skip
     errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
     if was.get("nodeAffinity") is not None:
-        errors += _affinity_kept(spec.get("nodeAffinity"), was["nodeAffinity"])
+        given = written.get("nodeAffinity") if isinstance(written, dict) else None
+        errors += _affinity_kept(spec.get("nodeAffinity"), was["nodeAffinity"], given)
     return errors
 
 
-def _affinity_kept(new: Tree | None, old: Tree) -> list[FieldError]:
+def _affinity_kept(new: Tree | None, old: Tree, written: Any) -> list[FieldError]:
     """Where a volume can be reached stays; only an old label's name may become the new one."""
     if new == old or (new is not None and new == _renewed(old, new)):
         return []
-    shown = None if new is None else internal("VolumeAffinity", new)
+    shown = None if new is None else internal("VolumeAffinity", new, written)
     text = "field is immutable, except for updating from beta label to GA"
     return [invalid("nodeAffinity", shown, text)]
 

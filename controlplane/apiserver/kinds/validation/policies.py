@@ -7,6 +7,7 @@ import re
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.validation.conditions import validate_conditions
 from controlplane.apiserver.kinds.validation.containers import port_or_name
 from controlplane.apiserver.kinds.validation.resources import validate_requirements
 from controlplane.apiserver.kinds.validation.selectors import (
@@ -68,23 +69,7 @@ def validate_budget_status(new: Tree, _old: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     for key in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
         errors += non_negative_field(status, key, "status")
-    for index, condition in enumerate(status.get("conditions") or ()):
-        errors += _condition(condition, f"status.conditions[{index}]")
-    return errors
-
-
-def _condition(condition: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not condition.get("type"):
-        errors.append(required(f"{path}.type"))
-    if condition.get("status") not in ("True", "False", "Unknown"):
-        errors.append(not_supported(f"{path}.status", condition.get("status", ""),
-                                    ("False", "True", "Unknown")))  # fmt: skip
-    if condition.get("lastTransitionTime") is None:
-        errors.append(required(f"{path}.lastTransitionTime"))
-    if not condition.get("reason"):
-        errors.append(required(f"{path}.reason"))
-    return errors
+    return errors + validate_conditions(status.get("conditions"), "status.conditions")
 
 
 # -- priority classes, leases, runtime classes ---------------------------------------------------

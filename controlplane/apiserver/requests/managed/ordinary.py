@@ -64,15 +64,18 @@ def reset(ctx: Context, sub: str) -> tuple[Path, ...]:
 def claimed(ctx: Context, tree: Tree, path: Path, sub: str) -> Tree:
     """The object, of which the writer has come to own a path through a subresource.
 
-    An unchanged first write of a scale is a write all the same: it notes who wrote.
+    An unchanged first write of a scale is a write all the same: it notes who wrote. So is the next
+    write of any kind, which notes when: seen in recordings, the time itself is not verified.
     """
     if not ctx.track_fields:
         return tree
     identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
     managers = managers_of(tree["metadata"].get("managedFields"))
-    if identity in managers:
+    known = managers.get(identity)
+    if known is not None and known.time:
         return tree
-    managers[identity] = Entry(frozenset((path,)), "", ctx.info.api_version)
+    time = "" if known is None else format_time(ctx.now)
+    managers[identity] = Entry(frozenset((path,)), time, ctx.info.api_version)
     return {**tree, "metadata": {**tree["metadata"], "managedFields": encoded(managers)}}
 
 

@@ -1,0 +1,123 @@
+"""Strategies of devices: claims of them, their templates, and slices of what drivers offer."""
+
+from __future__ import annotations
+
+from controlplane.api.times import format_time
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.defaulting.pods import each, filled, inside
+from controlplane.apiserver.kinds.strategies.plain import PlainStrategy
+from controlplane.apiserver.kinds.strategy import Context, without, without_labels
+from controlplane.apiserver.kinds.validation import common as rules
+from controlplane.apiserver.schema.field_errors import FieldError, forbidden
+
+__all__ = ["ClaimTemplateStrategy", "DeviceClaimStrategy", "SliceStrategy"]
+
+_ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+
+
+def _admin_allowed(ctx: Context, path: str) -> list[FieldError]:
+    """Administrator's access, asked for at a path ("" for nowhere), is what the namespace grants."""
+    if not path:
+        return []
+    namespace = ctx.find("", "namespaces", "", ctx.request.namespace)
+    labels = (namespace.tree["metadata"].get("labels") or {}) if namespace is not None else {}
+    if labels.get(_ADMIN_LABEL) == "true":
+        return []
+    text = (
+        f"admin access to devices requires the `{_ADMIN_LABEL}: true` label on the containing "
+        "namespace"
+    )
+    return [forbidden(path, text)]
+
+
+def _results(tree: Tree) -> list[Tree]:
+    allocation = (tree.get("status") or {}).get("allocation") or {}
+    found: list[Tree] = (allocation.get("devices") or {}).get("results") or []
+    return found
+
+
+def _requests(spec: Tree) -> list[Tree]:
+    found: list[Tree] = (spec.get("devices") or {}).get("requests") or []
+    return found
+
+
+class DeviceClaimStrategy(PlainStrategy):
+    """Claims of devices. Upstream: pkg/registry/resource/resourceclaim/strategy.go."""
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        asked = rules.admin_access(
+            _requests(tree.get("spec") or {}), "spec.devices.requests", "exactly"
+        )
+        return _admin_allowed(ctx, asked) + super().validate(ctx, tree)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_device_claim_update(new, old, ctx.written("spec"))
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        place = "status.allocation.devices.results"
+        had = rules.admin_access(_results(old), place)
+        asked = "" if had else rules.admin_access(_results(new), place)
+        return _admin_allowed(ctx, asked) + rules.validate_device_claim_status(new, old)
+
+
+class ClaimTemplateStrategy(PlainStrategy):
+    """Templates of resource claims."""
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        spec = (tree.get("spec") or {}).get("spec") or {}
+        asked = rules.admin_access(_requests(spec), "spec.devices.requests", "exactly")
+        written = ctx.written("spec", "metadata")
+        return _admin_allowed(ctx, asked) + rules.validate_claim_template(tree, written)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return rules.validate_claim_template_update(new, old, ctx.written("spec"))
+
+    def finish(self, tree: Tree) -> Tree:
+        """As it is stored: without labels that are none."""
+        return inside(tree, "spec", lambda spec: inside(spec, "metadata", without_labels))
+
+
+class SliceStrategy(PlainStrategy):
+    """Resource slices: taints of devices say since when, attributes have one value."""
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return super().prepare_create(ctx, _devices_prepared(ctx, tree))
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        return super().prepare_update(ctx, _devices_prepared(ctx, new), old)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        driver = (tree.get("spec") or {}).get("driver", "")
+        if driver == driver.lower():
+            return []
+        said = f'"{driver}" contains uppercase characters'
+        return [f"spec.driver: driver names should be lowercase; {said}"]
+
+
+_LISTS = ("ints", "bools", "strings", "versions")
+"""What gate DRAListTypeAttributes brings."""
+
+
+def _devices_prepared(ctx: Context, tree: Tree) -> Tree:
+    def attribute(attribute: Tree) -> Tree:
+        for key in _LISTS:
+            attribute = without(attribute, key)
+        return attribute
+
+    def attributes(named: Tree) -> Tree:
+        return {name: attribute(value) for name, value in named.items()}
+
+    def device(device: Tree) -> Tree:
+        device = inside(device, "attributes", attributes)
+        return each(device, "taints", lambda taint: filled(taint, {"timeAdded": now}))
+
+    now = format_time(ctx.now)
+    return inside(tree, "spec", lambda spec: each(spec, "devices", device))
