@@ -21,7 +21,7 @@ class Object(Generic[V_co]):
     `before` is the revision it was made from: parts of the tree that both share are decoded once.
     """
 
-    __slots__ = ("_json", "_like", "_view", "tree")
+    __slots__ = ("__weakref__", "_json", "_like", "_view", "tree")
 
     def __init__(self, tree: Tree, before: Object[View] | None = None) -> None:
         self.tree = tree

@@ -173,6 +173,8 @@ def _container(container: Tree, path: str) -> Iterator[str]:
 
 def _ports(containers: list[Tree], path: str) -> Iterator[str]:
     seen: dict[tuple[Any, ...], str] = {}
+    named: dict[str, str] = {}
+    names: list[str] = []
     for index, container in enumerate(containers):
         own: dict[tuple[Any, ...], str] = {}
         for number, port in enumerate(container.get("ports") or ()):
@@ -184,7 +186,16 @@ def _ports(containers: list[Tree], path: str) -> Iterator[str]:
             elif key in seen:
                 yield f"{place}: duplicate port definition with {seen[key]}"
             own[key] = place
+            name = port.get("name", "")
+            if name in named:
+                names.append(
+                    f'{place}: duplicate port name "{name}" with {named[name]}, services and '
+                    f"probes that select ports by name will use {named[name]}"
+                )
+            elif name:
+                named[name] = place
         seen.update(own)
+    yield from names
 
 
 def service_warnings(tree: Tree) -> list[str]:

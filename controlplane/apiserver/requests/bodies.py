@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from controlplane.api.object import Object
@@ -32,10 +33,11 @@ class Bodies:
 
     def external(self, info: ResourceInfo, obj: Object) -> Object:
         """The object in the version asked for."""
+        if info.custom is not None:
+            shown: Object = info.custom.shown(obj)
+            return shown
         if obj.tree.get("apiVersion") == info.api_version:
             return obj
-        if info.custom is not None:
-            return Object(info.custom.external(obj.tree))
         return conversion.from_hub(info, obj)
 
     def read(
@@ -70,7 +72,7 @@ class Bodies:
                 f"{error}"
             ) from None
         if request.path or "fieldValidation" in request.query:
-            self._field_validation(ctx, info, given, younger)
+            self.field_validation(ctx, info.type_name, info.version, given, younger)
         meta = tree.get("metadata")
         if meta is None:
             tree = {**tree, "metadata": {}}
@@ -87,20 +89,25 @@ class Bodies:
             SHARED[info.type_name].keep(key, tree["spec"])
         return tree
 
-    def _field_validation(
-        self, ctx: Context, info: ResourceInfo, body: Any, younger: list[str]
+    def field_validation(
+        self, ctx: Context, type_name: str, version: str, body: Any, younger: Sequence[str] = ()
     ) -> None:
+        """Fields of a body that are unknown or stand twice: refused, said in a warning or ignored.
+
+        `younger` are places of fields that the release of the server does not know yet.
+        """
         level = ctx.request.query.get("fieldValidation") or "Warn"
         if level == "Ignore":
             return
-        issues = [*ctx.request.body_issues, *strict_issues(info.type_name, body)]
+        issues = [*ctx.request.body_issues, *strict_issues(type_name, body)]
         issues += [f'unknown field "{place}"' for place in younger]
         if not issues:
             return
         if level == "Strict":
+            kind = type_name.rpartition(".")[2]
             raise status.bad_request(
-                f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: '
-                f"strict decoding error: {', '.join(issues)}"
+                f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding '
+                f"error: {', '.join(issues)}"
             )
         for issue in issues:
             for line in issue.removeprefix("yaml: unmarshal errors:\n").split("\n"):

@@ -161,6 +161,8 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
         scale = _scale_of(ctx, current, lenient=True)
         if request.verb == "update":
             new = _decoded_scale(request.body)
+            if request.path or "fieldValidation" in request.query:
+                parts.bodies.field_validation(ctx, _SCALE, "v1", request.body)
         else:
             new = _patched_scale(patched_document(ctx, scale, _SCALE))
         name = (new.get("metadata") or {}).get("name", "")

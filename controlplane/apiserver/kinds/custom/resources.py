@@ -11,9 +11,11 @@ import hashlib
 import re
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from attrs import field, frozen
 
+from controlplane.api.object import Object
 from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import unreadable_kind
@@ -260,6 +262,8 @@ class CustomResource:
     ruled: bool
     stored_schema: Tree | None
     """The schema of the stored version, if this is another one."""
+    _shown: WeakKeyDictionary[Object, Object | None] = field(factory=WeakKeyDictionary, init=False)
+    """What stored objects were read as; none for those that are read as they are."""
 
     def read(self, ctx: Context, body: Any, old: Tree | None) -> Tree:
         """A request's body as a pruned, defaulted object of the stored version."""
@@ -306,11 +310,19 @@ class CustomResource:
         tree["apiVersion"] = f"{self.group}/{self.storage_version}"
         return dict(tree)
 
+    def shown(self, obj: Object) -> Object:
+        """A stored object as this version reads it: the same one where that makes no difference."""
+        known = self._shown.get(obj)
+        if known is None:
+            tree = self.external(obj.tree)
+            known = self._shown[obj] = None if tree == obj.tree else Object(tree)
+        return obj if known is None else known
+
     def external(self, tree: Tree) -> Tree:
         """A stored object in this version, without what either version does not know."""
         if self.stored_schema is not None:
             tree = pruned(tree, self.stored_schema, "", [], root=True)
-            tree = pruned(tree, self.schema, "", [], root=True)
+        tree = pruned(tree, self.schema, "", [], root=True)
         return {**defaulted(tree, self.schema), "apiVersion": f"{self.group}/{self.version}"}
 
     def problems(
@@ -385,7 +397,9 @@ class CustomResource:
     def scaled(self, tree: Tree, replicas: int) -> Tree:
         """The object with another number of replicas."""
         assert self.scale is not None
-        return _with_value(tree, steps(self.scale["specReplicasPath"]), replicas)
+        changed = _with_value(tree, steps(self.scale["specReplicasPath"]), replicas)
+        kept: Tree = pruned(changed, self.stored_schema or self.schema, "", [], root=True)
+        return kept
 
     def table(self, now: int) -> tuple[list[Tree], Callable[[Tree], list[Any]]]:
         """The columns of a table of these objects, and what makes a row's cells."""

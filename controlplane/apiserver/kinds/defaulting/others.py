@@ -134,9 +134,10 @@ def default_endpoints(tree: Tree) -> Tree:
 
 
 def default_endpoint_slice(tree: Tree) -> Tree:
-    """Ports are TCP and have a name, be it empty. Endpoints are a list and ports null when there are none."""
+    """Ports are TCP and have a name, be it empty. What there is none of is null."""
     named = each(tree, "ports", lambda port: filled(port, {"name": "", "protocol": "TCP"}))
-    return {**named, "endpoints": named.get("endpoints") or [], "ports": named.get("ports") or None}
+    return {**named, "endpoints": named.get("endpoints") or None,
+            "ports": named.get("ports") or None}  # fmt: skip
 
 
 def default_limit_range(tree: Tree) -> Tree:

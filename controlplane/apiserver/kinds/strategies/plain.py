@@ -100,7 +100,7 @@ class CSIDriverStrategy(PlainStrategy):
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
         spec = tree.get("spec") or {}
-        if old is not None and same(tree, old, "spec"):
+        if old is not None and (old.get("spec") or {}).get("tokenRequests"):
             return []
         if not spec.get("tokenRequests") or "serviceAccountTokenInSecrets" in spec:
             return []
@@ -298,7 +298,7 @@ class ClaimStrategy(Strategy):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return rules.validate_claim_update(new, old)
+        return rules.validate_claim_update(new, old, ctx.written("spec"))
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""
@@ -462,4 +462,4 @@ class AttachmentStrategy(Strategy):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return rules.validate_attachment_update(new, old)
+        return rules.validate_attachment_update(new, old, ctx.written("spec"))

@@ -94,7 +94,7 @@ class PodStrategy(Strategy):
         """What is wrong with an update of this kind."""
         from controlplane.apiserver.kinds.validation.pod_updates import validate_pod_update
 
-        return validate_pod_update(new, old)
+        return validate_pod_update(new, old, ctx.written("spec"))
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """What a status update of this kind keeps."""

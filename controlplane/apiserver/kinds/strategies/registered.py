@@ -208,7 +208,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
         for group, resources in kinds.items():
             for resource in resources.split():
                 table[group, resource].meta_steps = steps
-    for group in (_ADMISSION, "apiregistration.k8s.io"):
+    for group in (_ADMISSION, "apiregistration.k8s.io", "coordination.k8s.io"):
         for (owner, _), strategy in table.items():
             if owner == group:
                 strategy.standard_finalizers = False

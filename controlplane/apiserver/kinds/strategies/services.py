@@ -352,6 +352,8 @@ def _with_ports(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tree:
                 path = f"spec.ports[{index}].nodePort"
                 if number not in old_ports:
                     _check_port(ctx, tree, path, number, used)
+            elif ctx.dry_run:  # as upstream: a number beyond the range stands for the one to come
+                number = max(NODE_PORTS.stop, *(n for _, n in own), NODE_PORTS.stop) + 1
             else:
                 number = _next_port(used, reserved | {n for _, n in own})
                 shared = _shared_port(ports, port)

@@ -143,7 +143,7 @@ class StatefulSetStrategy(_Workload):
             found.append("spec.revisionHistoryLimit: a negative value retains all historical "
                          "revisions; a value >= 0 is recommended")  # fmt: skip
         for index, claim in enumerate((tree.get("spec") or {}).get("volumeClaimTemplates") or ()):
-            place = f"spec.volumeClaimTemplates[{index}].spec"
+            place = f"spec.volumeClaimTemplates[{index}]"  # as upstream: without its spec
             found += claim_warnings(claim.get("spec") or {}, place)
         return found
 

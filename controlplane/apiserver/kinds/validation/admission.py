@@ -423,15 +423,15 @@ def _mutation(mutation: Tree, path: str) -> list[FieldError]:
         return choice(mutation, "patchType", path, tuple(_PATCHES))
     errors: list[FieldError] = []
     key = _PATCHES[kind]
-    other = next(name for name in _PATCHES.values() if name != key)
-    if mutation.get(other) is not None:
-        text = f"must not be specified when patchType is {kind}"
-        errors.append(invalid(f"{path}.{other}", f"{{{other}}}", text))
     patch = mutation.get(key)
     if patch is None:
         errors.append(required(f"{path}.{key}", f"must be specified when patchType is {kind}"))
     elif not patch.get("expression", "").strip():
         errors.append(required(f"{path}.{key}.expression"))
+    other = next(name for name in _PATCHES.values() if name != key)
+    if mutation.get(other) is not None:
+        text = f"must not be specified when patchType is {kind}"
+        errors.append(invalid(f"{path}.{other}", f"{{{other}}}", text))
     return errors
 
 

@@ -53,6 +53,10 @@ def validate_autoscaler(tree: Tree) -> list[FieldError]:
     return errors
 
 
+_CORE_SCALED = ("ReplicationController",)
+"""What has a scale in the group without a name."""
+
+
 def _reference(ref: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key in ("kind", "name"):
@@ -65,7 +69,7 @@ def _reference(ref: Tree, path: str) -> list[FieldError]:
     if version.count("/") > 1:
         errors.append(invalid(f"{path}.apiVersion", version,
                               f"unexpected GroupVersion string: {version}"))  # fmt: skip
-    elif "/" not in version and version != "v1":
+    elif "/" not in version and (version != "v1" or ref.get("kind") not in _CORE_SCALED):
         errors.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
     return errors
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.validation.resources import validate_positive
+from controlplane.apiserver.kinds.validation.resources import (
+    is_native,
+    validate_amount,
+    validate_positive,
+)
 from controlplane.apiserver.kinds.validation.selectors import (
     validate_label_selector,
 )
@@ -118,8 +124,11 @@ _CLAIM_FIXED = (
 )
 
 
-def validate_claim_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed claim: bound ones may grow, and be given to a volume once."""
+def validate_claim_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
+    """A changed claim: bound ones may grow, and be given to a volume once.
+
+    `written` is the spec as it was written.
+    """
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     if spec is was:
         return []
@@ -147,7 +156,7 @@ def validate_claim_update(new: Tree, old: Tree) -> list[FieldError]:
             before["volumeAttributesClassName"] = merged["volumeAttributesClassName"]
     if merged != before:
         errors.append(forbidden("spec", _CLAIM_FIXED + difference(
-            internal("ClaimSpec", before), internal("ClaimSpec", merged))))  # fmt: skip
+            internal("ClaimSpec", before), internal("ClaimSpec", merged, written))))  # fmt: skip
     errors += _claim_size(spec, was, status)
     errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
     return errors
@@ -191,13 +200,26 @@ def validate_claim_status(new: Tree, _old: Tree) -> list[FieldError]:
         if amount.sign() < 0:
             errors.append(invalid(f"status.capacity[{name}]", amount.value(),
                                   "must be a valid resource quantity"))  # fmt: skip
+    path = "status.allocatedResourceStatuses"
     for name, state in sorted((status.get("allocatedResourceStatuses") or {}).items()):
-        if name != "storage":
-            errors += [
-                invalid("status.allocatedResourceStatuses", name, p)
-                for p in names.qualified_name(name)
-            ]
+        errors += _allocated_name(name, path)
         if state not in _RESIZE_STATES:
-            errors.append(not_supported("status.allocatedResourceStatuses", name, _RESIZE_STATES,
-                                        sort=False))  # fmt: skip
+            errors.append(not_supported(path, name, _RESIZE_STATES, sort=False))
+    path = "status.allocatedResources"
+    for name, text in sorted((status.get("allocatedResources") or {}).items()):
+        errors += _allocated_name(name, path)
+        amount = quantity.parse(text)
+        if amount.sign() < 0:
+            detail = "must be a valid resource quantity"
+            errors.append(invalid(f"{path}[{name}]", amount.value(), detail))
+        else:
+            errors += validate_amount("storage", text, f"{path}[{name}]")
+    return errors
+
+
+def _allocated_name(name: str, path: str) -> list[FieldError]:
+    """A resource of a claim: storage, or somebody else's."""
+    errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
+    if not errors and is_native(name) and name != "storage":
+        errors.append(not_supported(path, name, ("storage",)))
     return errors

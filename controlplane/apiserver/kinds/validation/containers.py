@@ -168,8 +168,9 @@ def restarts_init_containers(spec: Tree) -> bool:
     )
 
 
-_NOT_EPHEMERAL = ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle",
-                  "resizePolicy")  # fmt: skip
+_NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", "livenessProbe", "readinessProbe",
+                  "startupProbe", "lifecycle")  # fmt: skip
+"""What ephemeral containers may not have, in the order of the type."""
 
 
 def validate_ephemeral_containers(
@@ -196,9 +197,6 @@ def validate_ephemeral_containers(
                 errors.append(
                     forbidden(f"{place}.{key}", "cannot be set for an Ephemeral Container")
                 )
-        if container.get("resources"):
-            errors.append(forbidden(f"{place}.resources",
-                                    "cannot be set for an Ephemeral Container"))  # fmt: skip
         for number, mount in enumerate(container.get("volumeMounts", ())):
             for key in ("subPath", "subPathExpr"):
                 if mount.get(key):

@@ -6,6 +6,7 @@ from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.metadata import change_errors
 from controlplane.apiserver.kinds.validation.shared import immutable
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -25,13 +26,6 @@ def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
     if ctx is None or ctx.info.group == "" or ctx.request.verb != "create":
         return _event(tree, "reportingComponent")
     errors: list[FieldError] = []
-    involved = tree.get("involvedObject") or {}
-    namespace = tree["metadata"].get("namespace", "")
-    if namespace != "default" and involved.get("namespace", "") != namespace:
-        if involved.get("namespace"):
-            errors.append(invalid("involvedObject.namespace",
-                                  involved.get("namespace", ""), "does not match event.namespace"
-                                  ))  # fmt: skip
     if not tree.get("eventTime"):
         errors.append(required("eventTime"))
     errors += _new_event(tree, "reportingController")
@@ -67,6 +61,7 @@ def validate_event_update(new: Tree, old: Tree, ctx: Any) -> list[FieldError]:
     if ctx.info.group == "":
         return validate_event(new, ctx)
     errors = _event(new, "reportingController")
+    errors += change_errors(new["metadata"], old["metadata"])
     if new.get("series") != old.get("series"):
         errors += _series(new)
     for key, name in _KEPT:

@@ -26,6 +26,7 @@ from controlplane.apiserver.schema.field_errors import (
     too_long,
     too_many,
 )
+from controlplane.apiserver.schema.field_order import in_order
 from controlplane.apiserver.schema.internal_form import internal
 
 __all__ = ["validate_cron_job", "validate_job", "validate_job_status", "validate_job_update"]
@@ -116,7 +117,7 @@ def _job_spec(spec: Tree, path: str) -> list[FieldError]:
             errors.append(not_supported(f"{path}.completionMode", mode, _MODES, sort=False))
         if indexed:
             errors += _indexed(spec, path)
-    if not indexed:
+    if mode is None or mode == "NonIndexed":
         for key, value in (("backoffLimitPerIndex", per_index), ("maxFailedIndexes", failed)):
             if value is not None:
                 errors.append(invalid(f"{path}.{key}", value, "requires indexed completion mode"))
@@ -270,14 +271,18 @@ def _success_policy(spec: Tree, path: str, *, indexed: bool) -> list[FieldError]
     return errors
 
 
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
 def _template_form(template: Tree) -> Tree:
-    meta = template.get("metadata") or {}
+    meta = in_order(_META, template.get("metadata") or {})
     return {**meta, "Spec": internal("PodSpec", template.get("spec") or {})}
 
 
 def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed job; most of its spec stays."""
-    if new.get("spec") is old.get("spec"):
+    same_uid = new["metadata"].get("uid") == old["metadata"].get("uid")
+    if new.get("spec") is old.get("spec") and same_uid:
         return []
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_job(new) + _whole_spec(spec)  # upstream looks at the spec twice

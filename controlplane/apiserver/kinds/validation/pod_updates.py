@@ -11,6 +11,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.pods import validate_pod_spec
+from controlplane.apiserver.kinds.validation.selectors import validate_tolerations
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
@@ -31,8 +32,8 @@ _UPDATABLE = (
 _MAX_INT32 = 2**31 - 1
 
 
-def validate_pod_update(new: Tree, old: Tree) -> list[FieldError]:
-    """What is wrong with an update of a pod."""
+def validate_pod_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
+    """What is wrong with an update of a pod. `written` is the spec as it was written."""
     spec, was = new["spec"], old["spec"]
     if spec is was:
         return []
@@ -54,7 +55,7 @@ def validate_pod_update(new: Tree, old: Tree) -> list[FieldError]:
         errors += found
     if munged != was:
         errors.append(forbidden("spec", _UPDATABLE + difference(
-            internal("PodSpec", was), internal("PodSpec", munged))))  # fmt: skip
+            internal("PodSpec", was), internal("PodSpec", munged, written))))  # fmt: skip
     return errors
 
 
@@ -110,7 +111,7 @@ def _tolerations(new: list[Tree], old: list[Tree]) -> list[FieldError]:
             return [forbidden("spec.tolerations", (
                 "existing toleration can not be modified except its tolerationSeconds"
             ))]  # fmt: skip
-    return []
+    return validate_tolerations(new, "spec.tolerations")
 
 
 def _gates(new: list[Tree], old: list[Tree]) -> list[FieldError]:
@@ -202,9 +203,6 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     if status is was:
         return errors
-    if status.get("qosClass") != was.get("qosClass"):
-        errors.append(invalid("status.qosClass", status.get("qosClass", ""),
-                              "field is immutable"))  # fmt: skip
     node = status.get("nominatedNodeName", "")
     if node and node != was.get("nominatedNodeName"):
         if spec.get("nodeName"):
@@ -215,6 +213,9 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
             invalid("status.nominatedNodeName", node, problem)
             for problem in names.dns_subdomain(node)
         ]
+    if status.get("qosClass") != was.get("qosClass"):
+        errors.append(invalid("status.qosClass", status.get("qosClass", ""),
+                              "field is immutable"))  # fmt: skip
     for key in ("containerStatuses", "initContainerStatuses"):
         errors += _transitions(
             status.get(key) or [], was.get(key) or [], spec, f"status.{key}",

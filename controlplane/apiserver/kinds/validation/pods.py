@@ -14,7 +14,7 @@ from controlplane.apiserver.kinds.validation.containers import (
     validate_ephemeral_containers,
     validate_init_containers,
 )
-from controlplane.apiserver.kinds.validation.resources import validate_amount, validate_requirements
+from controlplane.apiserver.kinds.validation.resources import validate_requirements
 from controlplane.apiserver.kinds.validation.security import validate_pod_security
 from controlplane.apiserver.kinds.validation.selectors import (
     label_name,
@@ -236,8 +236,7 @@ def _names(spec: Tree, path: str) -> list[FieldError]:
             not_supported(f"{path}.preemptionPolicy", policy, choices, sort=False)
             if policy else required(f"{path}.preemptionPolicy")
         )  # fmt: skip
-    for name, text in sorted((spec.get("overhead") or {}).items()):
-        errors += validate_amount(name, text, f"{path}.overhead[{name}]")
+    errors += validate_requirements({"limits": spec.get("overhead") or {}}, f"{path}.overhead")
     return errors + _os(spec, path)
 
 

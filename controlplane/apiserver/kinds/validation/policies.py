@@ -339,6 +339,9 @@ def _backend(backend: Tree, path: str) -> list[FieldError]:
     if resource is not None and service is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
     if resource is not None:
+        group, place = resource.get("apiGroup"), f"{path}.resource.apiGroup"
+        if group:
+            errors += [invalid(place, group, p) for p in names.dns_subdomain(group)]
         for key in ("kind", "name"):
             if not resource.get(key):
                 errors.append(required(f"{path}.resource.{key}"))
@@ -394,7 +397,7 @@ def validate_ingress_class(tree: Tree) -> list[FieldError]:
     for key in ("kind", "name"):
         value = reference.get(key, "")
         if not value:
-            errors.append(required(f"{path}.{key}", f"{key} is required"))
+            errors.append(required(f"{path}.{key}"))
         else:
             errors += [invalid(f"{path}.{key}", value, p) for p in names.path_segment(value)]
     scope, namespace = reference.get("scope"), reference.get("namespace")

@@ -193,19 +193,19 @@ def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldErr
                               "ShareProcessNamespace and HostPID cannot both be enabled"
                               ))  # fmt: skip
     errors += _sysctls(context.get("sysctls") or [], f"{place}.sysctls", spec)
-    for key, choices in (("fsGroupChangePolicy", ("Always", "OnRootMismatch")),):
-        if key in context and context[key] not in choices:
-            errors.append(not_supported(f"{place}.{key}", context[key], choices))
+    errors += _one_of(context, "fsGroupChangePolicy", place, ("Always", "OnRootMismatch"))
     errors += _seccomp(context.get("seccompProfile"), f"{place}.seccompProfile")
     errors += _windows(context.get("windowsOptions"), f"{place}.windowsOptions")
     errors += _app_armor(context.get("appArmorProfile"), f"{place}.appArmorProfile")
-    for key, choices in (
-        ("supplementalGroupsPolicy", ("Merge", "Strict")),
-        ("seLinuxChangePolicy", ("MountOption", "Recursive")),
-    ):
-        if key in context and context[key] not in choices:
-            errors.append(not_supported(f"{place}.{key}", context[key], choices))
-    return errors
+    errors += _one_of(context, "supplementalGroupsPolicy", place, ("Merge", "Strict"))
+    # MountOption comes with gate SELinuxMount.
+    return errors + _one_of(context, "seLinuxChangePolicy", place, ("Recursive",))
+
+
+def _one_of(tree: Tree, key: str, path: str, choices: tuple[str, ...]) -> list[FieldError]:
+    if key not in tree or tree[key] in choices:
+        return []
+    return [not_supported(f"{path}.{key}", tree[key], choices)]
 
 
 def _sysctls(sysctls: list[Tree], path: str, spec: Tree) -> list[FieldError]:

@@ -68,7 +68,7 @@ def validate_service(tree: Tree) -> list[FieldError]:
         errors.append(not_supported("spec.type", kind, _TYPES) if kind else required("spec.type"))
     errors += _cluster_ips(spec)
     errors += _external_ips(spec.get("externalIPs") or [], "spec.externalIPs")
-    if kind not in ("LoadBalancer", "NodePort"):
+    if kind in ("ClusterIP", ""):
         for index, port in enumerate(ports):
             if port.get("nodePort"):
                 errors.append(forbidden(f"spec.ports[{index}].nodePort",

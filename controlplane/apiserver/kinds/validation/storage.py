@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
@@ -59,7 +61,7 @@ def validate_storage_class(tree: Tree) -> list[FieldError]:
     if sum(len(k) + len(v) for k, v in parameters.items()) > 256 * 1024:
         errors.append(too_long("parameters", 256 * 1024))
     policy = tree.get("reclaimPolicy")
-    if policy is not None and policy not in ("Delete", "Retain"):
+    if policy and policy not in ("Delete", "Retain"):
         errors.append(not_supported("reclaimPolicy", policy, ("Delete", "Retain")))
     mode = tree.get("volumeBindingMode")
     if mode is None:
@@ -191,7 +193,7 @@ def validate_csi_node(tree: Tree) -> list[FieldError]:
             if key in keys:
                 errors.append(duplicate(path, key))
             keys[key] = None
-            errors += label_name(key, path)
+            errors += label_name(key, path) if key else [required(path)]
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen[name] = None
@@ -254,11 +256,12 @@ def validate_attributes_class(tree: Tree) -> list[FieldError]:
 
 def validate_attributes_class_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed volume attributes class."""
-    errors = validate_attributes_class(new)
-    for key in ("driverName", "parameters"):
-        if new.get(key) != old.get(key):
-            errors.append(forbidden(key, f"updates to {key} are forbidden."))
-    return errors
+    errors = [
+        forbidden(key, f"updates to {key} are forbidden.")
+        for key in ("driverName", "parameters")
+        if new.get(key) != old.get(key)
+    ]
+    return errors + validate_attributes_class(new)
 
 
 def validate_attachment(tree: Tree) -> list[FieldError]:
@@ -278,29 +281,21 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
     elif name is None and source.get("inlineVolumeSpec") is None:
         errors.append(required("spec.source", "must specify exactly one of inlineVolumeSpec and "
                                               "persistentVolumeName"))  # fmt: skip
-    if name is not None and not name:
-        errors.append(required("spec.source.persistentVolumeName"))
-    elif name is not None:
-        errors += [
-            invalid("spec.source.persistentVolumeName", name, p) for p in names.dns_subdomain(name)
-        ]
+    if name is not None:
+        place = "spec.source.persistentVolumeName"
+        if not name:
+            errors.append(required(place, "must specify non empty persistentVolumeName"))
+        errors += [invalid(place, name, p) for p in names.dns_subdomain(name)]
     node = spec.get("nodeName", "")
     errors += [invalid("spec.nodeName", node, p) for p in names.dns_subdomain(node)]
     return errors
 
 
-def validate_attachment_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed volume attachment; its spec stays."""
+def validate_attachment_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
+    """A changed volume attachment; its spec stays. `written` is the spec as it was written."""
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_attachment(new)
     if spec != was:
-        source = spec.get("source") or {}
-        inline = source.get("inlineVolumeSpec")
-        shown = {
-            "Attacher": spec.get("attacher", ""),
-            "Source": {"PersistentVolumeName": source.get("persistentVolumeName"),
-                       "InlineVolumeSpec": inline and internal("VolumeSpec", inline)},
-            "NodeName": spec.get("nodeName", ""),
-        }  # fmt: skip
+        shown = internal("AttachmentSpec", spec, written)
         errors.append(invalid("spec", shown, "field is immutable"))
     return errors

@@ -16,6 +16,7 @@ from controlplane.apiserver.requests.managed.tracking import (
     encoded,
     managers_of,
     updated,
+    without_paths,
 )
 from controlplane.apiserver.schema.codec import codec
 from controlplane.apiserver.schema.types import Kind, StructType
@@ -62,20 +63,22 @@ def reset(ctx: Context, sub: str) -> tuple[Path, ...]:
 
 
 def claimed(ctx: Context, tree: Tree, path: Path, sub: str) -> Tree:
-    """The object, of which the writer has come to own a path through a subresource.
+    """The object after a write of a subresource that left the path as it was.
 
-    An unchanged first write of a scale is a write all the same: it notes who wrote. So is the next
-    write of any kind, which notes when: seen in recordings, the time itself is not verified.
+    Whoever owns the path loses it to an entry that the next write of any kind drops, as upstream's
+    does whose version that write does not know: so both are writes. Seen in recordings, which do
+    not show the entry itself: its fields are not verified.
     """
     if not ctx.track_fields:
         return tree
-    identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
     managers = managers_of(tree["metadata"].get("managedFields"))
-    known = managers.get(identity)
-    if known is not None and known.time:
+    owners = [found for found, entry in managers.items()
+              if path in entry.paths and found.subresource != sub]  # fmt: skip
+    if not owners:
         return tree
-    time = "" if known is None else format_time(ctx.now)
-    managers[identity] = Entry(frozenset((path,)), time, ctx.info.api_version)
+    managers = without_paths(managers, frozenset((path,)), None)
+    identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
+    managers[identity] = Entry(frozenset((path,)), "", ctx.info.api_version)
     return {**tree, "metadata": {**tree["metadata"], "managedFields": encoded(managers)}}
 
 

@@ -121,29 +121,27 @@ def updated(
         return None  # upstream drops all of it where an item of a keyed list has no key
     managers = without_paths(managers, lost, None)
     taken = reset_paths(stripped(difference.taken), reset)
-    if now:
-        managers = _timed(managers, now)
+    managers = _without_passing(managers)
     before = managers_of(had).get(identity)
     if taken:
         own = managers.get(identity)
         paths = taken | own.paths if own is not None else taken
         managers[identity] = Entry(paths, now, version)
     managers = _capped(managers)
-    changed = {key: (entry.paths, not entry.time) for key, entry in managers.items()} != {
-        key: (entry.paths, not entry.time) for key, entry in managers_of(had).items()
+    changed = {key: entry.paths for key, entry in managers.items()} != {
+        key: entry.paths for key, entry in managers_of(had).items()
     }
     if not changed and not difference.added and not difference.modified and before is not None:
         return had
     return encoded(managers) or None
 
 
-def _timed(managers: Managers, now: str) -> Managers:
-    """The managers, those that a write of a scale noted without a time with one."""
+def _without_passing(managers: Managers) -> Managers:
+    """The managers without the entry of a write of a scale that changed nothing."""
     return {
-        identity: evolve(entry, time=now)
-        if identity.subresource == "scale" and not entry.time
-        else entry
+        identity: entry
         for identity, entry in managers.items()
+        if entry.time or identity.subresource != "scale"
     }
 
 
