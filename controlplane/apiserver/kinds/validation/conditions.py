@@ -54,10 +54,10 @@ def _condition(condition: Tree, path: str) -> list[FieldError]:
         text = "must be greater than or equal to zero"
         errors.append(invalid(f"{path}.observedGeneration", generation, text))
     if condition.get("lastTransitionTime") is None:
-        errors.append(required(f"{path}.lastTransitionTime", "must be set"))
+        errors.append(required(f"{path}.lastTransitionTime"))
     reason = condition.get("reason", "")
     if not reason:
-        errors.append(required(f"{path}.reason", "must be set"))
+        errors.append(required(f"{path}.reason"))
     else:
         wrong = () if _REASON.fullmatch(reason) else (_REASON_TEXT,)
         errors += problems(f"{path}.reason", reason, wrong)
