@@ -25,8 +25,6 @@ _NOBODYS: Final = frozenset((
     "podtemplates", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
     "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io",
     "resourceslices.resource.k8s.io", "servicecidrs.networking.k8s.io",
-    "validatingadmissionpolicies.admissionregistration.k8s.io",
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
     "volumeattributesclasses.storage.k8s.io",
 ))  # fmt: skip
