@@ -7,11 +7,14 @@ pkg/volume/csi/csi_attacher.go and csi_plugin.go.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
 from attrs import field, frozen
+
+from controlplane.api.tree import Tree
 
 OK: Final = "OK"
 INVALID_ARGUMENT: Final = "InvalidArgument"
@@ -110,3 +113,9 @@ def capability(modes: Sequence[str], volume_mode: str | None) -> dict[str, Any]:
     """The volume capability of the first access mode; of no mode, that of one node."""
     mode = _ACCESS[modes[0]] if modes else "SINGLE_NODE_WRITER"
     return {"access_mode": {"mode": mode}, "block" if volume_mode == "Block" else "mount": {}}
+
+
+def decoded(secret: Tree) -> dict[str, str]:
+    """The data of a secret as text, as drivers get it."""
+    data = secret.get("data") or {}
+    return {key: b64decode(value).decode("utf-8", "replace") for key, value in data.items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from attrs import frozen
 
-from controlplane.api.csi import capability
+from controlplane.api.csi import capability, decoded
 from controlplane.api.request import MERGE_PATCH
 from controlplane.api.times import format_time
 from controlplane.client import calls
@@ -23,7 +23,6 @@ from controlplane.client.resources import (
 )
 from controlplane.controllers.controller import Controller, Handlers, Work, ignore
 from controlplane.controllers.csi.messages import SECOND, CsiError, call
-from controlplane.controllers.csi.secrets_data import decoded
 from controlplane.controllers.effects import Reconcile, RequestFailed, Retry
 
 if TYPE_CHECKING:

@@ -120,6 +120,7 @@ def build(setting: Setting) -> ClusterConfig:
 DRIVER = "emulate.controlplane/csi-driver"
 ATOMIC = "emulate.controlplane/csi-atomic-groups"
 UPLOAD = "emulate.controlplane/csi-upload-seconds"
+TOPOLOGY = "emulate.controlplane/csi-topology"
 SIDECARS = "emulate.controlplane/csi-snapshotters"
 SIDECAR_GROUPS = "emulate.controlplane/csi-snapshotter-groups"
 CONTROLLERS = "emulate.controlplane/csi-snapshot-controllers"
@@ -131,7 +132,8 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
 
     `emulate.controlplane/csi-driver: hostpath` asks. `.../csi-atomic-groups: "true"` has all volumes of
     a group cut at once, `.../csi-upload-seconds` says how long after its cut a snapshot is
-    ready. Snapshots and group snapshots are looked after if their definitions are there.
+    ready, `.../csi-topology: "true"` has each volume on one node only. Snapshots and group snapshots are
+    looked after if their definitions are there.
     `.../csi-snapshotters` and `.../csi-snapshot-controllers` are how many of these processes there are (of
     several one leads; of different numbers the largest counts), `.../csi-snapshotter-groups: "false"` and
     `.../csi-snapshot-controller-groups: "false"` turn the feature gate CSIVolumeGroupSnapshot of one off.
@@ -163,6 +165,7 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
         options = DriverOptions(
             name=metadata["name"],
             attaches=attach,
+            topology=notes.get(TOPOLOGY) == "true",
             atomic_groups=notes.get(ATOMIC) == "true",
             upload_ns=round(upload * 1_000_000_000),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from controlplane.api.csi import ONE_NODE
 from controlplane.controllers.csi.messages import (
@@ -27,6 +27,8 @@ Fields = Mapping[str, Any]
 Steps = Generator[str, None, CsiReply]
 """A call being carried out: yields the names of points at which others may run."""
 
+PLACE: Final = "topology.hostpath.csi/node"
+"""The topology key."""
 CAPABILITIES: Final = (
     "CREATE_DELETE_VOLUME",
     "GET_VOLUME",
@@ -43,13 +45,15 @@ CAPABILITIES: Final = (
 
 @frozen
 class Volume:
-    """A volume and what was written to it, oldest first."""
+    """A volume and what was written to it, oldest first. `source` is a snapshot, `copied` a volume, `place` a node."""
 
     id: str
     name: str
     size: int
     writes: tuple[Any, ...] = ()
     source: str = ""
+    copied: str = ""
+    place: str = ""
 
 
 @frozen
@@ -85,7 +89,8 @@ class DriverOptions:
     service. A call takes `call_ns`. `upload_ns`: how long after its cut a snapshot is ready. `keeps_partial_groups`: as
     upstream, a group that fails half-way leaves the snapshots that were cut. `aborts_duplicates`: a
     second call to make something of a name that is being made is refused. `attaches`: volumes have to be
-    attached to a node before they can be used there.
+    attached to a node before they can be used there. `topology`: a volume is on one node, and cannot be reached
+    from others.
     """
 
     name: str = "hostpath.csi.k8s.io"
@@ -96,6 +101,7 @@ class DriverOptions:
     keeps_partial_groups: bool = True
     aborts_duplicates: bool = False
     attaches: bool = False
+    topology: bool = False
     capabilities: Sequence[str] = CAPABILITIES
 
 
@@ -129,9 +135,7 @@ class HostpathDriver:
             return False
         if node and found.writes[-1:] == (payload,):
             return True  # a program that did not hear of it has written it again
-        self.volumes[volume] = Volume(
-            found.id, found.name, found.size, (*found.writes, payload), found.source
-        )
+        self.volumes[volume] = evolve(found, writes=(*found.writes, payload))
         return True
 
     def _reaches(self, node: str, volume: str) -> bool:
@@ -151,7 +155,7 @@ class HostpathDriver:
                 case "ControllerUnpublishVolume" if self.options.attaches:
                     return self._unpublish_from_node(fields)
                 case "NodeGetInfo":
-                    return CsiReply(response={"node_id": request.node})
+                    return self._node_info(request.node)
                 case "NodeStageVolume" | "NodePublishVolume":
                     return self._mount(request)
                 case "NodeUnstageVolume" | "NodeUnpublishVolume":
@@ -187,6 +191,7 @@ class HostpathDriver:
         size = int((fields.get("capacity_range") or {}).get("required_bytes", 0))
         content = fields.get("volume_content_source") or {}
         source = (content.get("snapshot") or {}).get("snapshot_id", "")
+        copied = (content.get("volume") or {}).get("volume_id", "")
         for known in self.volumes.values():
             if known.name == name:
                 if known.size < size:
@@ -197,10 +202,39 @@ class HostpathDriver:
                 if known.source != source:
                     text = "existing volume source snapshot id not matching"
                     raise _Refused(ALREADY_EXISTS, text)
+                if known.copied != copied:
+                    text = "existing volume source volume id not matching"
+                    raise _Refused(ALREADY_EXISTS, text)
                 return _volume_reply(known)
-        volume = Volume(new_id(), name, size, *self._restored(source, size, now))
+        writes, source = self._restored(source, size, now)
+        if copied:
+            writes = self._copied(copied, size)
+        place = self._place(fields.get("accessibility_requirements") or {})
+        volume = Volume(new_id(), name, size, writes, source, copied, place)
         self.volumes[volume.id] = volume
         return _volume_reply(volume)
+
+    def _copied(self, source: str, size: int) -> tuple[Any, ...]:
+        found = self.volumes.get(source)
+        if found is None:
+            raise _Refused(NOT_FOUND, f"source volume {source} not found")
+        if found.size > size:
+            text = f"volume {source} size {found.size} is greater than requested volume size {size}"
+            raise _Refused(INVALID_ARGUMENT, text)
+        return found.writes
+
+    def _place(self, wanted: Fields) -> str:
+        """On which node it is made: the first one that is preferred."""
+        if not self.options.topology:
+            return ""
+        places = wanted.get("preferred") or wanted.get("requisite") or ()
+        return next((each["segments"].get(PLACE, "") for each in places), "")
+
+    def _node_info(self, node: str) -> CsiReply:
+        info: dict[str, Any] = {"node_id": node}
+        if self.options.topology:
+            info["accessible_topology"] = {"segments": {PLACE: node}}
+        return CsiReply(response=info)
 
     def _restored(self, source: str, size: int, now: int) -> tuple[tuple[Any, ...], str]:
         if not source:
@@ -247,10 +281,10 @@ class HostpathDriver:
 
     def _mount(self, request: CsiRequest) -> CsiReply:
         """Mount on the node that asks, for all pods (stage) or for one (publish)."""
-        volume = self._volume(
-            _given(request.fields, "volume_id", "Volume ID missing in request")
-        ).id
-        node = request.node
+        found = self._volume(_given(request.fields, "volume_id", "Volume ID missing in request"))
+        volume, node = found.id, request.node
+        if found.place and found.place != node:
+            raise _Refused(FAILED_PRECONDITION, f"volume {volume} is on node {found.place}")
         if self.options.attaches and node not in self.attached.get(volume, ()):
             raise _Refused(FAILED_PRECONDITION, f"volume {volume} is not attached to node {node}")
         if request.method == "NodeStageVolume":
@@ -386,6 +420,10 @@ def _volume_reply(volume: Volume) -> CsiReply:
     answer: dict[str, Any] = {"volume_id": volume.id, "capacity_bytes": volume.size}
     if volume.source:
         answer["content_source"] = {"snapshot": {"snapshot_id": volume.source}}
+    if volume.copied:
+        answer["content_source"] = {"volume": {"volume_id": volume.copied}}
+    if volume.place:
+        answer["accessible_topology"] = [{"segments": {PLACE: volume.place}}]
     return CsiReply(response={"volume": answer})
 
 

@@ -134,7 +134,9 @@ def processes_of(storage: Storage, release: str = LATEST) -> list[Process]:
         snapshotter = CsiSnapshotter.serving(sidecar, f"csi-snapshotter{suffix}")
         lease = f"{SIDECAR_LEASE}-{name.replace('/', '-')}"
         found.append(Process(snapshotter, storage.sidecars, _election(lease)))
-        provisioner = ProvisionerFlags(name, name)
+        provisioner = ProvisionerFlags(
+            name, name, topology=driver.options.topology, attaches=driver.options.attaches
+        )
         found.append(Process(CsiProvisioner.serving(provisioner, f"csi-provisioner{suffix}")))
     return found
 

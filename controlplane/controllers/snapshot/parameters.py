@@ -65,17 +65,28 @@ def secret_reference(
     Of a group, both are the group's; for a group's member the snapshot is None. ParameterError says
     what is wrong.
     """
+    what = "volumegroupsnapshot" if secret.key.startswith("group-") else "volumesnapshot"
+    for_namespace = {f"{what}content.name": content_name}
+    if snapshot is not None:
+        for_namespace[f"{what}.namespace"] = snapshot[0]
+    for_name = dict(for_namespace)
+    if snapshot is not None:
+        for_name[f"{what}.name"] = snapshot[1]
+    return resolved_reference(secret, parameters, for_namespace, for_name)
+
+
+def resolved_reference(
+    secret: Secret,
+    parameters: Mapping[str, str],
+    for_namespace: Mapping[str, str],
+    for_name: Mapping[str, str],
+) -> SecretReference | None:
+    """The secret that a class names, if it does, with what tokens stand for in its templates. ParameterError."""
     name, namespace = _templates(secret, parameters)
     if not name and not namespace:
         return None
-    what = "volumegroupsnapshot" if secret.key.startswith("group-") else "volumesnapshot"
-    tokens = {f"{what}content.name": content_name}
-    if snapshot is not None:
-        tokens[f"{what}.namespace"] = snapshot[0]
-    found_namespace = _resolve(namespace, tokens, "namespace", dns_label_errors)
-    if snapshot is not None:
-        tokens[f"{what}.name"] = snapshot[1]
-    return SecretReference(_resolve(name, tokens, "secret", dns_subdomain_errors), found_namespace)
+    found = _resolve(namespace, for_namespace, "namespace", dns_label_errors)
+    return SecretReference(_resolve(name, for_name, "secret", dns_subdomain_errors), found)
 
 
 def _templates(secret: Secret, parameters: Mapping[str, str]) -> tuple[str, str]:

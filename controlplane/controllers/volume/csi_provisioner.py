@@ -1,7 +1,7 @@
-"""The external provisioner of a CSI driver: volumes for claims, empty or restored from a snapshot.
+"""The external provisioner of a CSI driver: volumes for claims, empty, restored from a snapshot or cloned.
 
 Upstream: kubernetes-csi/external-provisioner pkg/controller/controller.go, with the rules of
-sig-storage-lib-external-provisioner v13. Not expressed: clones, topology, secrets, other namespaces' snapshots.
+sig-storage-lib-external-provisioner v13. Not expressed: other namespaces' snapshots.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from controlplane.api.request import STRATEGIC_MERGE_PATCH
 from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
-from controlplane.client.resources import CLAIMS, STORAGE_CLASSES, VOLUMES, Resource
+from controlplane.client.resources import (
+    CLAIMS,
+    CSI_NODES,
+    NODES,
+    STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
+    VOLUMES,
+    Resource,
+)
 from controlplane.controllers.controller import (
     NORMAL,
     WARNING,
@@ -27,7 +35,13 @@ from controlplane.controllers.controller import (
     Work,
     ignore,
 )
-from controlplane.controllers.csi.messages import INVALID_ARGUMENT, SECOND, CsiError, call
+from controlplane.controllers.csi.messages import (
+    INVALID_ARGUMENT,
+    RESOURCE_EXHAUSTED,
+    SECOND,
+    CsiError,
+    call,
+)
 from controlplane.controllers.effects import Reconcile, RequestFailed, Retry
 from controlplane.controllers.snapshot.names import CONTENTS, SNAPSHOT_GROUP, SNAPSHOTS
 from controlplane.controllers.snapshot.objects import (
@@ -39,9 +53,12 @@ from controlplane.controllers.snapshot.objects import (
     status_of,
     with_finalizers,
 )
+from controlplane.controllers.snapshot.parameters import SecretReference
 from controlplane.controllers.snapshot.status import binary_size
+from controlplane.controllers.volume import class_secrets, cloning
 from controlplane.controllers.volume.binder import PROVISIONERS, SELECTED_NODE
 from controlplane.controllers.volume.matching import PROVISIONED_BY
+from controlplane.controllers.volume.topology import TopologyError, node_affinity, requirement
 
 if TYPE_CHECKING:
     from controlplane.api.object import Object
@@ -49,6 +66,9 @@ if TYPE_CHECKING:
 
 FINALIZER: Final = "external-provisioner.volume.kubernetes.io/finalizer"
 SOURCE_FINALIZER: Final = "provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection"
+NAME: Final = "volume.kubernetes.io/provisioner-deletion-secret-name"
+NAMESPACE: Final = "volume.kubernetes.io/provisioner-deletion-secret-namespace"
+"""Annotations of volumes: the secret with which they are deleted."""
 MODE_CHANGE: Final = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
 IN_BACKGROUND: Final = frozenset({"Canceled", "DeadlineExceeded", "Unavailable", "Aborted"})
 """Codes after which the driver may still be making the volume."""
@@ -61,18 +81,30 @@ WORKERS: Final = 10
 
 @frozen
 class ProvisionerFlags:
-    """Which driver it serves, and the actor that answers for it."""
+    """Which driver it serves, and the actor that answers for it.
+
+    `topology`: its volumes cannot be reached from everywhere. `attaches`: it can attach volumes.
+    """
 
     driver: str
     process: str
     timeout_ns: int = TIMEOUT_NS
+    topology: bool = False
+    attaches: bool = False
 
 
 class _Source(NamedTuple):
-    """What a volume is restored from."""
+    """What a volume is made from: a snapshot, or (without one) another volume."""
 
-    snapshot: Tree
+    snapshot: Tree | None
     handle: str
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """As a driver is told."""
+        if self.snapshot is None:
+            return {"volume": {"volume_id": self.handle}}
+        return {"snapshot": {"snapshot_id": self.handle}}
 
 
 class CsiProvisioner(Controller):
@@ -89,6 +121,10 @@ class CsiProvisioner(Controller):
         self._volumes = caches.of(VOLUMES)
         self._classes = caches.of(STORAGE_CLASSES)
         self._snapshots = caches.of(SNAPSHOTS)
+        self._clone_queue = host.queue("provisioner.clones")
+        self._nodes = caches.of(NODES) if self.flags.topology else None
+        self._csi_nodes = caches.of(CSI_NODES) if self.flags.topology else None
+        self._attachments = caches.of(VOLUME_ATTACHMENTS) if self.flags.attaches else None
         self._in_progress: dict[str, Tree] = {}
         self._held_until: dict[str, int] = {}
 
@@ -105,6 +141,7 @@ class CsiProvisioner(Controller):
         return (
             Work("provisioner.claims", self.provision, workers=WORKERS, backoff_ns=BACKOFF_NS),
             Work("provisioner.volumes", self.delete, workers=WORKERS, backoff_ns=BACKOFF_NS),
+            Work("provisioner.clones", self._release_source, workers=1, backoff_ns=BACKOFF_NS),
         )
 
     def periodic(self) -> tuple[Periodic, ...]:
@@ -117,8 +154,13 @@ class CsiProvisioner(Controller):
         def changed(obj: Object[Any]) -> None:
             self.claim_queue.add(obj.uid)
 
+        def updated(_old: Object[Any], new: Object[Any]) -> None:
+            changed(new)
+            if is_deleting(new.tree):
+                self._clone_queue.add(new.key)
+
         return {
-            CLAIMS: Handlers(changed, lambda _old, new: changed(new), ignore),
+            CLAIMS: Handlers(changed, updated, ignore),
             VOLUMES: Handlers(
                 lambda obj: self.volume_queue.add(obj.key),
                 lambda _old, new: self.volume_queue.add(new.key),
@@ -152,6 +194,8 @@ class CsiProvisioner(Controller):
             volume = yield from self._make(claim, storage_class, name)
         except CsiError as error:
             self._failed(claim, error)
+            if error.code == RESOURCE_EXHAUSTED and self.flags.topology:
+                yield from self._reschedule(claim)
             raise Retry(str(error)) from None
         except Retry as error:
             self._event(claim, WARNING, "ProvisioningFailed", str(error))
@@ -204,41 +248,90 @@ class CsiProvisioner(Controller):
             text = f"{prefix} {error}"
         self._event(claim, WARNING, "ProvisioningFailed", text)
 
+    def _reschedule(self, claim: Tree) -> Reconcile[None]:
+        """There is no room where the selected node can reach: let the scheduler choose another one."""
+        metadata = claim["metadata"]
+        notes = {key: value for key, value in annotations_of(claim).items() if key != SELECTED_NODE}
+        if SELECTED_NODE in annotations_of(claim):
+            changed = {**claim, "metadata": {**metadata, "annotations": notes}}
+            yield from calls.update(CLAIMS, changed)
+
+    def _places(self, claim: Tree, storage_class: Tree) -> dict[str, Any] | None:
+        """Where the volume may be made."""
+        if self._nodes is None or self._csi_nodes is None:
+            return None
+        try:
+            return requirement(
+                self.flags.driver,
+                claim["metadata"]["name"],
+                storage_class.get("allowedTopologies") or (),
+                annotations_of(claim).get(SELECTED_NODE, ""),
+                {obj.name: obj.tree for obj in self._csi_nodes},
+                {obj.name: obj.tree["metadata"].get("labels") or {} for obj in self._nodes},
+            )
+        except TopologyError as error:
+            raise Retry(f"error generating accessibility requirements: {error}") from None
+
     def _make(self, claim: Tree, storage_class: Tree, name: str) -> Reconcile[Tree]:
         source = yield from self._source(claim, storage_class)
         size = _bytes(claim["spec"]["resources"]["requests"]["storage"])
-        if source is not None and self.host.fixes.fixed("ep1448"):
+        if source is not None and source.snapshot is None:
+            yield from cloning.protect(claim, self._claims)
+        given: Mapping[str, str] = storage_class.get("parameters") or {}
+        places = self._places(claim, storage_class)
+        named = class_secrets.reference(class_secrets.PROVISIONER, given, name, claim)
+        secrets = yield from class_secrets.credentials(named)
+        references = class_secrets.for_volume(given, name, claim)
+        parameters = class_secrets.driver_parameters(given)
+        if source is not None and source.snapshot is not None and self.host.fixes.fixed("ep1448"):
             yield from self._protect(source.snapshot)
         fields: dict[str, Any] = {
             "name": name,
             "capacity_range": {"required_bytes": size},
             "volume_capabilities": [_capability_of(claim)],
-            "parameters": _parameters(storage_class),
+            "parameters": parameters,
+            "secrets": secrets,
+            "accessibility_requirements": places,
         }
         if source is not None:
-            fields["volume_content_source"] = {"snapshot": {"snapshot_id": source.handle}}
+            fields["volume_content_source"] = source.content
         answer = yield from call(self.flags.process, "CreateVolume", fields, self.flags.timeout_ns)
         volume = answer["volume"]
         capacity = volume.get("capacity_bytes") or size
         lacks_source = source is not None and not volume.get("content_source")
         if capacity < size or lacks_source:
-            given = {"volume_id": volume["volume_id"]}
-            yield from call(self.flags.process, "DeleteVolume", given, self.flags.timeout_ns)
+            failed = {"volume_id": volume["volume_id"], "secrets": secrets}
+            yield from call(self.flags.process, "DeleteVolume", failed, self.flags.timeout_ns)
             self._in_progress[claim["metadata"]["uid"]] = claim
             if lacks_source:
                 raise Retry("volume content source missing")
             raise Retry(f"created volume capacity {capacity} less than requested capacity {size}")
-        if source is not None:
+        if source is not None and source.snapshot is not None:
             yield from self._unprotect(source.snapshot)
         made = _volume(name, claim, storage_class, volume, self.flags.driver)
+        made["spec"]["csi"].update(references)
+        if named is not None:
+            made["metadata"]["annotations"].update({NAME: named.name, NAMESPACE: named.namespace})
+        affinity = node_affinity(volume.get("accessible_topology") or ())
+        if affinity is not None:
+            made["spec"]["nodeAffinity"] = affinity
         # Before external-provisioner 679 nothing kept a deleted volume until its storage was gone.
         return made if self.host.fixes.fixed("ep679") else with_finalizers(made, [])
 
     # ------------------------------------------------------------------ snapshots as sources
 
     def _source(self, claim: Tree, storage_class: Tree) -> Reconcile[_Source | None]:
-        """The snapshot that a claim names, if all checks let it be restored."""
+        """What a claim names as its source, if all checks let it be used."""
         given = claim["spec"].get("dataSource")
+        if given and given.get("kind") == cloning.KIND:
+            try:
+                handle = yield from cloning.source_handle(claim, storage_class, self._claims)
+            except Retry as error:
+                raise Retry(
+                    f"error getting handle for DataSource Type {cloning.KIND} by Name "
+                    f"{given['name']}: {error}"
+                ) from None
+            return _Source(None, handle)
         if not given or given.get("kind") != "VolumeSnapshot":
             return None
         name = given["name"]
@@ -313,6 +406,12 @@ class CsiProvisioner(Controller):
             left = [each for each in held if each != SOURCE_FINALIZER]
             yield from calls.update(SNAPSHOTS, with_finalizers(found.tree, left))
 
+    def _release_source(self, key: str) -> Reconcile[None]:
+        """A claim that is being deleted may be the source of copies."""
+        found = self._claims.get(key)
+        if found is not None and is_deleting(found.tree):
+            yield from cloning.release(found.tree, self._claims)
+
     def _sweep(self) -> Reconcile[None]:
         """Snapshots that no pending claim names need no protection."""
         if not self.host.fixes.fixed("ep1519"):
@@ -350,7 +449,9 @@ class CsiProvisioner(Controller):
             or (is_deleting(volume) and FINALIZER not in finalizers_of(volume))
         ):
             return
-        given = {"volume_id": spec["csi"]["volumeHandle"]}
+        given: dict[str, Any] = {"volume_id": spec["csi"]["volumeHandle"]}
+        given["secrets"] = yield from self._deletion_secrets(volume)
+        self._check_detached(volume)
         try:
             yield from call(self.flags.process, "DeleteVolume", given, self.flags.timeout_ns)
         except CsiError as error:
@@ -365,6 +466,28 @@ class CsiProvisioner(Controller):
         except ApiError as error:
             if not is_not_found(error):
                 raise
+
+    def _deletion_secrets(self, volume: Tree) -> Reconcile[dict[str, str]]:
+        """Those that were noted on the volume; who deleted them already is not waited for."""
+        notes = annotations_of(volume)
+        if not notes.get(NAME) or not notes.get(NAMESPACE):
+            return {}
+        try:
+            return (
+                yield from class_secrets.credentials(SecretReference(notes[NAME], notes[NAMESPACE]))
+            )
+        except Retry:
+            return {}
+
+    def _check_detached(self, volume: Tree) -> None:
+        """What is attached to a node is not deleted."""
+        name = volume["metadata"]["name"]
+        for obj in self._attachments or ():
+            spec = obj.tree["spec"]
+            if spec["source"].get("persistentVolumeName") == name:
+                text = f"persistentvolume {name} is still attached to node {spec['nodeName']}"
+                self._event(volume, WARNING, "VolumeFailedDelete", text)
+                raise Retry(text)
 
     def _event(self, about: Tree, kind: str, reason: str, message: str) -> None:
         metadata = about["metadata"]
@@ -404,11 +527,6 @@ def _capability_of(claim: Tree) -> dict[str, Any]:
     return capability(claim["spec"]["accessModes"], claim["spec"].get("volumeMode"))
 
 
-def _parameters(storage_class: Tree) -> dict[str, str]:
-    given: Mapping[str, str] = storage_class.get("parameters") or {}
-    return {key: value for key, value in given.items() if not key.startswith("csi.storage.k8s.io/")}
-
-
 def _volume(
     name: str, claim: Tree, storage_class: Tree, volume: Mapping[str, Any], driver: str
 ) -> Tree:
@@ -427,8 +545,8 @@ def _volume(
             "finalizers": [FINALIZER],
             "annotations": {
                 PROVISIONED_BY: driver,
-                "volume.kubernetes.io/provisioner-deletion-secret-name": "",
-                "volume.kubernetes.io/provisioner-deletion-secret-namespace": "",
+                NAME: "",
+                NAMESPACE: "",
             },
         },
         "spec": {
@@ -448,6 +566,10 @@ def _volume(
             "volumeMode": spec.get("volumeMode") or "Filesystem",
         },
     }
+    parameters: Mapping[str, str] = storage_class.get("parameters") or {}
+    fs_type = parameters.get(class_secrets.FS_TYPE) or parameters.get("fstype")
+    if fs_type:
+        source["fsType"] = fs_type
     if storage_class.get("mountOptions"):
         tree["spec"]["mountOptions"] = list(storage_class["mountOptions"])
     return tree

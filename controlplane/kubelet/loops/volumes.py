@@ -27,12 +27,19 @@ from controlplane.api.csi import (
     CsiRequest,
     attachment_name,
     capability,
+    decoded,
 )
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.event_recorder import reference
 from controlplane.client.loops.informer import Informer
-from controlplane.client.resources import CSI_DRIVERS, CSI_NODES, VOLUME_ATTACHMENTS, VOLUMES
+from controlplane.client.resources import (
+    CSI_DRIVERS,
+    CSI_NODES,
+    SECRETS,
+    VOLUME_ATTACHMENTS,
+    VOLUMES,
+)
 from controlplane.kubelet.loops.shared import RETRY_NS
 from controlplane.kubelet.volumes import CALL_NS, LOOP_NS, Lookup, PodVolume, PodVolumes
 
@@ -329,11 +336,12 @@ class VolumeManager:
                 await self._check_attachment(ctx, each)
             what = "MountVolume.MountDevice"
             if each.unique not in state.mounts.staged:
-                fields = self._fields(each)
+                fields = await self._fields(ctx, each, "nodeStageSecretRef")
                 await self._call(ctx, each.driver, "NodeStageVolume", fields)
                 state.mounts.staged[each.unique] = each
             what = "MountVolume.SetUp"
-            fields = {**self._fields(each), "target_path": each.target}
+            fields = await self._fields(ctx, each, "nodePublishSecretRef")
+            fields["target_path"] = each.target
             await self._call(ctx, each.driver, "NodePublishVolume", fields)
         except FAILURES as error:
             told = f'{what} failed for volume "{each.volume}" : {error}'
@@ -361,13 +369,25 @@ class VolumeManager:
             told = (status.get("attachError") or {}).get("message")
             raise ValueError(told or f"attachment timeout for volume {each.handle}")
 
-    def _fields(self, each: PodVolume) -> dict[str, Any]:
+    async def _fields(self, ctx: Context, each: PodVolume, secret: str) -> dict[str, Any]:
+        secrets = {}
+        named = each.spec["csi"].get(secret)
+        if named:
+            place = f"{named['namespace']}/{named['name']}"
+            client = Client(ctx, self._shared.server)
+            try:
+                found = await client.get(SECRETS, named["namespace"], named["name"])
+            except ApiError as error:
+                what = secret[0].upper() + secret[1:]
+                raise ValueError(f"fetching {what} {place} failed: {error}") from None
+            secrets = decoded(found.tree)
         use = capability(each.spec.get("accessModes") or (), each.spec.get("volumeMode"))
         return {
             "volume_id": each.handle,
             "staging_target_path": each.staging,
             "volume_capability": use,
             "volume_context": each.spec["csi"].get("volumeAttributes") or {},
+            "secrets": secrets,
         }
 
     async def _unpublish(self, ctx: Context, each: PodVolume) -> str:
