@@ -279,6 +279,9 @@ def paths_of(info: ResourceInfo) -> list[tuple[str, dict[str, tuple[str, Tree]]]
     place = f"{base}/{info.resource}"
     own = {"group": info.group, "version": info.version, "kind": info.kind}
     found: list[tuple[str, dict[str, tuple[str, Tree]]]] = []
+    if info.namespaced and "list" in info.verbs:
+        everywhere = f"/{path_of(info.group, info.version)}/{info.resource}"
+        found.append((everywhere, {"get": ("list", own)}))
     for path, verbs in (
         (place, ("list", "create", "deletecollection")),
         (f"{place}/{{name}}", ("get", "update", "patch", "delete")),

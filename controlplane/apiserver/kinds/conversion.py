@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import autoscalers
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import (
     META_STRUCT,
@@ -146,140 +147,13 @@ def _event_to_core(tree: Tree) -> Tree:
     return _renamed(tree, _EVENT_CORE)
 
 
-_CPU = "targetCPUUtilizationPercentage"
-
-
-def _is_plain_cpu(metric: Tree) -> bool:
-    resource = metric.get("resource") or {}
-    target = resource.get("target") or {}
-    return (
-        metric.get("type") == "Resource" and resource.get("name") == "cpu"
-        and target.get("averageUtilization") is not None
-    )  # fmt: skip
-
-
-def _autoscaler_to_v1(tree: Tree) -> Tree:
-    """Version 1 knows one metric, the use of cpu; the rest goes into annotations."""
-    spec = dict(tree.get("spec") or {})
-    meta = tree["metadata"]
-    rest = []
-    for metric in spec.pop("metrics", None) or ():
-        if _is_plain_cpu(metric) and _CPU not in spec:
-            spec[_CPU] = metric["resource"]["target"]["averageUtilization"]
-        else:
-            rest.append(metric)
-    annotations = dict(meta.get("annotations") or {})
-    if rest:
-        annotations["autoscaling.alpha.kubernetes.io/metrics"] = json.dumps(
-            rest, separators=(",", ":"))  # fmt: skip
-    if spec.pop("behavior", None) is not None:
-        annotations["autoscaling.alpha.kubernetes.io/behavior"] = json.dumps(
-            tree["spec"]["behavior"], separators=(",", ":"))  # fmt: skip
-    state = dict(tree.get("status") or {})
-    current = state.pop("currentMetrics", None) or []
-    for metric in current:
-        found = metric.get("resource") or {}
-        use = (found.get("current") or {}).get("averageUtilization")
-        if metric.get("type") == "Resource" and found.get("name") == "cpu" and use is not None:
-            state["currentCPUUtilizationPercentage"] = use
-    if current:
-        annotations["autoscaling.alpha.kubernetes.io/current-metrics"] = json.dumps(
-            [_current_to_v1(metric) for metric in current], separators=(",", ":"))  # fmt: skip
-    conditions = state.pop("conditions", None)
-    if conditions:
-        annotations["autoscaling.alpha.kubernetes.io/conditions"] = json.dumps(
-            conditions, separators=(",", ":"))  # fmt: skip
-    state.setdefault("currentReplicas", 0)
-    state.setdefault("desiredReplicas", 0)
-    if annotations:
-        meta = {**meta, "annotations": annotations}
-    return {**tree, "metadata": meta, "spec": spec, "status": state}
-
-
-def _current_to_v1(metric: Tree) -> Tree:
-    """A current metric as version 1 notes it; of those not of a resource only what is alike."""
-    found = metric.get("resource")
-    if found is None:
-        return metric
-    current = found.get("current") or {}
-    use = current.get("averageUtilization")
-    return {"type": metric.get("type", ""), "resource": {
-        "name": found.get("name", ""),
-        **({} if use is None else {"currentAverageUtilization": use}),
-        "currentAverageValue": current.get("averageValue", "0"),
-    }}  # fmt: skip
-
-
-def _current_to_v2(metric: Tree) -> Tree:
-    found = metric.get("resource")
-    if not isinstance(found, dict) or "current" in found:
-        return metric
-    use, value = found.get("currentAverageUtilization"), found.get("currentAverageValue", "0")
-    return {"type": metric.get("type", ""), "resource": {
-        "name": found.get("name", ""),
-        "current": {
-            **({} if use is None else {"averageUtilization": use}),
-            **({"averageValue": value} if value != "0" else {}),
-        },
-    }}  # fmt: skip
-
-
-_HIDDEN = {
-    "autoscaling.alpha.kubernetes.io/metrics": "metrics",
-    "autoscaling.alpha.kubernetes.io/behavior": "behavior",
-    "autoscaling.alpha.kubernetes.io/conditions": "conditions",
-    "autoscaling.alpha.kubernetes.io/current-metrics": "currentMetrics",
-}
-
-
-def _autoscaler_to_v2(tree: Tree) -> Tree:
-    spec = dict(tree.get("spec") or {})
-    meta = tree["metadata"]
-    annotations = dict(meta.get("annotations") or {})
-    state = dict(tree.get("status") or {})
-    current = state.pop("currentCPUUtilizationPercentage", None)
-    if current is not None:
-        state["currentMetrics"] = [{"type": "Resource", "resource": {
-            "name": "cpu", "current": {"averageUtilization": current}}}]  # fmt: skip
-    use = spec.pop(_CPU, None)
-    metrics: list[Tree] = []
-    for key, part in _HIDDEN.items():
-        text = annotations.pop(key, None)
-        if text is None:
-            continue
-        try:
-            value = json.loads(text)
-        except ValueError:
-            continue
-        if part == "metrics":
-            metrics = value
-        elif part == "behavior":
-            spec["behavior"] = value
-        elif part == "currentMetrics" and isinstance(value, list):
-            state[part] = [_current_to_v2(metric) for metric in value if isinstance(metric, dict)]
-        else:
-            state[part] = value
-    if use is not None:
-        metrics = [*metrics, {"type": "Resource", "resource": {
-            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": use}}}]  # fmt: skip
-    if metrics:
-        spec["metrics"] = metrics
-    if not state.get("currentReplicas", 1):
-        del state["currentReplicas"]
-    meta = {key: value for key, value in meta.items() if key != "annotations"}
-    if annotations:
-        meta["annotations"] = annotations
-    state.setdefault("currentMetrics", None)
-    return {**tree, "metadata": meta, "spec": spec, "status": state}
-
-
 _FROM: dict[tuple[str, str, str], Converter] = {
     ("events.k8s.io", "v1", "events"): _event_to_v1,
-    ("autoscaling", "v1", "horizontalpodautoscalers"): _autoscaler_to_v1,
+    ("autoscaling", "v1", "horizontalpodautoscalers"): autoscalers.to_v1,
 }
 _TO: dict[tuple[str, str, str], Converter] = {
     ("events.k8s.io", "v1", "events"): _event_to_core,
-    ("autoscaling", "v1", "horizontalpodautoscalers"): _autoscaler_to_v2,
+    ("autoscaling", "v1", "horizontalpodautoscalers"): autoscalers.to_v2,
 }
 
 

@@ -33,6 +33,7 @@ from controlplane.apiserver.requests.patching.restoring import UnfitError, resto
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import json_type, kind_error
+from controlplane.apiserver.schema.types import StructType
 from controlplane.apiserver.storage.transactions import Get, Steps
 
 __all__ = ["Apply"]
@@ -214,7 +215,9 @@ class Apply:
         changed = difference.taken | (frozenset(difference.removed) & paths)
         conflicts = _conflicts(managers, identity, reset_paths(changed, unset))
         if conflicts and ctx.request.query.get("force") not in ("true", "1"):
-            raise _conflict_error(conflicts)
+            conflicts = _not_its_own(conflicts, _applied_by_client(ctx, base, struct))
+            if conflicts:
+                raise _conflict_error(conflicts)
         lost = reset_paths(changed | frozenset(difference.removed), unset)
         managers = without_paths(managers, lost, identity)
         if not changed and not difference.removed:
@@ -284,6 +287,34 @@ def _conflicts(
             found.append((other, entry, both))
     found.sort(key=lambda item: (item[0].manager, item[0].operation, item[0].subresource))
     return found
+
+
+def _applied_by_client(ctx: Context, live: Tree, struct: StructType) -> frozenset[Path]:
+    """What kubectl noted in the annotation that it applied, as far as that still stands.
+
+    Its own server-side apply may take that over. Upstream: managedfields/internal/lastappliedmanager.go.
+    """
+    text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
+    if ctx.request.manager != "kubectl" or not text:
+        return frozenset()
+    try:
+        noted = json.loads(text)
+    except ValueError:
+        return frozenset()
+    if not isinstance(noted, dict) or noted.get("apiVersion") != ctx.info.api_version:
+        return frozenset()
+    if check_types(noted, struct):
+        return frozenset()
+    changed = compare(live, noted, struct)
+    return frozenset(paths_of(noted, struct)) - frozenset(changed.taken)
+
+
+def _not_its_own(
+    conflicts: list[tuple[Identity, Entry, list[Path]]], own: frozenset[Path]
+) -> list[tuple[Identity, Entry, list[Path]]]:
+    left = [(identity, entry, [path for path in paths if path not in own])
+            for identity, entry, paths in conflicts]  # fmt: skip
+    return [each for each in left if each[2]]
 
 
 def _conflict_error(
