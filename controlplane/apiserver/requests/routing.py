@@ -17,6 +17,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import META_STRUCT, json_type, kind_error
+from controlplane.apiserver.schema.raw_extension import keep_texts
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 
 __all__ = ["HttpRequest", "Target", "parse_path", "to_request"]
@@ -237,7 +238,10 @@ def read_body(media: str, raw: bytes, kind: str) -> tuple[Tree, tuple[str, ...]]
         )
     if body is None:
         body = {}
-    return _checked(body, kind, raw), issues
+    checked = _checked(body, kind, raw)
+    if media == "application/json":
+        keep_texts(kind, checked, raw)
+    return checked, issues
 
 
 def _checked(body: Any, kind: str, raw: bytes) -> Tree:

@@ -17,6 +17,7 @@ from controlplane.apiserver.requests.options import check_write_options, delete_
 from controlplane.apiserver.requests.patching.apply_patch import check_media_type, patched
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.raw_extension import compact
 from controlplane.apiserver.storage.transactions import Get, Steps
 
 __all__ = ["Writer"]
@@ -101,7 +102,7 @@ class Writer:
             raise status.not_found(info, request.name)
 
         def transform(current: Tree) -> Tree:
-            shown = self.bodies.external(info, Object(current)).tree
+            shown = compact(info.kind, self.bodies.external(info, Object(current)).tree)
             tree = patched(self.bodies, ctx, shown, current)
             tree = self.bodies.check_identity(ctx, tree)
             return self._admission.mutate(ctx, track(ctx, tree, current, sub), current)

@@ -161,9 +161,12 @@ def validate_controller_revision(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     if tree.get("data") is None:
         errors.append(required("data", "data is mandatory"))
+    elif not isinstance(tree["data"], dict):
+        errors.append(required("data", "data must be a valid JSON object"))
     return errors + non_negative(tree.get("revision", 0), "revision")
 
 
 def validate_controller_revision_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed controller revision; its data stays."""
-    return validate_controller_revision(new) + immutable(new.get("data"), old.get("data"), "data")
+    errors = non_negative(new.get("revision", 0), "revision")
+    return errors + immutable(new.get("data"), old.get("data"), "data")

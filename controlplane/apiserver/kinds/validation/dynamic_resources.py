@@ -29,6 +29,7 @@ from controlplane.apiserver.schema.field_errors import (
     too_long,
 )
 from controlplane.apiserver.schema.internal_form import internal
+from controlplane.apiserver.schema.raw_extension import RawExtension
 
 __all__ = [
     "validate_claim_template", "validate_claim_template_update", "validate_device_class",
@@ -60,6 +61,8 @@ def _kept(spec: Tree, was: Tree) -> list[FieldError]:
 
 
 def _bare(shown: Any) -> Any:
+    if isinstance(shown, RawExtension):
+        return shown
     if isinstance(shown, list):
         return [_bare(item) for item in shown] or None
     if isinstance(shown, dict):

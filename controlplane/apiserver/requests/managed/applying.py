@@ -33,6 +33,7 @@ from controlplane.apiserver.requests.patching.restoring import UnfitError, resto
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import json_type, kind_error
+from controlplane.apiserver.schema.raw_extension import compact
 from controlplane.apiserver.schema.types import StructType
 from controlplane.apiserver.storage.transactions import Get, Steps
 
@@ -137,7 +138,7 @@ class Apply:
         uid = (config.get("metadata") or {}).get("uid", "")
 
         def transform(current: Tree) -> Tree:
-            live = self._bodies.external(info, Object(current)).tree
+            live = compact(info.kind, self._bodies.external(info, Object(current)).tree)
             return self._admission.mutate(ctx, self._applied(ctx, live, config, sub), current)
 
         if found is None:
