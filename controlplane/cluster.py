@@ -246,7 +246,8 @@ class Cluster:
         for kind in config.own_controllers:
             self._add_controller(kind, 1, None)
         for process in processes:
-            self._add_controller(process.kind, process.count, process.election)
+            rate = None if config.storage is None else config.storage.client_rate
+            self._add_controller(process.kind, process.count, process.election, rate)
             self.storage_processes += _numbered(process.kind.name, process.count)
         self.schedulers = _numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)
@@ -315,7 +316,11 @@ class Cluster:
         return maker, self.activities[-1]
 
     def _add_controller(
-        self, kind: type[Controller], count: int, election: ElectionConfig | None
+        self,
+        kind: type[Controller],
+        count: int,
+        election: ElectionConfig | None,
+        client_rate: tuple[int, int] | None = None,
     ) -> None:
         """A controller that is a process of its own, or several of which one leads."""
         self._add_replicas(
@@ -327,6 +332,7 @@ class Cluster:
             kinds=served_kinds(self.config.release),
             own=(kind,),
             fixes=self.config.gates,
+            client_rate=client_rate,
         )
 
     def _add_replicas(

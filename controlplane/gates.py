@@ -718,6 +718,14 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             closed=True,
         ),
         FixGate(
+            number="1446",
+            title="a content waits for a mark that the client's rate limit holds back",
+            issue="1446",
+            component="storage",
+            variants=("bound-is-enough",),
+            fixed_in="",
+        ),
+        FixGate(
             number="1461",
             title="a group that is not ready yet is not asked for again",
             issue="1461",

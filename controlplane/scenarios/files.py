@@ -120,6 +120,7 @@ def build(setting: Setting) -> ClusterConfig:
 DRIVER = "emulate.controlplane/csi-driver"
 ATOMIC = "emulate.controlplane/csi-atomic-groups"
 UPLOAD = "emulate.controlplane/csi-upload-seconds"
+RATE = "emulate.controlplane/csi-client-rate"
 TOPOLOGY = "emulate.controlplane/csi-topology"
 SIDECARS = "emulate.controlplane/csi-snapshotters"
 SIDECAR_GROUPS = "emulate.controlplane/csi-snapshotter-groups"
@@ -137,12 +138,14 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
     `.../csi-snapshotters` and `.../csi-snapshot-controllers` are how many of these processes there are (of
     several one leads; of different numbers the largest counts), `.../csi-snapshotter-groups: "false"` and
     `.../csi-snapshot-controller-groups: "false"` turn the feature gate CSIVolumeGroupSnapshot of one off.
+    `.../csi-client-rate: 5/10` limits the requests of each process to 5 a second after 10 at once.
     """
     from controlplane.controllers.csi.hostpath import DriverOptions
     from controlplane.controllers.loops.storage import CsiDriver, Storage
 
     drivers, defined = [], set()
     copies, controllers, gate = 1, 1, True
+    rate: tuple[int, int] | None = None
     for submission in submissions:
         tree = submission.tree
         metadata = tree.get("metadata") or {}
@@ -173,6 +176,7 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
         drivers.append(CsiDriver(options, groups=groups, attach_required=attach))
         copies = max(copies, _copies(submission, notes, SIDECARS))
         controllers = max(controllers, _copies(submission, notes, CONTROLLERS))
+        rate = _rate(submission, notes) or rate
         gate = gate and notes.get(CONTROLLER_GROUPS) != "false"
     if not drivers:
         return None
@@ -183,7 +187,21 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
         controller_groups=gate,
         controllers=controllers,
         sidecars=copies,
+        client_rate=rate,
     )
+
+
+def _rate(submission: reading.Submission, notes: Mapping[str, str]) -> tuple[int, int] | None:
+    """Requests a second, and how many at once."""
+    text = notes.get(RATE, "")
+    if not text:
+        return None
+    parts = [int(part) for part in text.split("/") if part.isascii() and part.isdecimal()]
+    if len(parts) != 2 or not all(parts):
+        raise submission.error(
+            f"metadata.annotations[{RATE}]", f"{text!r}: expected REQUESTS/BURST, 5/10 for instance"
+        )
+    return parts[0], parts[1]
 
 
 def _copies(submission: reading.Submission, notes: Mapping[str, str], note: str) -> int:

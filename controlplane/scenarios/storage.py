@@ -126,12 +126,13 @@ def world(
     moods: bool = False,
     copies: int = 1,
     nodes: int = 0,
+    client_rate: tuple[int, int] | None = None,
     **options: Any,
 ) -> Callable[[Setting], ClusterConfig]:
     """API server, volume controllers and one driver with its sidecars; `options` are the driver's.
 
     Of snapshot controller and snapshotter there are `copies`. With `nodes` there are kubelets, to whose
-    nodes volumes have to be attached.
+    nodes volumes have to be attached. `client_rate` limits the requests of each process (`Storage`).
     """
 
     def build(setting: Setting) -> ClusterConfig:
@@ -151,7 +152,7 @@ def world(
             heartbeats=False,
             enabled_controllers=(*VOLUME_CONTROLLERS, *(NODE_CONTROLLERS if attaches else ())),
             store=store(group_version(setting.release)),
-            storage=Storage([driver], controllers=copies, sidecars=copies),
+            storage=Storage([driver], controllers=copies, sidecars=copies, client_rate=client_rate),
         )
 
     return build

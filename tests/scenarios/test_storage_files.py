@@ -47,12 +47,22 @@ def test_its_object_says_how_many_processes_there_are_and_whether_they_know_grou
     assert not found.controller_groups
 
 
+def test_its_object_says_how_its_volumes_are_reached(tmp_path):
+    found = read(tmp_path, driver="hostpath", topology="true", **{"client-rate": "5/10"})
+    assert found.client_rate == (5, 10)
+    assert found.attaches
+    assert found.drivers[0].options.attaches
+    assert found.drivers[0].options.topology
+
+
 @pytest.mark.parametrize(
     ("annotations", "said"),
     [
         ({"driver": "ceph"}, "expected hostpath"),
         ({"driver": "hostpath", "upload-seconds": "soon"}, "expected seconds"),
         ({"driver": "hostpath", "snapshotters": "0"}, "expected 1 or more"),
+        ({"driver": "hostpath", "client-rate": "5"}, "expected REQUESTS/BURST"),
+        ({"driver": "hostpath", "client-rate": "0/10"}, "expected REQUESTS/BURST"),
     ],
 )
 def test_what_is_not_understood_is_one_line(tmp_path, annotations, said):

@@ -46,8 +46,16 @@ def is_final(code: str | None) -> bool:
     return code is not None and code not in NOT_FINAL
 
 
-def content_should_be_deleted(content: Tree) -> bool:
-    """Whether a content's snapshot may be deleted, or the content let go."""
+def content_should_be_deleted(content: Tree, *, marked: bool = True) -> bool:
+    """Whether a content's snapshot may be deleted, or the content let go.
+
+    Without `marked` a bound content need not have the controller's mark (#1446, proposed).
+    """
+    if not marked and content["metadata"].get("deletionTimestamp"):
+        annotations = content["metadata"].get("annotations") or {}
+        reference = content["spec"].get("volumeSnapshotRef") or {}
+        if reference.get("uid") and BEING_CREATED not in annotations:
+            return True
     return _should_be_deleted(
         content, "snapshotHandle", "volumeSnapshotRef", BEING_CREATED, BEING_DELETED
     )

@@ -46,7 +46,9 @@ class Single:
         """Bring one content further."""
         shared = self._shared
         spec, status = content["spec"], content.get("status")
-        if content_should_be_deleted(content):
+        # With #1446 (proposed) a bound content that is being deleted need not have the controller's mark.
+        marked = not self._shared.fixes.fixed("1446")
+        if content_should_be_deleted(content, marked=marked):
             told = status_of(content)
             member = told.get("volumeGroupSnapshotHandle") is not None
             if (

@@ -29,7 +29,7 @@ from controlplane.controllers.garbagecollector.controller import GarbageCollecto
 from controlplane.controllers.job.controller import JobController
 from controlplane.controllers.loops.custom_kinds import CustomKinds
 from controlplane.controllers.loops.node_lifecycle import NodeController
-from controlplane.controllers.loops.running import Running
+from controlplane.controllers.loops.running import Running, Throttle
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
 from controlplane.controllers.namespace.controller import NamespaceController
 from controlplane.controllers.podautoscaler.controller import HorizontalPodAutoscalerController
@@ -122,6 +122,7 @@ async def run(
     root_ca: str = ROOT_CA,
     fixes: FixGates = ALL_FIXED,
     own: Sequence[type[Controller]] = (),
+    client_rate: tuple[int, int] | None = None,
 ) -> None:
     """Main task of the controller manager. `enabled` is as upstream's `--controllers`.
 
@@ -130,7 +131,8 @@ async def run(
     `features` are the gates of `controllers.features`; those of our release unless given.
     `kinds` are what the server serves, as discovery would say. `root_ca` is
     the certificate (PEM) by which pods know the server. `fixes` say which published races are
-    closed. With `own` the process has these controllers, a user's, and none of the table.
+    closed. With `own` the process has these controllers, a user's, and none of the table. `client_rate`
+    limits the requests of all of them together: so many a second, after a burst of so many.
     """
     caches = Caches()
     of_pods: list[Handler[Any]] = []
@@ -139,8 +141,9 @@ async def run(
     table = own or [kind for kind in CONTROLLERS if kind.name in chosen]
     gates = of_release() if features is None else features
     mapper = RESTMapper(kinds)
+    throttle = None if client_rate is None else Throttle(client_rate)
     running = [
-        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca, fixes)
+        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca, fixes, throttle)
         for kind in table
     ]
     for each in running:

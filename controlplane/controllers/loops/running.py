@@ -1,7 +1,8 @@
 """How a controller lives: its queues' workers, its periodic tasks, and its effects carried out.
 
 Points: those of `controllers.loops.worker` for each queue, `<periodic>.sleep`, those that a
-controller names, and one for every request.
+controller names, `client.throttle` (a request waits for its turn, where the client has a rate limit), and one
+for every request.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from controlplane.client.calls import Call
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.event_recorder import EventRecorder, reference
-from controlplane.client.rate_limits import PerItemBackoff
+from controlplane.client.rate_limits import Bucket, PerItemBackoff
 from controlplane.controllers.effects import (
     Ask,
     Hang,
@@ -41,7 +42,26 @@ if TYPE_CHECKING:
     from controlplane.gates import FixGates
 
 
-async def carry_out(ctx: Context, server: RestConfig, reconcile: Reconcile[T]) -> T:
+class Throttle:
+    """The rate limit of a process's client: so many requests a second, after a burst.
+
+    Upstream: client-go's flow control, which the process's own watches and lists pass too; here they do not,
+    and neither do its events.
+    """
+
+    def __init__(self, rate: tuple[int, int]) -> None:
+        self._bucket = Bucket(*rate)
+
+    async def admit(self, ctx: Context) -> None:
+        """Wait until one more request may be sent."""
+        due = self._bucket.when("", ctx.now)
+        if due > ctx.now:
+            await ctx.sleep(due - ctx.now, point="client.throttle")
+
+
+async def carry_out(
+    ctx: Context, server: RestConfig, reconcile: Reconcile[T], throttle: Throttle | None = None
+) -> T:
     """Carry the effects of a reconcile out in this task; its result."""
     client = Client(ctx, server)
     answer: Any = None
@@ -54,6 +74,8 @@ async def carry_out(ctx: Context, server: RestConfig, reconcile: Reconcile[T]) -
             return result
         answer = failure = None
         if isinstance(effect, Call):
+            if throttle is not None:
+                await throttle.admit(ctx)
             try:
                 answer = await client.send(effect)
             except ApiError as error:
@@ -70,15 +92,19 @@ async def carry_out(ctx: Context, server: RestConfig, reconcile: Reconcile[T]) -
             except LinkBroken as error:
                 failure = NoAnswer(str(error), late=False)
         else:
-            answer = await _other(ctx, server, effect)
+            answer = await _other(ctx, server, effect, throttle)
 
 
-async def _other(ctx: Context, server: RestConfig, effect: Effect) -> Any:
+async def _other(
+    ctx: Context, server: RestConfig, effect: Effect, throttle: Throttle | None
+) -> Any:
     if isinstance(effect, Together):
-        tasks = [ctx.spawn(carry_out, server, part, name=effect.name) for part in effect.parts]
+        tasks = [
+            ctx.spawn(carry_out, server, part, throttle, name=effect.name) for part in effect.parts
+        ]
         return [await ctx.join(task) for task in tasks]
     if isinstance(effect, Spawn):
-        ctx.spawn(carry_out, server, effect.part, name=effect.name)
+        ctx.spawn(carry_out, server, effect.part, throttle, name=effect.name)
     elif isinstance(effect, Point):
         await ctx.point(effect.name)
     elif isinstance(effect, Sleep):
@@ -91,8 +117,9 @@ async def _other(ctx: Context, server: RestConfig, effect: Effect) -> Any:
 class _Queue:
     """A work queue with its workers, as the controller sees it."""
 
-    def __init__(self, ctx: Context, name: str) -> None:
+    def __init__(self, ctx: Context, name: str, throttle: Throttle | None) -> None:
         self._ctx = ctx
+        self._throttle = throttle
         self._reconcile: Callable[[str], Reconcile[None]] | None = None
         self._server: RestConfig | None = None
         self.workers = Workers(ctx, name, self._sync)
@@ -115,7 +142,7 @@ class _Queue:
     async def _sync(self, ctx: Context, key: str) -> None:
         assert self._reconcile is not None
         assert self._server is not None
-        await carry_out(ctx, self._server, self._reconcile(key))
+        await carry_out(ctx, self._server, self._reconcile(key), self._throttle)
 
 
 class Running:
@@ -132,7 +159,9 @@ class Running:
         rest_mapper: RESTMapper,
         root_ca: str,
         fixes: FixGates,
+        throttle: Throttle | None = None,
     ) -> None:
+        self._throttle = throttle
         self.features = features
         self.fixes = fixes
         self.rest_mapper = rest_mapper
@@ -153,7 +182,7 @@ class Running:
         """The queue of this name."""
         found = self._queues.get(name)
         if found is None:
-            found = self._queues[name] = _Queue(self._ctx, name)
+            found = self._queues[name] = _Queue(self._ctx, name, self._throttle)
         return found
 
     def event(self, about: View | Tree, kind: str, reason: str, message: str) -> None:
@@ -181,7 +210,7 @@ class Running:
                 await ctx.sleep(wait, idle=True, point=point)
             wait = periodic.interval_ns
             try:
-                await carry_out(ctx, self._server, periodic.reconcile())
+                await carry_out(ctx, self._server, periodic.reconcile(), self._throttle)
             except (ApiError, ConnectionLost, Retry) as error:
                 data = {"task": periodic.name, "error": str(error)}
                 ctx.log("controller.retry", level=WARNING, data=data)

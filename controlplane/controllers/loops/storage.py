@@ -65,7 +65,8 @@ class Storage:
     `controller_groups` is the feature gate CSIVolumeGroupSnapshot of the snapshot controller; where the
     definitions are not served it is off, as it switches itself.
     `controllers` and `sidecars` are the numbers of snapshot controllers, and of snapshotters per driver;
-    from two on they elect a leader.
+    from two on they elect a leader. `client_rate` is how many requests a second each process may send, and after
+    how many at once (upstream: 5 and 10); None is no limit.
     """
 
     drivers: Sequence[CsiDriver] = ()
@@ -74,6 +75,7 @@ class Storage:
     controller_groups: bool = True
     controllers: int = 1
     sidecars: int = 1
+    client_rate: tuple[int, int] | None = None
 
     @property
     def attaches(self) -> bool:

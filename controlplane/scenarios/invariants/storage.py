@@ -307,6 +307,34 @@ def _missing_member(
     return None
 
 
+SOON_NS: Final = 5_000_000_000
+
+
+def handed_over_soon() -> Invariant:
+    """I6, of contents: the driver is asked to delete a snapshot soon after its content was deleted."""
+    deleted: dict[str, int] = {}
+
+    def begin(_run: Run) -> None:
+        deleted.clear()
+
+    def check(run: Run) -> str | None:
+        for obj in run.objects(CONTENTS):
+            handle = (obj.tree.get("status") or {}).get("snapshotHandle")
+            if handle and obj.metadata.get("deletionTimestamp"):
+                deleted.setdefault(handle, run.world.now)
+        late = [handle for handle, at in deleted.items() if run.world.now > at + SOON_NS]
+        calls = run.cluster.csi_drivers[DRIVER].calls
+        asked = {call.fields["snapshot_id"] for call in calls if call.method == "DeleteSnapshot"}
+        for handle in late:
+            if handle not in asked:
+                return f"snapshot {handle} is to be deleted, and the driver does not hear of it"
+        return None
+
+    return Invariant(
+        "what is deleted is handed to the driver soon", check, after=("apiserver",), begin=begin
+    )
+
+
 def set_once() -> Invariant:
     """I13: when a snapshot was cut and how big it is does not change, once it is known."""
     seen: dict[tuple[str, str], Any] = {}
