@@ -507,6 +507,8 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 
 
 def _bytes(value: Any) -> str:
+    if isinstance(value, list) and value and not isinstance(value[0], int):
+        raise _mismatch(value[0], "uint8")
     if not isinstance(value, str):
         raise _mismatch(value, "[]uint8")
     try:

@@ -22,6 +22,7 @@ from controlplane.apiserver.kinds.strategy import Context, Strategy, same
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,
+    forbidden,
     invalid,
     not_supported,
     required,
@@ -120,6 +121,10 @@ class DefinitionStrategy(Strategy):
         errors = []
         wanted = f"{given.get('plural', '')}.{spec.get('group', '')}"
         name = tree["metadata"].get("name", "")
+        prefix = tree["metadata"].get("generateName", "")
+        if prefix and prefix != wanted:
+            text = 'must be spec.names.plural+"."+spec.group'
+            errors.append(invalid("metadata.generateName", prefix, text))
         if name != wanted:
             errors.append(
                 invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
@@ -164,7 +169,7 @@ def _formats(schema: Any) -> list[str]:
     if not isinstance(schema, dict):
         return []
     form = schema.get("format", "")
-    found = [form] if form and schema.get("type") == "string" and form not in KNOWN_FORMATS else []
+    found = [form] if form and form not in KNOWN_FORMATS else []
     for _, inner in sorted((schema.get("properties") or {}).items()):
         found += _formats(inner)
     for key in ("items", "additionalProperties"):
@@ -219,6 +224,7 @@ def _spec_errors(spec: Tree) -> list[FieldError]:
         errors.append(invalid("spec.preserveUnknownFields", True, text))
     errors += _version_errors(spec.get("versions"))
     errors += _name_errors(spec.get("names") or {})
+    errors += _common_errors(spec.get("versions") or [])
     errors += _conversion_errors(spec.get("conversion") or {})
     return errors
 
@@ -229,7 +235,7 @@ def _version_errors(given: list[Tree] | None) -> list[FieldError]:
     for index, version in enumerate(versions):
         errors += _labels(version.get("name", ""), f"spec.versions[{index}].name")
     for index, version in enumerate(versions):
-        if not version.get("schema", {}).get("openAPIV3Schema"):
+        if version.get("schema", {}).get("openAPIV3Schema") is None:
             errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
     if len({version.get("name") for version in versions}) != len(versions):
         errors.append(invalid("spec.versions", _dumped(given), "must contain unique version names"))
@@ -238,11 +244,8 @@ def _version_errors(given: list[Tree] | None) -> list[FieldError]:
         errors.append(invalid("spec.versions", _dumped(given), text))
     if versions:
         errors += _labels(versions[0].get("name", ""), "spec.version")
-    checks = (("schema", _schema_errors), ("subresources", _subresource_errors),
-              ("additionalPrinterColumns", _column_errors),
-              ("selectableFields", _selectable_errors))  # fmt: skip
     for index, version in enumerate(versions):
-        for key, check in checks:
+        for key, check in _CHECKS:
             if _hoisted(versions, key):
                 continue
             where = f"spec.versions[{index}].{key}"
@@ -253,7 +256,13 @@ def _version_errors(given: list[Tree] | None) -> list[FieldError]:
                     errors.append(invalid(where, "", text))
                 continue
             errors += check(version, where)
-    for key, check in checks if versions else ():
+    return errors
+
+
+def _common_errors(versions: list[Tree]) -> list[FieldError]:
+    """What is wrong with parts that all versions share: upstream keeps them once, and checks them last."""
+    errors: list[FieldError] = []
+    for key, check in _CHECKS if versions else ():
         if _hoisted(versions, key):
             errors += check(versions[0], "spec.validation" if key == "schema" else f"spec.{key}")
     return errors
@@ -340,13 +349,19 @@ def _subresource_errors(version: Tree, path: str) -> list[FieldError]:
         if not value:
             errors.append(required(f"{path}.scale.{key}"))
         elif not value.startswith(root):
-            text = f"should be a json path under {root[:-1]}"
+            text = f"should be a json path under {root[:-1]}" if value[0] == "." else _SIMPLE_PATH
             errors.append(invalid(f"{path}.scale.{key}", value, text))
     selector = scale.get("labelSelectorPath", "")
     if selector and not selector.startswith((".spec.", ".status.")):
         text = "should be a json path under either .spec or .status"
+        if selector[0] != ".":
+            text = _SIMPLE_PATH
         errors.append(invalid(f"{path}.scale.labelSelectorPath", selector, text))
     return errors
+
+
+_SIMPLE_PATH = "must be a simple json path starting with ."
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 
 
 def _column_errors(version: Tree, path: str) -> list[FieldError]:
@@ -361,12 +376,15 @@ def _column_errors(version: Tree, path: str) -> list[FieldError]:
         elif kind not in _COLUMN_TYPES:
             text = f"must be one of {','.join(_COLUMN_TYPES)}"
             errors.append(invalid(f"{here}.type", kind, text))
+        form = column.get("format", "")
+        if form and form not in _COLUMN_FORMATS:
+            text = f"must be one of {','.join(_COLUMN_FORMATS)}"
+            errors.append(invalid(f"{here}.format", form, text))
         target = column.get("jsonPath", "")
         if not target:
             errors.append(required(f"{here}.JSONPath"))
         elif not target.startswith("."):
-            text = "must be a simple json path starting with ."
-            errors.append(invalid(f"{here}.JSONPath", target, text))
+            errors.append(invalid(f"{here}.JSONPath", target, _SIMPLE_PATH))
     return errors
 
 
@@ -379,7 +397,9 @@ def _selectable_errors(version: Tree, path: str) -> list[FieldError]:
         for name in target.split(".")[1:]:
             here = here.get("properties", {}).get(name) if isinstance(here, dict) else None
         where = f"{path}[{index}].jsonPath"
-        if here is None:
+        if not target:
+            errors.append(required(where))
+        elif here is None:
             text = "is an invalid path: does not refer to a valid field"
             errors.append(invalid(where, target, text))
         elif here.get("type") not in ("string", "boolean", "integer"):
@@ -391,9 +411,12 @@ def _selectable_errors(version: Tree, path: str) -> list[FieldError]:
 
 def _schema_errors(version: Tree, path: str) -> list[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    if not schema:
+    if schema is None:
         return []
     path = f"{path}.openAPIV3Schema"
+    unsupported = _unsupported(schema, path)
+    if unsupported:
+        return unsupported
     kind = schema.get("type", "")
     if not kind:
         return [required(f"{path}.type", "must not be empty at the root")]
@@ -402,6 +425,41 @@ def _schema_errors(version: Tree, path: str) -> list[FieldError]:
     costs = Costs()
     errors = _part_errors(schema, path, Place(costs), root=True)
     return [*errors, *costs.total_problems(path)]
+
+
+_UNSUPPORTED = (
+    "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref",
+)  # fmt: skip
+"""Words of JSON schema that definitions may not use, in the order in which they are looked for."""
+
+
+def _unsupported(schema: Tree, path: str) -> list[FieldError]:
+    """Where a schema says what a definition's may not: then nothing else is said of it."""
+    errors = [forbidden(f"{path}.{key}", f"{key} is not supported") for key in _UNSUPPORTED
+              if schema.get(key) is not None and (schema[key] or key not in _EMPTY_IS_NONE)]  # fmt: skip
+    if schema.get("type") == "null":
+        text = "type cannot be set to null, use nullable as an alternative"
+        errors.append(forbidden(f"{path}.type", text))
+    if isinstance(schema.get("items"), list):
+        text = "items must be a schema object and not an array"
+        errors.append(forbidden(f"{path}.items", text))
+    if schema.get("uniqueItems"):
+        text = (
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        )  # fmt: skip
+        errors.append(forbidden(f"{path}.uniqueItems", text))
+    for name, inner in sorted((schema.get("properties") or {}).items()):
+        errors += _unsupported(inner, f"{path}.properties[{name}]")
+    for key in ("items", "additionalProperties", "not"):
+        if isinstance(schema.get(key), dict):
+            errors += _unsupported(schema[key], f"{path}.{key}")
+    for key in ("allOf", "anyOf", "oneOf"):
+        for index, inner in enumerate(schema.get(key) or ()):
+            errors += _unsupported(inner, f"{path}.{key}[{index}]")
+    return errors
+
+
+_EMPTY_IS_NONE = ("id", "patternProperties", "definitions")
 
 
 def _part_errors(schema: Tree, path: str, place: Place, *, root: bool = False) -> list[FieldError]:
@@ -474,3 +532,8 @@ def _type_errors(schema: Tree, path: str, text: str) -> list[FieldError]:
     if schema.get("type") or free:
         return []
     return [required(f"{path}.type", text)]
+
+
+_CHECKS = (("schema", _schema_errors), ("subresources", _subresource_errors),
+           ("additionalPrinterColumns", _column_errors),
+           ("selectableFields", _selectable_errors))  # fmt: skip

@@ -100,7 +100,7 @@ class CSIDriverStrategy(PlainStrategy):
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
         spec = tree.get("spec") or {}
-        if old is not None and (old.get("spec") or {}).get("tokenRequests"):
+        if old is not None and same(spec, old.get("spec") or {}, "tokenRequests"):
             return []
         if not spec.get("tokenRequests") or "serviceAccountTokenInSecrets" in spec:
             return []
@@ -376,6 +376,8 @@ class EventStrategy(Strategy):
 
 class PolicyStrategy(Strategy):
     """Pod disruption budgets."""
+
+    name_rule = staticmethod(names.path_segment)
 
     meta_steps = "A"
     generation = True

@@ -346,6 +346,7 @@ def _with_ports(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tree:
         ports: list[Tree] = []
         own: dict[tuple[str, int], None] = {}
         reserved = {p["nodePort"] for p in spec.get("ports", ()) if p.get("nodePort")}
+        reserved |= {part.get("healthCheckNodePort", 0) for part in (spec, was or {})}
         for index, port in enumerate(spec.get("ports", [])):
             number = port.get("nodePort", 0)
             if number:
@@ -353,7 +354,7 @@ def _with_ports(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tree:
                 if number not in old_ports:
                     _check_port(ctx, tree, path, number, used)
             elif ctx.dry_run:  # as upstream: a number beyond the range stands for the one to come
-                number = max(NODE_PORTS.stop, *(n for _, n in own), NODE_PORTS.stop) + 1
+                number = max((NODE_PORTS.stop, *(n for _, n in own))) + 1
             else:
                 number = _next_port(used, reserved | {n for _, n in own})
                 shared = _shared_port(ports, port)

@@ -254,7 +254,7 @@ def _success_policy(spec: Tree, path: str, *, indexed: bool) -> list[FieldError]
     rules = policy.get("rules") or []
     if not indexed:
         shown = {"Rules": [{"SucceededIndexes": rule.get("succeededIndexes"),
-                            "SucceededCount": rule.get("succeededCount")} for rule in rules]}  # fmt: skip
+                            "SucceededCount": rule.get("succeededCount")} for rule in rules] or None}  # fmt: skip
         return [invalid(path, shown, "requires indexed completion mode")]
     errors: list[FieldError] = []
     if not rules:

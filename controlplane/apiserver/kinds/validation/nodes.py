@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
@@ -15,6 +16,7 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     forbidden,
+    go_quote,
     invalid,
     required,
 )
@@ -27,6 +29,30 @@ def validate_node(tree: Tree) -> list[FieldError]:
     spec = tree.get("spec") or {}
     errors = _taints(spec.get("taints") or [], "metadata.taints")
     errors += _node_resources(tree.get("status") or {})
+    errors += _cidrs(spec)
+    return errors + _features((tree.get("status") or {}).get("declaredFeatures") or [])
+
+
+_FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*")
+_FEATURE_TEXT = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., "
+    "MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
+
+
+def _features(features: list[str]) -> list[FieldError]:
+    """What a node says that it can do."""
+    return [
+        invalid(f"status.declaredFeatures[{index}]", name,
+                f"invalid feature name {go_quote(name)}: {_FEATURE_TEXT}")
+        for index, name in enumerate(features)
+        if not _FEATURE.fullmatch(name)
+    ]  # fmt: skip
+
+
+def _cidrs(spec: Tree) -> list[FieldError]:
+    """The blocks of addresses of a node's pods: one for each family."""
+    errors: list[FieldError] = []
     cidrs = spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else [])
     bad = False
     for index, text in enumerate(cidrs):
@@ -91,6 +117,8 @@ def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
             shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
             errors.append(duplicate(f"status.addresses[{index}]", shown))
         addresses.append(address)
+    if spec.get("podCIDRs") != was.get("podCIDRs"):
+        errors += _cidrs(spec)
     cidrs = was.get("podCIDRs") or []
     if cidrs and spec.get("podCIDRs", []) != cidrs:
         errors.append(forbidden("spec.podCIDRs",

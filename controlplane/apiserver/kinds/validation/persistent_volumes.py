@@ -50,6 +50,9 @@ def _pv_csi(source: Tree, path: str) -> list[FieldError]:
         if ref is not None:
             errors += [required(f"{path}.{key}.{part}") for part in ("name", "namespace")
                        if not ref.get(part)]  # fmt: skip
+            space, place = ref.get("namespace", ""), f"{path}.{key}.namespace"
+            if space and ref.get("name"):
+                errors += [invalid(place, space, p) for p in names.dns_label(space)]
     return errors
 
 

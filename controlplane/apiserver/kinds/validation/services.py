@@ -333,7 +333,7 @@ def validate_service_update(new: Tree, old: Tree) -> list[FieldError]:
         errors += immutable(
             spec.get("loadBalancerClass"), was.get("loadBalancerClass"), "spec.loadBalancerClass"
         )
-    return errors + validate_service(new)
+    return errors + _balancer_class(spec) + validate_service(new)
 
 
 def validate_service_status(new: Tree, _old: Tree) -> list[FieldError]:
