@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from attrs import field, frozen
 
 from controlplane.api.container_output import Output
+from controlplane.api.request import User
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.releases import LATEST
 from controlplane.apiserver.schema.resources import ResourceInfo
 
-__all__ = ["BUILD", "ContainerLog", "ServerOptions", "build_of"]
+__all__ = ["BUILD", "ContainerLog", "ForeignReview", "ServerOptions", "build_of"]
 
 BUILD: Tree = {
     "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
@@ -34,6 +35,10 @@ def build_of(release: str) -> Tree:
 
 ContainerLog = Callable[[Tree, str, int, bool], Output]
 """What a container of a pod that is on a node has written until a time, in its previous life or this one."""
+
+
+ForeignReview = Callable[[str, int, tuple[str, ...]], tuple[User, list[str]] | None]
+"""Who has a token at a time (ns), for which of these audiences; None for nobody."""
 
 
 def _healthy() -> dict[str, str]:
@@ -59,6 +64,8 @@ class ServerOptions:
         measures_usage: `metrics.k8s.io` is served.
         container_log: who answers for containers of pods on nodes; without it no node can be reached.
         release: whose resources, versions and fields are served.
+        registers_groups: versions of custom resources have an APIService while they are served.
+        foreign_review: whose token it is that somebody else signed, and for which of some audiences.
         told_at_creation: what a client is warned of who creates an object of a resource, "" for nothing.
     """
 
@@ -76,3 +83,5 @@ class ServerOptions:
     container_log: ContainerLog | None = None
     told_at_creation: Callable[[ResourceInfo], str] | None = None
     release: str = LATEST
+    registers_groups: bool = False
+    foreign_review: ForeignReview | None = None

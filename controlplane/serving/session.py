@@ -17,7 +17,7 @@ from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.loops.http_host import Limits
 from controlplane.apiserver.loops.http_listener import Listener
-from controlplane.apiserver.options import ServerOptions
+from controlplane.apiserver.options import ForeignReview, ServerOptions
 from controlplane.apiserver.requests.lookup import StoreLookup
 from controlplane.apiserver.requests.tokens import signing_key
 from controlplane.cluster import APISERVER, Cluster
@@ -52,6 +52,7 @@ class ServedCluster(Cluster):
 
     def __init__(self, config: ClusterConfig, **options: Any) -> None:
         self._place = ["127.0.0.1:6443"]
+        self._foreign: list[ForeignReview] = []
         self._attention = Attention.of(config)
         super().__init__(config, **options)
         server = self.bootstrapping_server(self.server_options())
@@ -65,13 +66,21 @@ class ServedCluster(Cluster):
             authorize=True,
             track_fields=True,
             container_log=_written,
+            registers_groups=True,
             told_at_creation=self._attention.warning,
         )
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:
         """The same, with the address that is known once somebody listens."""
         options, place = self.server_options(), self._place
-        return lambda: evolve(options, address=place[0])
+        foreign = self._foreign
+        return lambda: evolve(
+            options, address=place[0], foreign_review=foreign[0] if foreign else None
+        )
+
+    def trusts(self, review: ForeignReview) -> None:
+        """Who else signs tokens; said before the servers start."""
+        self._foreign[:] = [review]
 
     def listens_at(self, address: str) -> None:
         """Where clients will reach the servers; said before they start."""
@@ -115,8 +124,9 @@ async def serve_async(
     store, epoch = cluster.store, cluster.config.epoch_ns
     foreign: dict[str, Any] = {}
     if rim.keys:
-        from controlplane.apiserver.http.foreign_tokens import user_of_token
+        from controlplane.apiserver.http.foreign_tokens import reviewed, user_of_token
 
+        cluster.trusts(lambda token, now, audiences: reviewed(token, rim.keys, now, audiences))
         foreign["foreign"] = lambda token, now: user_of_token(token, rim.keys, now)
     access = Access.of_token(
         rim.token, lambda: signing_key(StoreLookup(store)), lambda: epoch + pace.now(), **foreign

@@ -21,10 +21,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 
 from controlplane.api.request import User
 from controlplane.api.tree import Tree
-from controlplane.apiserver.requests.tokens import PREFIX, user_of
+from controlplane.apiserver.requests.tokens import ISSUER, PREFIX, user_of
 from controlplane.errors import UsageError
 
-__all__ = ["Key", "read_keys", "user_of_token"]
+__all__ = ["Key", "read_keys", "reviewed", "user_of_token"]
 
 Key = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 LEGACY: Final = "kubernetes/serviceaccount"
@@ -66,14 +66,32 @@ def _key(kind: str, block: bytes) -> object:
 
 def user_of_token(token: str, keys: Sequence[Key], now: int) -> User | None:
     """Whose token it is; None unless one of the keys signed it and it is valid at `now` (ns)."""
+    found = reviewed(token, keys, now, (ISSUER,))
+    return None if found is None else found[0]
+
+
+def reviewed(
+    token: str, keys: Sequence[Key], now: int, audiences: tuple[str, ...]
+) -> tuple[User, list[str]] | None:
+    """Whose token it is, and for which of the audiences; None unless a key fits and it is valid.
+
+    Tokens without a time limit are for the API server alone.
+    """
     claims = _claims(token, keys)
     if claims is None:
         return None
     if claims.get("iss") != LEGACY:
         try:
-            return user_of(claims, now)
+            user = user_of(claims, now, audiences)
         except (KeyError, TypeError):
             return None
+        shared = [each for each in audiences if each in (claims.get("aud") or ())]
+        return None if user is None else (user, shared)
+    user = _legacy(claims)
+    return None if user is None or ISSUER not in audiences else (user, [ISSUER])
+
+
+def _legacy(claims: Tree) -> User | None:
     namespace, name, uid = (
         claims.get(_CLAIM + key)
         for key in ("namespace", "service-account.name", "service-account.uid")

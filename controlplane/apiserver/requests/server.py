@@ -98,6 +98,7 @@ class ApiServer:
             minor=int(options.build["minor"]),
         )
         self._suffix = suffix
+        self._registered: set[tuple[str, str]] = set()
         self._cursors: dict[str, int] = {}
         services = Services(admission, self.access, uid, suffix, options.track_fields)
         self.registries = Registries(services, table)
@@ -147,7 +148,25 @@ class ApiServer:
 
     def settling(self, now: int) -> Steps[None]:
         """Custom resources come and go. Handling does this itself after a change of a definition."""
-        return self._definitions.settle(now)
+        yield from self._definitions.settle(now)
+        if self.options.registers_groups:
+            yield from self._registering(now)
+
+    def _registering(self, now: int) -> Steps[None]:
+        """Have an APIService for every version of custom resources that is served, and for no other.
+
+        Upstream: kube-apiserver pkg/controlplane/controller/crdregistration.
+        """
+        from controlplane.apiserver.requests import standing
+
+        wanted = {(info.group, info.version) for info in self.table if info.custom is not None}
+        if wanted == self._registered:
+            return
+        for request in standing.registrations(wanted - self._registered, now):
+            yield from self.allowed_steps(request, now)
+        for request in standing.withdrawals(self._registered - wanted):
+            yield from self.allowed_steps(request, now)
+        self._registered = wanted
 
     def bootstrap(self, now: int) -> None:
         """Create the objects that every cluster starts with, as far as they are missing."""

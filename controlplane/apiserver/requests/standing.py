@@ -20,7 +20,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategies.services import SERVICE_RANGE
 from controlplane.apiserver.kinds.strategy import Lookup
 
-__all__ = ["HOST", "missing"]
+__all__ = ["HOST", "missing", "registrations", "withdrawals"]
 
 HOST: Final = "172.16.255.254"
 """The emulated address of the API servers."""
@@ -168,13 +168,7 @@ def _subject(text: str) -> Tree:
 
 
 def _api_services(served: Iterable[tuple[str, str]], at: str) -> Iterator[Request]:
-    available = {
-        "type": "Available",
-        "status": "True",
-        "lastTransitionTime": at,
-        "reason": "Local",
-        "message": "Local APIServices are always available",
-    }
+    available = _available(at)
     group = "apiregistration.k8s.io"
     for name, version in served:
         if name not in _GROUPS:
@@ -192,6 +186,43 @@ def _api_services(served: Iterable[tuple[str, str]], at: str) -> Iterator[Reques
         body: Tree = {"metadata": meta, "spec": spec}
         yield Request("create", group, "v1", "apiservices", body=body)
         yield _status(group, "apiservices", meta["name"], [available])
+
+
+def registrations(versions: Iterable[tuple[str, str]], now: int) -> Iterator[Request]:
+    """What creates the API services of these groups and versions of custom resources."""
+    group = "apiregistration.k8s.io"
+    for name, version in sorted(versions):
+        meta = {
+            "name": f"{version}.{name}",
+            "labels": {"kube-aggregator.kubernetes.io/automanaged": "true"},
+        }
+        spec: Tree = {
+            "group": name,
+            "version": version,
+            "groupPriorityMinimum": 1000,
+            "versionPriority": 100,
+        }
+        body: Tree = {"metadata": meta, "spec": spec}
+        yield Request("create", group, "v1", "apiservices", body=body)
+        yield _status(group, "apiservices", meta["name"], [_available(format_time(now))])
+
+
+def withdrawals(versions: Iterable[tuple[str, str]]) -> Iterator[Request]:
+    """What deletes them again."""
+    for name, version in sorted(versions):
+        yield Request(
+            "delete", "apiregistration.k8s.io", "v1", "apiservices", name=f"{version}.{name}"
+        )
+
+
+def _available(at: str) -> Tree:
+    return {
+        "type": "Available",
+        "status": "True",
+        "lastTransitionTime": at,
+        "reason": "Local",
+        "message": "Local APIServices are always available",
+    }
 
 
 def _status(group: str, resource: str, name: Any, conditions: list[Tree]) -> Request:

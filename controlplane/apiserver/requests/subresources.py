@@ -349,7 +349,7 @@ def _review(parts: Parts, ctx: Context) -> Steps[Response]:
             shown["uid"] = user.uid
         tree["status"] = {"userInfo": shown}
     elif info.resource == "tokenreviews":
-        tree["status"] = tokens.review(ctx, tree["spec"])
+        tree["status"] = tokens.review(ctx, tree["spec"], parts.options.foreign_review)
     else:
         tree["status"] = reviews.answer(parts.access, ctx, tree["metadata"], tree["spec"])
     if "managedFields" in tree["metadata"]:

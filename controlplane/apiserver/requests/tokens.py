@@ -14,6 +14,7 @@ from typing import Final
 from controlplane.api.request import User
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context, Lookup
+from controlplane.apiserver.options import ForeignReview
 from controlplane.apiserver.schema import status
 
 __all__ = ["ISSUER", "account_exists", "claims_of", "review", "signing_key", "user_of"]
@@ -63,18 +64,25 @@ def account_exists(lookup: Lookup, user: User) -> bool:
     return found is not None and found.uid == user.uid
 
 
-def review(ctx: Context, spec: Tree) -> Tree:
-    """The status of a TokenReview. ApiError 400 without a token."""
+def review(ctx: Context, spec: Tree, foreign: ForeignReview | None = None) -> Tree:
+    """The status of a TokenReview; `foreign` knows tokens that somebody else signed.
+
+    ApiError 400 without a token.
+    """
     text = spec.get("token") or ""
     if not text:
         raise status.bad_request("token is required for TokenReview in authentication")
     wanted = tuple(spec.get("audiences") or (ISSUER,))
     claims = claims_of(text, signing_key(ctx.lookup))
-    user = user_of(claims, ctx.now, wanted) if claims is not None else None
-    if claims is None or user is None or not account_exists(ctx.lookup, user):
+    if claims is not None:
+        user = user_of(claims, ctx.now, wanted)
+        shared = [each for each in wanted if each in claims["aud"]] if user is not None else []
+    else:
+        found = foreign(text, ctx.now, wanted) if foreign is not None else None
+        user, shared = found if found is not None else (None, [])
+    if user is None or not account_exists(ctx.lookup, user):
         return {"user": {}, "error": "invalid bearer token"}
     shown: Tree = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
-    shared = [each for each in wanted if each in claims["aud"]]
     return {"authenticated": True, "user": shown, "audiences": shared}
 
 

@@ -7,8 +7,9 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 
-from controlplane.apiserver.http.foreign_tokens import read_keys, user_of_token
+from controlplane.apiserver.http.foreign_tokens import read_keys, reviewed, user_of_token
 from controlplane.errors import UsageError
+from tests.apiserver.world import World
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 LEGACY = {
@@ -91,3 +92,37 @@ def test_a_key_file_may_hold_several_keys_and_must_hold_one(tmp_path):
         read_keys(path)
     with pytest.raises(UsageError, match="cannot be read"):
         read_keys(tmp_path / "none")
+
+
+def test_a_review_knows_audiences_of_bound_tokens_and_none_of_others():
+    issuer = "https://kubernetes.default.svc"
+    claims = {
+        "iss": issuer, "aud": ["vault", issuer], "nbf": 10, "exp": 20,
+        "kubernetes.io": {"namespace": "a", "serviceaccount": {"name": "b", "uid": "u"}},
+    }  # fmt: skip
+    keys, now = [KEY.public_key()], 15 * 10**9
+    assert reviewed(token(claims), keys, now, ("vault",))[1] == ["vault"]
+    assert reviewed(token(claims), keys, now, ("bank",)) is None
+    assert reviewed(token(LEGACY), keys, now, ("vault",)) is None
+    assert reviewed(token(LEGACY), keys, now, ("vault", issuer))[1] == [issuer]
+
+
+def test_a_review_of_a_token_that_somebody_else_signed():
+    keys = [KEY.public_key()]
+    world = World(foreign_review=lambda text, now, wanted: reviewed(text, keys, now, wanted))
+    account = world.create("serviceaccounts", {"metadata": {"name": "builder"}},
+                           namespace="kube-system").tree  # fmt: skip
+    uid = "kubernetes.io/serviceaccount/service-account.uid"
+
+    def asked(claims, key=KEY):
+        body = {"spec": {"token": token(claims, key)}}
+        return world.create("tokenreviews", body, group="authentication.k8s.io",
+                            namespace="").tree["status"]  # fmt: skip
+
+    found = asked({**LEGACY, uid: account["metadata"]["uid"]})
+    assert found["authenticated"] is True
+    assert found["user"]["username"] == "system:serviceaccount:kube-system:builder"
+    assert found["audiences"] == ["https://kubernetes.default.svc"]
+    assert "authenticated" not in asked(LEGACY), "another uid"
+    other = ec.generate_private_key(ec.SECP256R1())
+    assert "authenticated" not in asked({**LEGACY, uid: account["metadata"]["uid"]}, other)

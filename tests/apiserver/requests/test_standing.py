@@ -49,3 +49,44 @@ def test_a_second_server_makes_nothing_again_and_leaves_what_was_changed():
     revision = world.server.store.revision
     world.server.install_standing(world.now, ["apiserver"])
     assert world.server.store.revision == revision
+
+
+def definition(group, *versions):
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "metadata": {"name": f"foos.{group}"},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
+            "versions": [{"name": name, "served": served, "storage": name == "v1", "schema": schema}
+                         for name, served in versions],
+        },
+    }  # fmt: skip
+
+
+def registered(world):
+    found = items(world, "apiservices", group="apiregistration.k8s.io", namespace="")
+    return {
+        each["metadata"]["name"] for each in found if each["metadata"]["name"].endswith("example")
+    }
+
+
+def test_versions_of_custom_resources_have_api_services_while_they_are_served():
+    world = World(authorize=True, track_fields=True, registers_groups=True)
+    where = {"group": "apiextensions.k8s.io", "namespace": ""}
+    crds = "customresourcedefinitions"
+    world.create(crds, definition("g.example", ("v1", True), ("v1beta1", True)), **where)
+    world.create(crds, definition("h.example", ("v1", True), ("v2", False)), **where)
+    assert registered(world) == {"v1.g.example", "v1beta1.g.example", "v1.h.example"}
+    one = world.get(
+        "apiservices", "v1.g.example", group="apiregistration.k8s.io", namespace=""
+    ).tree
+    assert one["spec"] == {"group": "g.example", "version": "v1", "groupPriorityMinimum": 1000,
+                           "versionPriority": 100}  # fmt: skip
+    assert one["metadata"]["labels"] == {"kube-aggregator.kubernetes.io/automanaged": "true"}
+    assert one["status"]["conditions"][0]["type"] == "Available"
+    world.delete(crds, "foos.g.example", **where)
+    world.server.settle(world.now)
+    assert registered(world) == {"v1.h.example"}
+    plain = World()
+    plain.create(crds, definition("g.example", ("v1", True)), **where)
+    assert registered(plain) == set()
