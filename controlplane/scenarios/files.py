@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from controlplane.scenarios import parts
 from controlplane.scenarios.option import Option
@@ -76,6 +76,8 @@ def prepare(setting: Setting) -> Given:
 
     options = setting.options
     given = reading.load(options["files"], all_at_once=options.get("all_at_once", False))
+    found, told = as_released(given.submissions, setting.release)
+    given = evolve(given, submissions=found)
     count = options["nodes"]
     if count is None:
         count = 0 if given.nodes else DEFAULT_NODES
@@ -91,13 +93,47 @@ def prepare(setting: Setting) -> Given:
         options[key] if options[key] is not None else not given.is_trace
         for key in ("heartbeats", "kubelet_events")
     )
-    notes: tuple[str, ...] = ()
+    notes = told
     if given.is_trace and not (heartbeats and events):
-        notes = (
+        notes += (
             "a trace: node heartbeats and the kubelets' Events are off unless asked for"
             " (--heartbeats, --kubelet-events)",
         )
     return Given(nodes, submissions, resources, heartbeats, events, notes, given.is_trace)
+
+
+GROUP_API = "groupsnapshot.storage.k8s.io"
+
+
+def as_released(
+    submissions: Sequence[reading.Submission], release: str
+) -> tuple[tuple[reading.Submission, ...], tuple[str, ...]]:
+    """Definitions that the processes of a release can work with, and what is to be said of it.
+
+    Up to 1.33 they speak v1beta1 of groups. What is stored in a later version loses the members of a group on
+    its way, if nothing converts it; so v1beta1 is stored then, as the definitions of those releases have it.
+    """
+    from controlplane.scenarios.storage import group_version
+
+    version = group_version(release)
+    found, changed = [], False
+    for each in submissions:
+        tree = each.tree
+        spec = tree.get("spec") or {}
+        is_group = tree["kind"] == "CustomResourceDefinition" and spec.get("group") == GROUP_API
+        if is_group and version == "v1beta1" and _stores_another(spec, version):
+            versions = [{**one, "storage": one["name"] == version} for one in spec["versions"]]
+            each = evolve(each, tree={**tree, "spec": {**spec, "versions": versions}})
+            changed = True
+        found.append(each)
+    told = f"definitions of {GROUP_API} store {version}, as those of release {release} do"
+    return tuple(found), (told,) if changed else ()
+
+
+def _stores_another(spec: Tree, version: str) -> bool:
+    served = {one.get("name"): one.get("storage") for one in spec.get("versions") or ()}
+    converts = (spec.get("conversion") or {}).get("strategy", "None") != "None"
+    return version in served and not served[version] and not converts
 
 
 def build(setting: Setting) -> ClusterConfig:

@@ -51,6 +51,20 @@ VOLUME_CONTROLLERS: Final = (
 )
 
 
+CONVERSION: Final[Tree] = {
+    "strategy": "Webhook",
+    "webhook": {
+        "clientConfig": {
+            "service": {
+                "name": "snapshot-conversion-webhook-service",
+                "namespace": "default",
+                "path": "/convert",
+            }
+        },
+        "conversionReviewVersions": ["v1"],
+    },
+}
+"""As the definition of contents of groups has it in 8.4 and 8.5."""
 NODE_CONTROLLERS: Final = ("node-lifecycle-controller",)
 """Without it nodes would stay as tainted as they come."""
 
@@ -59,8 +73,8 @@ def definitions(version: str = "v1") -> list[Tree]:
     """The definitions of snapshots and group snapshots, as external-snapshotter ships them.
 
     Those of groups as in the releases whose processes speak `version` of their API: up to 8.3 that is
-    v1beta1, and nothing else is served; 8.4 and 8.5 serve and store v1beta2 beside it; from 8.6 on v1 is
-    served too. The webhook that converted between the two betas is not there.
+    v1beta1, and nothing else is served; 8.4 and 8.5 serve and store v1beta2 beside it, and contents are
+    converted between the two by a webhook; from 8.6 on v1 is served too, without one.
     """
     packed = files("controlplane.scenarios").joinpath("snapshot_definitions.json.gz").read_bytes()
     found: list[Tree] = json.loads(gzip.decompress(packed))
@@ -79,7 +93,10 @@ def _as_served(definition: Tree, version: str) -> Tree:
     ]
     if version == "v1beta1":
         versions = [{k: v for k, v in each.items() if k != "deprecated"} for each in versions]
-    return {**definition, "spec": {**spec, "versions": versions}}
+    served_as = {**spec, "versions": versions}
+    if version == "v1beta2" and spec["names"]["kind"] == "VolumeGroupSnapshotContent":
+        served_as["conversion"] = CONVERSION
+    return {**definition, "spec": served_as}
 
 
 def group_version(release: str) -> str:

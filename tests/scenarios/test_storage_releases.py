@@ -78,3 +78,47 @@ def test_definitions_serve_what_the_releases_served():
         "v1beta2": {"v1beta1": False, "v1beta2": True},
         "v1": {"v1": False, "v1beta1": False, "v1beta2": True},
     }
+
+
+CONTENTS_OF_GROUPS = "volumegroupsnapshotcontents.groupsnapshot.storage.k8s.io"
+
+
+def test_processes_of_v1beta1_work_with_what_the_webhook_converts(monkeypatch):
+    from controlplane.scenarios import storage
+
+    real = storage.store
+    monkeypatch.setattr(storage, "store", lambda _version: real("v1beta2"))
+    cluster = taken("1.33")
+    [content] = cluster.objects(GROUP_CONTENTS)
+    assert content.tree["apiVersion"].endswith("/v1beta2")
+    listed = content.tree["status"]["volumeSnapshotInfoList"]
+    assert [sorted(each) for each in listed] == [["snapshotHandle", "volumeHandle"]] * 2
+    assert len(cluster.objects(SNAPSHOTS)) == 2
+
+
+def test_without_the_webhook_they_lose_the_members(monkeypatch):
+    from controlplane.scenarios import storage
+
+    def stored(_version):
+        return real("v1")
+
+    real = storage.store
+    monkeypatch.setattr(storage, "store", stored)
+    execution = Execution(plan_of(SCENARIO, part="group", fault="none", release="1.33"))
+    execution.world.run("bare", until_ns=20_000_000_000)
+    assert execution.cluster.objects(SNAPSHOTS) == []
+
+
+@pytest.mark.parametrize(("release", "stored"), [("1.33", "v1beta1"), ("1.34", "v1beta2")])
+def test_definitions_in_files_store_what_the_release_speaks(release, stored):
+    from pathlib import Path
+
+    from controlplane.scenarios.files import as_released
+    from controlplane.scenarios.inputs import reading
+
+    folder = Path(__file__).parents[2] / "examples" / "group-snapshot"
+    found, told = as_released(reading.load([str(folder)]).submissions, release)
+    trees = [each.tree for each in found if each.tree["metadata"]["name"] == CONTENTS_OF_GROUPS]
+    [storing] = [each["name"] for each in trees[0]["spec"]["versions"] if each["storage"]]
+    assert storing == stored
+    assert bool(told) == (release == "1.33")

@@ -19,6 +19,7 @@ from controlplane.api.object import Object
 from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import unreadable_kind
+from controlplane.apiserver.kinds.custom.converters import Converter, converter_of
 from controlplane.apiserver.kinds.custom.rules import apply_rules, has_rules
 from controlplane.apiserver.kinds.custom.schemas import (
     PRESERVE,
@@ -262,6 +263,8 @@ class CustomResource:
     ruled: bool
     stored_schema: Tree | None
     """The schema of the stored version, if this is another one."""
+    converter: Converter | None
+    """What brings objects from one version to another, where more than the version changes."""
     _shown: WeakKeyDictionary[Object, Object | None] = field(factory=WeakKeyDictionary, init=False)
     """What stored objects were read as; none for those that are read as they are."""
 
@@ -307,8 +310,9 @@ class CustomResource:
                 ctx.warn(issue)
         tree = defaulted(tree, self.schema)
         tree["metadata"] = meta
-        tree["apiVersion"] = f"{self.group}/{self.storage_version}"
-        return dict(tree)
+        if self.converter is not None:
+            tree = self.converter(tree, self.storage_version)
+        return {**tree, "apiVersion": f"{self.group}/{self.storage_version}"}
 
     def shown(self, obj: Object) -> Object:
         """A stored object as this version reads it: the same one where that makes no difference."""
@@ -322,6 +326,8 @@ class CustomResource:
         """A stored object in this version, without what either version does not know."""
         if self.stored_schema is not None:
             tree = pruned(tree, self.stored_schema, "", [], root=True)
+        if self.converter is not None:
+            tree = self.converter(tree, self.version)
         tree = pruned(tree, self.schema, "", [], root=True)
         return {**defaulted(tree, self.schema), "apiVersion": f"{self.group}/{self.version}"}
 
@@ -544,6 +550,7 @@ def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         struct=StructType(kind, {**struct.fields, **meta}, open=struct.open),
         ruled=has_rules(schema),
         stored_schema=None if storage == name else _schema(stored),
+        converter=None if storage == name else converter_of(crd),
     )  # fmt: skip
     return ResourceInfo(
         group=group, version=name, resource=plural, kind=kind, namespaced=namespaced, verbs=VERBS,
