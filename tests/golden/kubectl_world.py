@@ -41,7 +41,7 @@ from tests.golden.answer_crud import ADMIN, ALPHABET, FIRST_REVISION, RECORDED_B
 Json = Any
 
 TOOLS = Path(__file__).parents[2] / ".tools"
-"""Where `dev.py check` unpacks an old kubectl, if it can get one."""
+"""Where `dev.py check` unpacks an old kubectl, and `dev.py kubectls` others, if they can be had."""
 COMMAND_SECONDS = 8.0
 """A command that takes longer is ended; the recordings show that as exit status -1."""
 KEPT_HEADERS = ("Accept", "Content-Type", "Upgrade", "X-Stream-Protocol-Version")
@@ -67,7 +67,8 @@ def candidates() -> list[str]:
     found: dict[str, None] = {}
     if named := os.environ.get("KUBECTL"):
         found[named] = None
-    found |= dict.fromkeys(str(path) for path in sorted(TOOLS.glob("*/usr/bin/kubectl")))
+    for form in ("*/usr/bin/kubectl", "kubectl-*/kubectl"):
+        found |= dict.fromkeys(str(path) for path in sorted(TOOLS.glob(form)))
     for folder in os.get_exec_path():
         plain = shutil.which("kubectl", path=folder)
         if plain is not None:

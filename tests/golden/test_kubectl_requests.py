@@ -1,4 +1,4 @@
-"""Real kubectls against our server: the recorded release, and a very old one."""
+"""Real kubectls against our server: the recorded release, a very old one, and those around it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.golden.runner import DATA, Case, read_cases
 
 CASES = DATA / "api" / "kubectl_requests.jsonl.xz"
 OLD = "1.20"
-DIFFERENCES = Path(__file__).parent / "old_kubectl_differences.txt"
+DIFFERENCES = Path(__file__).parent / "kubectl_differences"
+RELEASES = sorted(path.stem for path in DIFFERENCES.glob("*.txt"))
 QUICK = ("kubectl/get_output", "kubectl/patch", "kubectl/delete_cascade")
 
 needs_kubectl = pytest.mark.skipif(
@@ -52,12 +53,15 @@ def test_requests_and_output_are_those_of_the_recording(name: str) -> None:
 TRIES = 4
 
 
-@pytest.mark.slow
-@needs_old_kubectl
-def test_an_old_kubectl_prints_the_same_but_for_what_it_does_not_know() -> None:
-    program = kubectl_of(OLD)
-    assert program is not None
-    listed = DIFFERENCES.read_text(encoding="utf-8").splitlines()
+@pytest.mark.slow  # every command of the recordings, one process each
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_kubectl_of_another_release_prints_the_same_but_for_what_it_changed_itself(
+    release: str,
+) -> None:
+    program = kubectl_of(release)
+    if program is None:
+        pytest.skip(f"there is no kubectl {release}: see `dev.py kubectls`")
+    listed = (DIFFERENCES / f"{release}.txt").read_text(encoding="utf-8").splitlines()
     known = {" ".join(line.split(" ")[:2]) for line in listed if not line.startswith("#")}
     new = []
     for case in cases().values():
