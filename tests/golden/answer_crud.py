@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from controlplane.api.request import User
@@ -197,7 +197,9 @@ class Replay:
             self.wait(pause)
         result = self.ask(step)
         if isinstance(result, WatchAnswer) and not step.get("watch"):
-            return {"status": 200, "headers": {"Content-Type": "application/json"}, "body": ""}
+            text = "".join(self.lines(result))  # recorded as the text that it is
+            return {"status": 200, "headers": {"Content-Type": "application/json"},
+                    "body": self.normal(text, False)}  # fmt: skip
         if isinstance(result, WatchAnswer):
             if step.get("background"):
                 self.background[step["background"]] = (result, step)
@@ -207,6 +209,11 @@ class Replay:
             return answer
         self.server.settle(self.now)
         return self.response(result)
+
+    def lines(self, watch: WatchAnswer) -> Iterator[str]:
+        for event in watch.watcher.drain():
+            tree = watch.render(self.server, event, self.now)
+            yield json.dumps(tree, separators=(",", ":"), ensure_ascii=False) + "\n"
 
     def events(self, watch: WatchAnswer, count: int | None) -> Json:
         out = []

@@ -196,17 +196,35 @@ def validate_meta_update(
     """
     if new is old:
         return []
-    changed = any(new.get(key) is not old.get(key) for key in _CHECKED)
-    kube = finalizer_errors(new) if changed and standard_finalizers else []
-    change = change_errors(new, old, changed=changed)
+    changed = _looked_at(new, old)
     errors = validate_meta(new, names.path_segment, namespaced=namespaced) if changed else []
-    errors = errors + change
+    errors = errors + change_errors(new, old, changed=changed)
     for step in steps:
-        if step == "U":
-            errors = errors + change + kube
-        elif changed:
-            errors = errors + validate_meta(new, rule, namespaced=namespaced) + kube
+        errors = errors + meta_step(
+            new, old, rule, step, namespaced=namespaced, standard_finalizers=standard_finalizers
+        )
     return errors
+
+
+def meta_step(
+    new: Tree,
+    old: Tree,
+    rule: NameRule,
+    step: str,
+    *,
+    namespaced: bool,
+    standard_finalizers: bool = True,
+) -> list[FieldError]:
+    """What one look at changed metadata finds, as of a new object ("A") or of a change ("U")."""
+    changed = _looked_at(new, old)
+    kube = finalizer_errors(new) if changed and standard_finalizers else []
+    if step == "U":
+        return change_errors(new, old, changed=changed) + kube
+    return validate_meta(new, rule, namespaced=namespaced) + kube if changed else []
+
+
+def _looked_at(new: Tree, old: Tree) -> bool:
+    return any(new.get(key) is not old.get(key) for key in _CHECKED)
 
 
 _CHECKED = ("labels", "annotations", "ownerReferences", "finalizers", "generateName")

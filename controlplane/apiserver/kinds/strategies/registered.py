@@ -217,18 +217,17 @@ def _table() -> dict[tuple[str, str], Strategy]:
 
 _META_STEPS = {
     "A": {
-        "": "limitranges", _FLOW: "flowschemas prioritylevelconfigurations",
+        "": "limitranges persistentvolumes", "batch": "jobs", _FLOW: "flowschemas prioritylevelconfigurations",
         "discovery.k8s.io": "endpointslices", _ADMISSION: (
             "mutatingwebhookconfigurations validatingwebhookconfigurations "
             "validatingadmissionpolicies validatingadmissionpolicybindings "
             "mutatingadmissionpolicies mutatingadmissionpolicybindings"
         ), _STORAGE: "csinodes volumeattachments",
     },
-    "AA": {"": "persistentvolumes"},
     "": {"": "events", "policy": "poddisruptionbudgets"},
     "AU": {
         "": "replicationcontrollers namespaces nodes persistentvolumeclaims endpoints",
-        "batch": "jobs", _RESOURCE: "deviceclasses resourceclaims",
+        _RESOURCE: "deviceclasses resourceclaims",
         _STORAGE: "storageclasses csistoragecapacities volumeattributesclasses",
         _RBAC: "roles clusterroles rolebindings clusterrolebindings",
         "node.k8s.io": "runtimeclasses", "certificates.k8s.io": "certificatesigningrequests",

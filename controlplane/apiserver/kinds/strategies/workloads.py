@@ -18,7 +18,7 @@ from controlplane.apiserver.kinds.strategy import (
 from controlplane.apiserver.kinds.validation import autoscaling, jobs
 from controlplane.apiserver.kinds.validation import workloads as rules
 from controlplane.apiserver.kinds.warnings import claim_warnings, template_warnings
-from controlplane.apiserver.schema.field_errors import FieldError
+from controlplane.apiserver.schema.field_errors import FieldError, required
 
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.deletion import DeleteOptions
@@ -260,15 +260,23 @@ class JobStrategy(_Workload):
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
-        return jobs.validate_job(tree)
+        return jobs.validate_job(_as_written(ctx, tree))
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return jobs.validate_job_update(new, old)
+        return jobs.validate_job_update(_as_written(ctx, new), old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""
         return jobs.validate_job_status(new, old)
+
+
+def _as_written(ctx: Context, tree: Tree) -> Tree:
+    """A job whose policy of success has a list of rules where one was written without items."""
+    if ctx.written("spec", "successPolicy", "rules") != []:
+        return tree
+    spec = tree["spec"]
+    return {**tree, "spec": {**spec, "successPolicy": {**spec["successPolicy"], "rules": []}}}
 
 
 def generated_selector(tree: Tree) -> Tree:
@@ -322,7 +330,12 @@ class AutoscalerStrategy(Strategy):
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
-        return autoscaling.validate_autoscaler(tree)
+        errors = autoscaling.validate_autoscaler(tree)
+        for key in ("scaleUp", "scaleDown"):
+            if ctx.written("spec", "behavior", key, "policies") == []:
+                path = f"spec.behavior.{key}.policies"
+                errors.append(required(path, "must specify at least one Policy"))
+        return errors
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""

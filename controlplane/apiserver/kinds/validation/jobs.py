@@ -7,6 +7,8 @@ from typing import Any
 
 from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.metadata import meta_step
 from controlplane.apiserver.kinds.validation.pods import validate_template
 from controlplane.apiserver.kinds.validation.schedules import known_zone, schedule_problem
 from controlplane.apiserver.kinds.validation.selectors import (
@@ -253,8 +255,10 @@ def _success_policy(spec: Tree, path: str, *, indexed: bool) -> list[FieldError]
     policy = spec["successPolicy"]
     rules = policy.get("rules") or []
     if not indexed:
-        shown = {"Rules": [{"SucceededIndexes": rule.get("succeededIndexes"),
-                            "SucceededCount": rule.get("succeededCount")} for rule in rules] or None}  # fmt: skip
+        shown = {
+            **internal("SuccessPolicy", policy),
+            **({"Rules": []} if policy.get("rules") == [] else {}),
+        }
         return [invalid(path, shown, "requires indexed completion mode")]
     errors: list[FieldError] = []
     if not rules:
@@ -282,10 +286,11 @@ def _template_form(template: Tree) -> Tree:
 def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed job; most of its spec stays."""
     same_uid = new["metadata"].get("uid") == old["metadata"].get("uid")
+    meta = meta_step(new["metadata"], old["metadata"], names.dns_subdomain, "U", namespaced=True)
     if new.get("spec") is old.get("spec") and same_uid:
-        return []
+        return meta
     spec, was = new.get("spec") or {}, old.get("spec") or {}
-    errors = validate_job(new) + _whole_spec(spec)  # upstream looks at the spec twice
+    errors = validate_job(new) + meta + _whole_spec(spec)  # upstream looks at the spec twice
     if spec.get("completions") != was.get("completions") and not (
         spec.get("completionMode") == "Indexed"
         and spec.get("completions") == spec.get("parallelism")

@@ -7,6 +7,7 @@ from typing import Any
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.metadata import meta_step
 from controlplane.apiserver.kinds.validation.paths import path_no_backsteps
 from controlplane.apiserver.kinds.validation.selectors import (
     validate_node_selector,
@@ -147,10 +148,12 @@ def validate_volume_update(new: Tree, old: Tree, written: Any = None) -> list[Fi
     Everything is checked twice: upstream's strategy does so, and so does what it calls.
     """
     spec, was = new.get("spec") or {}, old.get("spec") or {}
+    meta = meta_step(new["metadata"], old["metadata"], names.dns_subdomain, "A", namespaced=False)
     if spec is was:
-        return []
+        return meta
     capacity = written.get("capacity") if isinstance(written, dict) else None
-    errors = validate_volume(new, capacity) * 2
+    whole = validate_volume(new, capacity)
+    errors = whole + meta + whole
     source, before = _source_part(spec), _source_part(was)
     if source != before:
         errors.append(forbidden("spec.persistentvolumesource", (
