@@ -21,7 +21,7 @@ class Object(Generic[V_co]):
     `before` is the revision it was made from: parts of the tree that both share are decoded once.
     """
 
-    __slots__ = ("__weakref__", "_json", "_like", "_view", "tree")
+    __slots__ = ("__weakref__", "_json", "_like", "_view", "packed", "tree")
 
     def __init__(self, tree: Tree, before: Object[View] | None = None) -> None:
         self.tree = tree
@@ -29,6 +29,8 @@ class Object(Generic[V_co]):
         self._like: View | None = None if before is None else before._view
         self._view: V_co | None = None
         self._json: bytes | None = None
+        self.packed: bytes | None = None
+        """Its message in protobuf, once somebody was sent it so."""
 
     @property
     def view(self) -> V_co:

@@ -195,7 +195,7 @@ def _packed(answered: HttpAnswer) -> HttpAnswer:
     listing = answered.listing
     try:
         if listing is not None:
-            answered.packed = writing.listed(listing.head, (obj.tree for obj in listing.items))
+            answered.packed = writing.listed(listing.head, listing.items)
         else:
             answered.packed = writing.encoded(answered.tree)
     except writing.Unwritable:

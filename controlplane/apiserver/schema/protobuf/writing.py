@@ -14,6 +14,7 @@ from functools import cache
 from struct import pack
 from typing import Any, Final
 
+from controlplane.api.object import KEPT_JSON, Object
 from controlplane.api.times import SECOND, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.protobuf.definitions import PACKAGE, RULE, SCHEMA
@@ -66,8 +67,11 @@ def encoded(tree: Tree) -> bytes:
     return _wrapped(api_version, kind, _writer(name).object(tree))
 
 
-def listed(head: Tree, items: Iterable[Tree]) -> bytes:
-    """A list as a body; `head` is the list without its items. Raises Unwritable."""
+def listed(head: Tree, items: Iterable[Object]) -> bytes:
+    """A list as a body; `head` is the list without its items. Raises Unwritable.
+
+    Small objects keep their message, as they keep their JSON.
+    """
     api_version, kind = head["apiVersion"], head["kind"]
     name = _name(api_version, kind)
     numbered = {known.name: (number, known) for number, (_, known) in fields_of(name).items()
@@ -76,7 +80,13 @@ def listed(head: Tree, items: Iterable[Tree]) -> bytes:
     assert known.element is not None
     write, start = _writer(known.element.type_name).object, tag(number, BYTES)
     parts = [_writer(name).object(head)]
-    parts += [field(start, write(tree)) for tree in items]
+    for obj in items:
+        raw = obj.packed
+        if raw is None:
+            raw = write(obj.tree)
+            if len(raw) <= KEPT_JSON:
+                obj.packed = raw
+        parts.append(field(start, raw))
     return _wrapped(api_version, kind, b"".join(parts))
 
 
@@ -110,67 +120,55 @@ def _wrapped(api_version: str, kind: str, raw: bytes) -> bytes:
 
 
 class _Message:
-    """How a message is written: its parts by ascending number."""
+    """How a message is written: what stands in a tree, by ascending number."""
 
-    __slots__ = ("_parts", "name")
+    __slots__ = ("_always", "_fields", "_inner", "_within", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._parts: list[tuple[str, Write | _Message, bytes]] = []
+        self._fields: dict[str, tuple[int, Write]] = {}
+        self._always: list[tuple[str, int, bytes]] = []
+        self._inner: list[tuple[int, bytes, _Message]] = []
+        self._within: frozenset[str] = frozenset()
 
     def fill(self, listing: str = "") -> None:
         """Find the parts; apart from making it, as types may contain themselves."""
         short = self.name.rpartition(".")[2]
         always = _ALWAYS.get(short, "").split() if self.name.startswith(META) else ()
-        for number, (mark, known) in sorted(fields_of(self.name, listing).items()):
+        within: set[str] = set()
+        for number, (mark, known) in fields_of(self.name, listing).items():
             if known is None:
                 inner = _Message(self.name)
                 inner.fill(mark)
-                self._parts.append(("", inner, tag(number, BYTES)))
+                self._inner.append((number, tag(number, BYTES), inner))
+                within |= inner._fields.keys()
                 continue
-            zero = b""
+            self._fields[known.name] = number, _field_writer(number, known)
             if known.name in always:
                 plain = tag(number, VARINT if known.kind == Kind.INT else BYTES)
-                zero = plain + b"\0"
-            self._parts.append((known.name, _field_writer(number, known), zero))
+                self._always.append((known.name, number, plain + b"\0"))
+        self._within = frozenset(within)
 
     def object(self, tree: Tree) -> bytes:
         """A whole message. Raises Unwritable."""
-        out: list[bytes] = []
-        taken = self.write(tree, out)
-        if taken < len(tree):
-            self._check(tree)
-        return b"".join(out)
-
-    def write(self, tree: Tree, out: list[bytes]) -> int:
-        """The fields that stand in `tree`; how many those were."""
-        taken = 0
-        for name, write, zero in self._parts:
-            if isinstance(write, _Message):
-                inner: list[bytes] = []
-                taken += write.write(tree, inner)
-                out.append(field(zero, b"".join(inner)))
-                continue
-            value = tree.get(name)
-            if value is not None:
-                taken += 1
-                out.append(write(value))
-            elif zero:
-                out.append(zero)
-        return taken
-
-    def _check(self, tree: Tree) -> None:
-        known = set(self._names())
+        out: list[tuple[int, bytes]] = []
+        fields = self._fields
         for name, value in tree.items():
-            if value is not None and name not in known and name not in _TYPE:
+            if value is None:
+                continue
+            found = fields.get(name)
+            if found is not None:
+                out.append((found[0], found[1](value)))
+            elif name not in self._within and name not in _TYPE:
                 raise Unwritable(f"{self.name}.{name}")
-
-    def _names(self) -> Iterable[str]:
-        for name, write, _ in self._parts:
-            if isinstance(write, _Message):
-                yield from write._names()
-            else:
-                yield name
+        for name, number, zero in self._always:
+            if tree.get(name) is None:
+                out.append((number, zero))
+        for number, start, inner in self._inner:
+            part = {name: tree[name] for name in tree if name in inner._fields}
+            out.append((number, field(start, inner.object(part))))
+        out.sort()
+        return b"".join([raw for _, raw in out])
 
 
 _WRITERS: dict[str, _Message] = {}
@@ -209,6 +207,8 @@ def _field_writer(number: int, known: Field) -> Write:
         start = tag(number, FIXED64)
         return lambda found: start + pack("<d", found)
     start = tag(number, BYTES)
+    if known.kind == Kind.STRING:
+        return lambda found: start + varint(len(raw := _text(found))) + raw
     if known.kind == Kind.STRUCT:
         if known.type_name == f"{PACKAGE}JSONSchemaProps":
             return lambda found: field(start, _schema(found))

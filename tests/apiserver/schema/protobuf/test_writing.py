@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from controlplane.api.object import Object
 from controlplane.api.times import format_micro_time, format_time
 from controlplane.apiserver.schema.protobuf.numbers import Unnumbered, fields_of, type_named
 from controlplane.apiserver.schema.protobuf.reading import decoded
@@ -154,7 +155,8 @@ def test_an_event_of_a_watch_is_its_length_and_itself():
 def test_a_list_is_the_same_item_by_item_and_whole():
     head = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}}
     items = [{"metadata": {"name": name}, "data": {"a": "b"}} for name in "xy"]
-    assert listed(head, items) == encoded({**head, "items": items})
+    objects = [Object(item) for item in items]
+    assert listed(head, objects) == listed(head, objects) == encoded({**head, "items": items})
 
 
 @pytest.mark.parametrize(
