@@ -283,10 +283,9 @@ _LOG_NUMBERS = {"tailLines": (0, "must be greater than or equal to 0"),
                 "limitBytes": (1, "must be greater than 0")}  # fmt: skip
 
 
-def _check_log_options(ctx: Context) -> None:
+def _check_log_options(ctx: Context, numbers: dict[str, int]) -> None:
     query = ctx.request.query
     errors: list[FieldError] = []
-    numbers = {key: parse_int64(query[key]) for key in _LOG_NUMBERS if query.get(key)}
     for key, value in numbers.items():
         least, rule = _LOG_NUMBERS[key]
         if value < least:
@@ -303,8 +302,10 @@ def _check_log_options(ctx: Context) -> None:
 def log(parts: Parts, ctx: Context) -> Steps[Response]:
     """The log of a container. There is no kubelet to ask here: pods not scheduled have none."""
     request = ctx.request
+    given = request.query  # decoded before the pod is looked for, checked after that
+    numbers = {key: parse_int64(given[key]) for key in _LOG_NUMBERS if given.get(key)}
     pod = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
-    _check_log_options(ctx)
+    _check_log_options(ctx, numbers)
     container = _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
         return Response(200, {}, content=b"", content_type="text/plain")
