@@ -19,6 +19,7 @@ from controlplane.api.view import View
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.loops import server as apiserver
 from controlplane.apiserver.loops import supervisor as supervisor_actor
+from controlplane.apiserver.loops import webhooks
 from controlplane.apiserver.loops.activity import Activity
 from controlplane.apiserver.loops.etcd import ETCD
 from controlplane.apiserver.loops.supervisor import SUPERVISOR
@@ -200,6 +201,7 @@ class Cluster:
     ) -> None:
         self.config = config
         self._first_serial = 0
+        self._webhooks: dict[str, None] = {}
         self.world = World(strategy=strategy, log=log, values=VALUES, **world_options)
         if config.store is None:
             self.store = _bootstrapped(config.epoch_ns, accounts=_has_accounts(config)).fork()
@@ -416,6 +418,7 @@ class Cluster:
             streams_lists=self.config.gates.fixed("129334"),
             measures_usage=True,
             build=build_of(self.config.release),
+            webhook_answered=self._webhooks.__contains__,
             release=self.config.release,
         )
 
@@ -433,6 +436,15 @@ class Cluster:
     def user(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Add an actor that uses the cluster from outside: `main(ctx, *args)`."""
         self.world.experimenter(name, main, *args)
+
+    def webhook(self, host: str, decide: webhooks.Decide) -> None:
+        """Let `decide` answer the webhooks of a host, such as `checker.default.svc` of a service.
+
+        It makes of the `request` of an AdmissionReview its `response` (`allowed`, `status`, `patch` ...).
+        Webhooks of hosts for which nobody answers are stored and not called.
+        """
+        self._webhooks[host] = None
+        self.world.actor(webhooks.actor_of(host), webhooks.answer, decide)
 
     def bootstrapping_server(self, options: ServerOptions | None = None) -> ApiServer:
         """A server over the cluster's store for what is there before the first step."""

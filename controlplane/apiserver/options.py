@@ -67,6 +67,7 @@ class ServerOptions:
         registers_groups: versions of custom resources have an APIService while they are served.
         foreign_review: whose token it is that somebody else signed, and for which of some audiences.
         told_at_creation: what a client is warned of who creates an object of a resource, "" for nothing.
+        webhook_answered: for which hosts of webhooks somebody answers; without it none is called.
     """
 
     disabled: tuple[str, ...] = ()
@@ -82,6 +83,7 @@ class ServerOptions:
     measures_usage: bool = False
     container_log: ContainerLog | None = None
     told_at_creation: Callable[[ResourceInfo], str] | None = None
+    webhook_answered: Callable[[str], bool] | None = None
     release: str = LATEST
     registers_groups: bool = False
     foreign_review: ForeignReview | None = None

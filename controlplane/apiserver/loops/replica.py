@@ -33,6 +33,7 @@ from controlplane.api.times import SECOND
 from controlplane.apiserver.loops.contention import READ_VERBS
 from controlplane.apiserver.loops.etcd import ETCD, Call, Follow
 from controlplane.apiserver.loops.server import Job, MakeCore, _Server
+from controlplane.apiserver.loops.webhooks import review
 from controlplane.apiserver.requests.metrics import key_of
 from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.schema import status
@@ -44,6 +45,7 @@ from controlplane.apiserver.storage.transactions import (
     Operation,
     Outcome,
     Range,
+    Review,
 )
 from controlplane.client.loops.connection import Ping
 from controlplane.client.loops.informer import WatchBatch
@@ -252,6 +254,8 @@ class _Replica(_Server):
 
     async def _perform(self, ctx: Context, operation: Operation) -> Outcome:
         """One operation on the store. LinkBroken, Timeout: it may have been performed or not."""
+        if type(operation) is Review:
+            return await review(ctx, operation)
         deadline = ctx.now + REQUEST_NS
         call = Call(operation, deadline, type(operation).__name__.lower())
         outcome: Outcome = await ctx.ask(ETCD, call, REQUEST_NS, point="apiserver.etcd")

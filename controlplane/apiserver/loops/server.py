@@ -15,7 +15,8 @@ Points: `recv` (a request arrives), `apiserver.request` (a worker takes a reques
 meet), `apiserver.read` (its object is read), `apiserver.admit` (admission looks at others),
 `apiserver.commit` (it is written, unless somebody else did), `apiserver.cache RESOURCE` (the watch cache of a
 resource moves on and its watchers are told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is
-due), `apiserver.policies` (admission policies are looked at and compiled), `apiserver.reply`
+due), `apiserver.webhook` (a webhook is asked), `apiserver.policies` (admission policies are looked at
+and compiled), `apiserver.reply`
 (the answer to a write from outside leaves),
 `apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`.
 """
@@ -40,6 +41,7 @@ from controlplane.apiserver.loops.contention import READ_VERBS, meets_any
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
+from controlplane.apiserver.loops.webhooks import review
 from controlplane.apiserver.requests.admission.policies.source import INTERVAL_NS
 from controlplane.apiserver.requests.caches import CacheMade
 from controlplane.apiserver.requests.metrics import RequestMetrics, families, key_of
@@ -55,6 +57,7 @@ from controlplane.apiserver.storage.transactions import (
     Operation,
     Outcome,
     Range,
+    Review,
     Steps,
     Storage,
     Transaction,
@@ -82,6 +85,7 @@ It must be told of each watch cache that is made: nothing else moves them on.
 _POINTS: dict[type, str] = {
     Get: "apiserver.read",
     Range: "apiserver.read",
+    Review: "apiserver.webhook",
     Transaction: "apiserver.commit",
     Compact: "apiserver.commit",
 }
@@ -107,6 +111,12 @@ async def run(ctx: Context, make_core: MakeCore, epoch_ns: int, activity: Activi
             server.serve(await ctx.recv(idle=True))
     finally:
         server.hang_up()
+
+
+def _is_write(request: Request | ExternalMessage) -> bool:
+    if isinstance(request, Request):
+        return request.verb not in READ_VERBS
+    return request.value["m"] not in READ_METHODS
 
 
 class _Feed:
@@ -231,6 +241,8 @@ class _Server:
     def _is_met(self, request: Request | ExternalMessage) -> bool:
         """Whether what waits or is under way could come between the parts of a request."""
         waiting = self._ctx.inbox.waiting()
+        if self._core.webhooks.stored() and _is_write(request):
+            return True  # a webhook's answer may have to be waited for
         if not waiting and not self._under_way:
             return False
         if isinstance(request, ExternalMessage):
@@ -282,7 +294,9 @@ class _Server:
             return self._result_of(job.request, error), revision
 
     async def _perform(self, ctx: Context, operation: Operation) -> Outcome:
-        """One operation on the store."""
+        """One operation on the store, or a call of a webhook."""
+        if type(operation) is Review:
+            return await review(ctx, operation)
         await ctx.point(_POINTS[type(operation)])
         outcome = perform(self._core.store, operation)
         self._wrote()

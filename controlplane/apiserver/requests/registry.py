@@ -134,6 +134,16 @@ class Registry:
 
     def create(self, ctx: Context, tree: Tree) -> Steps[Object]:
         """Store a new object. `tree` is canonical, defaulted and namespaced."""
+        if self._admission.asks():
+            return self._create_asked(ctx, tree)
+        return self._create(ctx, tree)
+
+    def _create_asked(self, ctx: Context, tree: Tree) -> Steps[Object]:
+        """Store what webhooks make of a new object."""
+        changed = yield from self._admission.ask_to_change(ctx, tree, None)
+        return (yield from self._create(ctx, changed))
+
+    def _create(self, ctx: Context, tree: Tree) -> Steps[Object]:
         meta = tree["metadata"]
         if meta.get("name") or not meta.get("generateName"):
             return self._create_named(ctx, tree)
@@ -181,6 +191,8 @@ class Registry:
             for text in texts:
                 ctx.warn(text)
             self._admission.validate(ctx, tree, None)
+            if self._admission.asks():
+                yield from self._admission.ask(ctx, tree, None)
             quotas = self._admission.quotas(ctx, None)
             if quotas:
                 yield from charge(ctx, tree, None, quotas)
@@ -302,11 +314,16 @@ class Registry:
                 ))  # fmt: skip
             old = obj.tree
             unchanged = (yield from self._siblings(ctx)) if strategy.allocates else ()
-            new = self._check_version(ctx, name, transform(old), old)
+            new = transform(old)
+            if self._admission.asks():
+                new = yield from self._admission.ask_to_change(ctx, new, old)
+            new = self._check_version(ctx, name, new, old)
             new = self._before_update(ctx, new, old, sub)
             if self._access.enabled:
                 escalation.check(self._access.policy, ctx, new, old)
             self._admission.validate(ctx, new, old)
+            if self._admission.asks():
+                yield from self._admission.ask(ctx, new, old)
             quotas = self._admission.quotas(ctx, old)
             if quotas:
                 yield from charge(ctx, new, old, quotas)
@@ -491,6 +508,8 @@ class Registry:
         has_finalizers = bool(meta.get("finalizers"))
         changed = finalizers != meta.get("finalizers", [])
         self._admission.validate_delete(ctx, found)
+        if self._admission.asks():
+            yield from self._admission.ask(ctx, None, found.tree)
         if graceful or has_finalizers or changed:
             marked = self._mark(ctx, obj, graceful, finalizers)
             if not graceful and not finalizers:
@@ -514,6 +533,8 @@ class Registry:
     ) -> Steps[_Attempt]:
         """Mark a namespace as terminating; it goes when its finalizers are gone."""
         self._admission.validate_delete(ctx, found)
+        if self._admission.asks():
+            yield from self._admission.ask(ctx, None, found.tree)
         self._check_preconditions(ctx, found, options)
         spec = found.tree.get("spec") or {}
         meta = found.metadata

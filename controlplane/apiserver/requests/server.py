@@ -23,6 +23,7 @@ from controlplane.apiserver.requests.admission.policies.validating import (
     Checks,
     ValidatingPolicies,
 )
+from controlplane.apiserver.requests.admission.webhooks import Webhooks
 from controlplane.apiserver.requests.authorization import policy, rbac
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.bodies import Bodies
@@ -90,12 +91,22 @@ class ApiServer:
             self.access,
         )
         self.policies = policies.source
+        self.webhooks = Webhooks(
+            shelf,
+            table,
+            self.access,
+            options.webhook_answered,
+            self._ever_written,
+            lambda ctx, tree: bodies.read(_unlabelled(ctx), tree),
+            uid,
+        )
         admission = Admission(
             options.disabled,
             auto_namespaces=options.auto_namespaces,
             lookup_lags=shared,
             policies=policies,
             minor=int(options.build["minor"]),
+            webhooks=self.webhooks,
         )
         self._suffix = suffix
         self._registered: set[tuple[str, str]] = set()
@@ -319,6 +330,12 @@ class ApiServer:
     def send_bookmark(self, watcher: Watcher) -> None:
         """Queue a plain bookmark at the cache's revision for a watch that asked for bookmarks."""
         self._watching.send_bookmark(watcher)
+
+
+def _unlabelled(ctx: Context) -> Context:
+    """The same request, whose body's form is not looked at again."""
+    query = {key: value for key, value in ctx.request.query.items() if key != "fieldValidation"}
+    return evolve(ctx, request=evolve(ctx.request, path="", query=query))
 
 
 def failure(

@@ -33,7 +33,8 @@ from controlplane.apiserver.storage.store import (
 
 __all__ = [
     "AWAY", "AtHand", "Compact", "Delete", "Done", "Found", "Get", "Items", "Live", "Operation",
-    "Outcome", "Put", "Range", "Steps", "Storage", "Transaction", "TooNew", "TooOld", "UNVERSIONED",
+    "Outcome", "Put", "Range", "Review", "Reviewed", "Steps", "Storage", "Transaction",
+    "TooNew", "TooOld", "UNVERSIONED",
     "perform",
 ]  # fmt: skip
 
@@ -147,8 +148,31 @@ class Done(NamedTuple):
     turn: int = 0
 
 
-Operation = Get | Range | Transaction | Compact
-Outcome = Found | Items | TooOld | TooNew | Done | None
+@final
+class Review(NamedTuple):
+    """A question to somebody outside the server, in the midst of handling; answered by `Reviewed`.
+
+    It is no operation on the store, but travels as one does. `to` is the host that is asked, `url` how
+    messages name it, `ca` the certificates (PEM in base64) by which it is known.
+    """
+
+    to: str
+    url: str
+    body: Tree
+    timeout_ns: int
+    ca: str = ""
+    label: str = "review"
+
+
+class Reviewed(NamedTuple):
+    """The answer to a `Review`, or why there is none."""
+
+    body: Any
+    error: str = ""
+
+
+Operation = Get | Range | Transaction | Compact | Review
+Outcome = Found | Items | TooOld | TooNew | Done | Reviewed | None
 Steps = Generator[Operation, Any, T]
 """Handling that asks the store in between: yields operations, is sent outcomes, returns the result."""
 
@@ -288,6 +312,8 @@ def perform(store: Store, operation: Operation) -> Outcome:
         return None if entry is None else Found(entry.object, entry.rewritten)
     if type(operation) is Range:
         return _range(store, operation)
+    if type(operation) is Review:
+        return Reviewed(None, "there is nobody to ask while the store is asked")
     assert type(operation) is Compact
     return _compact(store, operation)
 

@@ -15,6 +15,7 @@ from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission import namespaces, nodes, pods, quota, storage
 from controlplane.apiserver.requests.admission.pod_security import plugin as pod_security
 from controlplane.apiserver.requests.admission.policies.validating import ValidatingPolicies
+from controlplane.apiserver.requests.admission.webhooks import Webhooks
 from controlplane.apiserver.storage.transactions import Get, Steps
 
 __all__ = ["DEFAULT_PLUGINS", "Admission", "Wanted"]
@@ -47,8 +48,10 @@ _VALIDATING: tuple[tuple[str, frozenset[str] | None, Callable[..., None]], ...] 
     ("PersistentVolumeClaimResize", frozenset(("persistentvolumeclaims",)), storage.resize_check),
 )
 VALIDATING = "ValidatingAdmissionPolicy"
+CHANGING, JUDGING = "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"
 DEFAULT_PLUGINS = (
-    *dict.fromkeys(name for name, _, _ in (*_MUTATING, *_VALIDATING)), VALIDATING, "ResourceQuota",
+    *dict.fromkeys(name for name, _, _ in (*_MUTATING, *_VALIDATING)), CHANGING, VALIDATING,
+    JUDGING, "ResourceQuota",
 )  # fmt: skip
 OWN_ENDPOINTS = {"binding": "CREATE", "eviction": "CREATE", "token": "CREATE", "exec": "CONNECT",
                  "attach": "CONNECT", "portforward": "CONNECT", "proxy": "CONNECT"}  # fmt: skip
@@ -72,9 +75,14 @@ class Admission:
         lookup_lags: bool = False,
         policies: ValidatingPolicies | None = None,
         minor: int = 36,
+        webhooks: Webhooks | None = None,
     ) -> None:
         self.disabled = frozenset(disabled)
         self._minor = minor
+        self._hooks = webhooks
+        self._calls = {
+            name: webhooks is not None and name not in self.disabled for name in (CHANGING, JUDGING)
+        }
         self._policies = None if VALIDATING in self.disabled else policies
         self._auto_namespaces = auto_namespaces
         self._mutating: dict[str, tuple[Mutation, ...]] = {}
@@ -145,6 +153,23 @@ class Admission:
             operation = OWN_ENDPOINTS.get(ctx.request.subresource)
             if operation is not None:
                 self._policies.check_endpoint(ctx, operation)
+
+    def asks(self) -> bool:
+        """Whether some webhook may have to be asked."""
+        return self._hooks is not None and self._hooks.stored()
+
+    def ask_to_change(self, ctx: Context, tree: Tree, old: Tree | None) -> Steps[Tree]:
+        """The tree after all mutating webhooks."""
+        if self._hooks is None or not self._calls[CHANGING]:
+            return tree
+        return (yield from self._hooks.mutate(ctx, tree, old, self.mutate))
+
+    def ask(self, ctx: Context, tree: Tree | None, old: Tree | None) -> Steps[None]:
+        """Raise if a validating webhook refuses; `tree` is None for a deletion."""
+        if self._hooks is None or not self._calls[JUDGING]:
+            return
+        if ctx.request.subresource not in OWN_ENDPOINTS:
+            yield from self._hooks.validate(ctx, tree, old)
 
     def quotas(self, ctx: Context, old: Tree | None) -> list[Object]:
         """The quotas that are to be charged with a write."""

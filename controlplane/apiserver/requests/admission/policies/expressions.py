@@ -17,7 +17,7 @@ from controlplane.apiserver.kinds.custom.cel.types import DYN, Type
 from controlplane.apiserver.kinds.custom.expressions import policy_types
 from controlplane.apiserver.kinds.custom.rules import location
 
-__all__ = ["BUDGET", "MATCH_BUDGET", "Budget", "BudgetError", "Expressions", "Result"]
+__all__ = ["BUDGET", "MATCH_BUDGET", "Budget", "BudgetError", "Compiled", "Expressions", "Result"]
 
 PER_CALL: Final = 1_000_000
 """What one expression may cost. Upstream: apis/cel/config.go."""
@@ -58,7 +58,9 @@ class Result:
 
 
 @frozen(eq=False)
-class _Compiled:
+class Compiled:
+    """An expression, or why it does not compile."""
+
     source: str
     program: Program | None
     error: str = ""
@@ -69,7 +71,7 @@ class Expressions:
 
     def __init__(self, variables: Iterable[Tree], *, params: bool) -> None:
         self._params = params
-        self._variables: dict[str, _Compiled] = {}
+        self._variables: dict[str, Compiled] = {}
         self._types: dict[str, Type] = {}
         for variable in variables:
             name = variable["name"]
@@ -77,18 +79,18 @@ class Expressions:
             self._variables[name] = made
             self._types[name] = DYN if made.program is None else made.program.gives
 
-    def compile(self, source: str, *, authorizer: bool = True) -> _Compiled:
+    def compile(self, source: str, *, authorizer: bool = True) -> Compiled:
         """An expression over the request's objects and the variables so far."""
         types = policy_types(self._types, params=self._params, authorizer=authorizer)
         source = source.strip()
         try:
-            return _Compiled(source, compiled(source, types, counted=True))
+            return Compiled(source, compiled(source, types, counted=True))
         except CelError as error:
-            return _Compiled(source, None, location(source, error))
+            return Compiled(source, None, location(source, error))
 
     def compute(
         self,
-        given: Sequence[_Compiled | None],
+        given: Sequence[Compiled | None],
         scope: Mapping[str, Any],
         budget: Budget,
     ) -> list[Result | None]:
@@ -98,7 +100,7 @@ class Expressions:
         return [None if one is None else _computed(one, everything, budget) for one in given]
 
 
-def _computed(one: _Compiled, scope: Mapping[str, Any], budget: Budget) -> Result:
+def _computed(one: Compiled, scope: Mapping[str, Any], budget: Budget) -> Result:
     if one.program is None:
         return Result(error=f"compilation error: compilation failed: {one.error}")
     meter = Meter(PER_CALL)
@@ -119,7 +121,7 @@ class _Lazy(dict[str, Any]):
     """The variables of a policy: each is computed when an expression first asks for it."""
 
     def __init__(
-        self, variables: Mapping[str, _Compiled], scope: Mapping[str, Any], budget: Budget
+        self, variables: Mapping[str, Compiled], scope: Mapping[str, Any], budget: Budget
     ) -> None:
         super().__init__()
         self._known = variables

@@ -1,0 +1,329 @@
+"""Webhooks: servers that are asked about writes, and what becomes of their answers.
+
+What is decided here is pure: a call is an operation (`Review`) that the handling yields, as it does what it
+asks of the store. Only webhooks whose host somebody answers for are called; others are stored and left
+alone. Validating webhooks are called one after the other, where upstream calls them at once and tells of the
+refusal that came first. Upstream: apiserver pkg/admission/plugin/webhook.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.strategy import Context, Lookup
+from controlplane.apiserver.requests.admission.policies.attributes import (
+    Attributes,
+    attributes_of,
+    exempt,
+    in_version,
+)
+from controlplane.apiserver.requests.admission.policies.expressions import (
+    MATCH_BUDGET,
+    Budget,
+    BudgetError,
+    Compiled,
+    Expressions,
+)
+from controlplane.apiserver.requests.admission.policies.matching import Criteria, criteria
+from controlplane.apiserver.requests.admission.policies.source import GROUP
+from controlplane.apiserver.requests.admission.policies.validating import conditions_hold, scope_of
+from controlplane.apiserver.requests.authorization.access import Access
+from controlplane.apiserver.requests.patching.json_patch import JsonPatchError, json_patch
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
+from controlplane.apiserver.storage.transactions import Review, Reviewed, Steps
+
+__all__ = ["MUTATING", "VALIDATING", "Webhooks"]
+
+MUTATING: Final = "mutatingwebhookconfigurations"
+VALIDATING: Final = "validatingwebhookconfigurations"
+SECOND: Final = 1_000_000_000
+_KNOWN: Final = ("v1", "v1beta1")
+
+
+@frozen(eq=False)
+class _Hook:
+    """One webhook of a configuration."""
+
+    name: str
+    spec: Tree
+    match: Criteria
+    host: str
+    url: str
+    expressions: Expressions
+    conditions: tuple[Compiled, ...]
+
+    @property
+    def fails(self) -> bool:
+        """Whether a request is refused that it cannot be asked about."""
+        return bool(self.spec.get("failurePolicy", "Fail") == "Fail")
+
+    @property
+    def seconds(self) -> int:
+        """How long its answer is waited for."""
+        return int(self.spec.get("timeoutSeconds", 10))
+
+
+def _hook(spec: Tree) -> _Hook:
+    client = spec.get("clientConfig") or {}
+    seconds = spec.get("timeoutSeconds", 10)
+    service = client.get("service")
+    if service is not None:
+        host = f"{service['name']}.{service['namespace']}.svc"
+        url = f"https://{host}:{service.get('port', 443)}{service.get('path') or '/'}"
+    else:
+        url = client.get("url") or ""
+        host = urlsplit(url).netloc
+    expressions = Expressions((), params=False)
+    conditions = tuple(
+        expressions.compile(c["expression"]) for c in spec.get("matchConditions") or ()
+    )
+    return _Hook(spec["name"], spec, criteria(spec), host, f"{url}?timeout={seconds}s", expressions,
+                 conditions)  # fmt: skip
+
+
+class Webhooks:
+    """The webhooks of one server. `answered` says for which hosts somebody answers, `read` makes of an
+    object in the version of the request one as it is stored, `again` lets the plugins before the webhooks
+    look at a changed object once more, `uid` names a call.
+    """
+
+    def __init__(
+        self,
+        lookup: Lookup,
+        table: ResourceTable,
+        access: Access,
+        answered: Callable[[str], bool] | None,
+        ever_written: Callable[[str], bool],
+        read: Callable[[Context, Tree], Tree],
+        uid: Callable[[], str],
+    ) -> None:
+        self._lookup = lookup
+        self._table = table
+        self._access = access
+        self._answered = answered
+        self._ever_written = ever_written
+        self._read = read
+        self._uid = uid
+        self._made: dict[tuple[str, int], tuple[_Hook, ...]] = {}
+
+    def stored(self) -> bool:
+        """Whether any call may be made: then handling waits in between."""
+        return self._answered is not None and any(map(self._ever_written, (MUTATING, VALIDATING)))
+
+    def _hooks(self, resource: str) -> Iterable[_Hook]:
+        """The webhooks that are answered for, by the names of their configurations, in their order there."""
+        assert self._answered is not None
+        if not self._ever_written(resource):
+            return
+        for obj in sorted(self._lookup.all(GROUP, resource), key=lambda each: each.name):
+            mark = (obj.uid, obj.resource_version)
+            made = self._made.get(mark)
+            if made is None:
+                made = tuple(_hook(spec) for spec in obj.tree.get("webhooks") or ())
+                self._made[mark] = made
+            yield from (hook for hook in made if self._answered(hook.host))
+
+    # -- mutating --------------------------------------------------------------------------------
+
+    def mutate(
+        self,
+        ctx: Context,
+        tree: Tree,
+        old: Tree | None,
+        again: Callable[[Context, Tree, Tree | None], Tree],
+    ) -> Steps[Tree]:
+        """The tree after all mutating webhooks. ApiError."""
+        if self._answered is None or exempt(ctx.info):
+            return tree
+        asked: list[_Hook] = []
+        repeat: dict[str, _Hook] = {}
+        changed = False
+        for hook in self._hooks(MUTATING):
+            new = yield from self._asked_to_change(ctx, hook, tree, old, asked)
+            if new != tree:
+                changed, tree = True, new
+                repeat.update((each.name, each) for each in asked[:-1] if _again(each))
+        if not changed:
+            return tree
+        plain = again(ctx, tree, old)
+        if plain != tree:
+            tree = plain
+            repeat.update((each.name, each) for each in asked if _again(each))
+        for hook in repeat.values():
+            tree = yield from self._asked_to_change(ctx, hook, tree, old, [])
+        return tree
+
+    def _asked_to_change(
+        self, ctx: Context, hook: _Hook, tree: Tree, old: Tree | None, asked: list[_Hook]
+    ) -> Steps[Tree]:
+        given = attributes_of(ctx, tree, old)
+        info = self._concerned(ctx, hook, given)
+        if info is None:
+            return tree
+        asked.append(hook)
+        response = yield from self._call(ctx, hook, given, info)
+        patch = None if response is None else response.get("patch")
+        if not patch:
+            return tree
+        shown = in_version(info, tree)
+        try:
+            operations = json.loads(base64.b64decode(patch, validate=True))
+            patched = json_patch(shown, operations)
+        except (binascii.Error, ValueError, JsonPatchError) as error:
+            raise status.internal_error(str(error)) from None
+        if shown == patched:
+            return tree
+        return self._read(ctx, patched)
+
+    # -- validating ------------------------------------------------------------------------------
+
+    def validate(self, ctx: Context, tree: Tree | None, old: Tree | None) -> Steps[None]:
+        """Raise if a validating webhook refuses. ApiError."""
+        if self._answered is None or exempt(ctx.info):
+            return
+        for hook in self._hooks(VALIDATING):
+            given = attributes_of(ctx, tree, old)
+            info = self._concerned(ctx, hook, given)
+            if info is not None:
+                yield from self._call(ctx, hook, given, info)
+
+    # -- one call --------------------------------------------------------------------------------
+
+    def _concerned(self, ctx: Context, hook: _Hook, given: Attributes) -> ResourceInfo | None:
+        """As what a request is shown to a webhook; None if it is none of its business."""
+
+        def namespace(name: str) -> Tree | None:
+            found = ctx.find("", "namespaces", "", name)
+            return None if found is None else found.tree
+
+        try:
+            match = hook.match.match(given, self._table, namespace)
+        except LookupError:
+            raise status.not_found(self._lookup.info("", "namespaces"), given.namespace) from None
+        if match is None:
+            return None
+        if hook.conditions:
+            scope = scope_of(given, match.info, None, None, self._access)
+            try:
+                results = hook.expressions.compute(hook.conditions, scope, Budget(MATCH_BUDGET))
+                holds, problem = conditions_hold(results, fails=hook.fails)
+            except BudgetError as error:
+                holds, problem = False, str(error) if hook.fails else ""
+            if problem:
+                raise status.forbidden(given.info, given.name, problem)
+            if not holds:
+                return None
+        if given.dry_run and hook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
+            raise status.bad_request(f'admission webhook "{hook.name}" does not support dry run')
+        return match.info
+
+    def _call(
+        self, ctx: Context, hook: _Hook, given: Attributes, info: ResourceInfo
+    ) -> Steps[Tree | None]:
+        """The answer of a webhook that allows; None if it failed and that does not matter. ApiError."""
+        versions = hook.spec.get("admissionReviewVersions") or ()
+        version = next((each for each in versions if each in _KNOWN), "v1")
+        uid = self._uid()
+        review = {
+            "apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview",
+            "request": _request(given, info, uid),
+        }  # fmt: skip
+        client = hook.spec.get("clientConfig") or {}
+        answered: Reviewed = yield Review(
+            hook.host, hook.url, review, hook.seconds * SECOND, client.get("caBundle", "")
+        )
+        problem = f'Post "{hook.url}": {answered.error}' if answered.error else ""
+        response = None if problem else _response(answered.body, uid, review)
+        if isinstance(response, str):
+            problem = response
+        if problem:
+            ctx.annotate(f"failed-open.webhook.admission.k8s.io/{hook.name}", problem)
+            if not hook.fails:
+                return None
+            text = f'failed calling webhook "{hook.name}": failed to call webhook: {problem}'
+            raise status.internal_error(text)
+        assert isinstance(response, dict)
+        for text in response.get("warnings") or ():
+            ctx.warn(str(text))
+        for key, value in sorted((response.get("auditAnnotations") or {}).items()):
+            ctx.annotate(f"{hook.name}/{key}", str(value))
+        if not response.get("allowed"):
+            raise _denial(hook.name, response.get("status") or {})
+        return response
+
+
+def _again(hook: _Hook) -> bool:
+    return bool(hook.spec.get("reinvocationPolicy") == "IfNeeded")
+
+
+def _request(given: Attributes, info: ResourceInfo, uid: str) -> Tree:
+    group, version, kind = given.kind
+    user = given.user
+    own = {
+        "group": given.info.group,
+        "version": given.info.version,
+        "resource": given.info.resource,
+    }
+    shown = {"group": info.group, "version": info.version, "kind": info.kind}
+    who: Tree = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+    request: Tree = {
+        "uid": uid,
+        "kind": {"group": group, "version": version, "kind": kind} if given.subresource else shown,
+        "resource": {"group": info.group, "version": info.version, "resource": info.resource},
+        "requestKind": {"group": group, "version": version, "kind": kind},
+        "requestResource": own,
+        "operation": given.operation,
+        "userInfo": {key: value for key, value in who.items() if value},
+        "object": in_version(info, given.object),
+        "oldObject": in_version(info, given.old),
+        "dryRun": given.dry_run,
+        "options": given.options,
+    }
+    for key, value in (("subResource", given.subresource), ("name", given.name),
+                       ("requestSubResource", given.subresource),
+                       ("namespace", given.namespace)):  # fmt: skip
+        if value:
+            request[key] = value
+    return request
+
+
+def _response(body: Any, uid: str, review: Tree) -> Tree | str:
+    """The response within an answer, or what is wrong with it. Upstream: webhook/request/admissionreview.go."""
+    if not isinstance(body, dict):
+        return (
+            f"couldn't get version/kind; json parse error: unexpected answer {type(body).__name__}"
+        )
+    if (body.get("apiVersion"), body.get("kind")) != (review["apiVersion"], review["kind"]):
+        wanted = f"{review['apiVersion']}, Kind={review['kind']}"
+        return f"expected webhook response of {wanted}, got {body.get('apiVersion')}, Kind={body.get('kind')}"
+    response = body.get("response")
+    if not isinstance(response, dict):
+        return "webhook response was absent"
+    if response.get("uid") != uid:
+        return f'expected response.uid="{uid}", got "{response.get("uid", "")}"'
+    if response.get("patch") and response.get("patchType") != "JSONPatch":
+        kind = response.get("patchType")
+        if not kind:
+            return "webhook returned response.patch but not response.patchType"
+        return f'webhook returned invalid response.patchType of "{kind}"'
+    return response
+
+
+def _denial(name: str, given: Tree) -> status.ApiError:
+    """Upstream: webhook/errors/statuserror.go."""
+    text = f'admission webhook "{name}" denied the request'
+    said = given.get("message") or given.get("reason") or ""
+    text = f"{text}: {said}" if said else f"{text} without explanation"
+    code = given.get("code") or 0
+    return status.ApiError(
+        max(int(code), 400), given.get("reason") or "", text, given.get("details")
+    )
