@@ -250,6 +250,7 @@ class Connection:
         from controlplane.apiserver.http import channels, streams, websocket
 
         wire: Wire
+        said: list[bytes] = []
         if self._wants_spdy(asked):
             protocol = channels.PROTOCOLS[0]
             await self._switch_to_spdy(asked, streams.PROTOCOL)
@@ -257,7 +258,8 @@ class Connection:
             expected = 1 + sum(_is_set(asked, name) for name in names)
             wire = streams.Streams(expected, self._http.trailing_data[0])
             while not wire.ready:
-                _, reply, open_still = wire.received(await self._receive())
+                messages, reply, open_still = wire.received(await self._receive())
+                said += messages  # with the last stream there may be data already
                 await self._send(reply)
                 if not open_still:
                     return
@@ -274,7 +276,8 @@ class Connection:
             stdin=_is_set(asked, "stdin"), tty=_is_set(asked, "tty"),
         )  # fmt: skip
         text = "base64" in protocol
-        await self._send(wire.sent(session.begin(), text=text))
+        first = [*session.begin(), *(each for message in said for each in session.receive(message))]
+        await self._send(wire.sent(first, text=text))
         while not session.done:
             messages, reply, open_still = wire.received(await self._receive())
             answers = [each for message in messages for each in session.receive(message)]

@@ -164,8 +164,10 @@ async def test_clients_reach_a_pod_and_its_shell_by_spdy():
         with trio.fail_after(20):
             while (await session.ask("POST", PODS, pod())).code != 201:
                 await trio.sleep(0.01)
-            while (await session.ask("GET", f"{PODS}/p/log")).code != 200:
+            phase = ""
+            while phase != "Running":
                 await trio.sleep(0.01)
+                phase = (await session.ask("GET", f"{PODS}/p")).tree["status"]["phase"]
 
             async def switched(path, version):
                 stream = await session.connect()
@@ -192,9 +194,9 @@ async def test_clients_reach_a_pod_and_its_shell_by_spdy():
             stream, client = await switched(path, "v4.channel.k8s.io")
             async with stream:
                 names = ("error", "stdin", "stdout", "stderr")
-                for number, name in enumerate(names):
-                    await stream.send_all(client.opened(2 * number + 1, streamtype=name))
-                await stream.send_all(client.sent(3, b"hello\n") + client.sent(3, b"", ended=True))
+                opened = [client.opened(2 * n + 1, streamtype=name) for n, name in enumerate(names)]
+                said = client.sent(3, b"hello\n") + client.sent(3, b"", ended=True)
+                await stream.send_all(b"".join(opened) + said)
                 while not {1, 5, 7} <= client.ended:
                     client.take(await stream.receive_some(65536))
             assert client.data[5] == b"hello\n"
