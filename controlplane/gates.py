@@ -604,6 +604,14 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="1.17",
         ),
         FixGate(
+            number="283",
+            title="a claim, and its volume, go while a snapshot of them is made",
+            issue="134",
+            component="storage",
+            variants=("claim-finalizer",),
+            fixed_in="1.18",
+        ),
+        FixGate(
             number="249",
             title="a retained content loses its mark when its snapshot vanishes first",
             issue="248",

@@ -15,6 +15,7 @@ from controlplane.scenarios.invariants.storage import (
     DRIVER,
     GROUP_CONTENTS,
     GROUPS,
+    PROVISIONER,
     group_calls_back_off,
     groups_get_ready,
     snapshots_get_ready,
@@ -141,6 +142,23 @@ async def partial_group(user: User) -> None:
     await user.sleep(5)
 
 
+async def lost_provision(user: User) -> None:
+    """A claim is deleted while its volume is made, and the provisioner dies (external-provisioner 486).
+
+    It knew of the volume in its memory alone; when the driver is done nobody asks for it. Breaks I1.
+    """
+    from controlplane.controllers.csi.faults import Fault
+
+    await storage.storage_class(user)
+    await user.ctx.ask(DRIVER, Fault("CreateVolume", count=1, delay_ns=5 * SECOND))
+    await storage.restore(user, "data", "")
+    await user.sleep((2, 1, 3)[user.choose(3, "pause")])
+    await storage.remove(user, "PersistentVolumeClaim", "data")
+    user.crash(PROVISIONER)
+    user.restart(PROVISIONER)
+    await user.sleep(1000)
+
+
 async def poll(user: User) -> None:
     """A driver goes on working on a group after it has cut it, and says so.
 
@@ -158,6 +176,7 @@ PARTS: Final[dict[str, Callable[[User], Coroutine[Any, Any, None]]]] = {
     "lost-answer": lost_answer,
     "shared-finalizer": shared_finalizer,
     "partial-group": partial_group,
+    "lost-provision": lost_provision,
     "poll": poll,
 }
 PART = Option("part", choices=tuple(PARTS), default="lost-mark", help="Which hazard.")

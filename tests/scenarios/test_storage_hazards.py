@@ -17,6 +17,7 @@ BROKEN = {
     "lost-answer": ("snapshots get ready", "never became ready"),
     "shared-finalizer": ("nothing is left in the storage", "volume pvc-"),
     "partial-group": ("nothing is left in the storage", "vol-0 is left"),
+    "lost-provision": ("nothing is left in the storage", "volume pvc-"),
     "poll": ("calls for groups back off", "more than 30 times"),
 }
 

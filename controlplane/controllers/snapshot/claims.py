@@ -102,6 +102,9 @@ class SourceClaims:
 
     def ensure_finalizer(self, snapshot: Tree) -> Reconcile[None]:
         """Keep the claim while a snapshot of it is being taken."""
+        # Before #283 nothing kept a claim while a snapshot of it was made.
+        if not self._shared.fixes.fixed("283"):
+            return
         try:
             claim = self.claim_of(snapshot)
         except Retry:
