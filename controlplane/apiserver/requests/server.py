@@ -18,7 +18,7 @@ from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests import bootstrap, subresources, usage
 from controlplane.apiserver.requests.admission.chain import Admission
-from controlplane.apiserver.requests.admission.policies.source import GROUP, Source
+from controlplane.apiserver.requests.admission.policies.source import Source
 from controlplane.apiserver.requests.admission.policies.validating import (
     Checks,
     ValidatingPolicies,
@@ -154,8 +154,8 @@ class ApiServer:
 
     def _ever_written(self, resource: str) -> bool:
         """Whether anything of a resource of admission was ever stored: asked on every write."""
-        space = self.store.keyspace(resource_named(GROUP, resource).storage_prefix)
-        return bool(space.latest or space.entries)
+        space = self.store.keyspaces.get(f"/registry/{resource}/")
+        return space is not None and bool(space.latest or space.entries)
 
     def settling(self, now: int) -> Steps[None]:
         """Custom resources come and go. Handling does this itself after a change of a definition."""

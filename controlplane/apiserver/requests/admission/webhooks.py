@@ -117,7 +117,9 @@ class Webhooks:
 
     def stored(self) -> bool:
         """Whether any call may be made: then handling waits in between."""
-        return self._answered is not None and any(map(self._ever_written, (MUTATING, VALIDATING)))
+        return self._answered is not None and (
+            self._ever_written(MUTATING) or self._ever_written(VALIDATING)
+        )
 
     def _hooks(self, resource: str) -> Iterable[_Hook]:
         """The webhooks that are answered for, by the names of their configurations, in their order there."""

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
 
-__all__ = ["LATEST", "PRIVILEGED", "Level", "Standards", "standards_of"]
+__all__ = ["LATEST", "NOTHING", "PRIVILEGED", "Level", "Standards", "standards_of"]
 
 LEVELS: Final = ("privileged", "baseline", "restricted")
 PRIVILEGED: Final = "privileged"
@@ -50,13 +50,17 @@ class Standards:
         return not (self.enforce.strictness or self.audit.strictness or self.warn.strictness)
 
 
-_NOTHING: Final = Standards()
+NOTHING: Final = Standards()
+"""What namespaces without such labels ask for."""
 
 
 def standards_of(labels: Mapping[str, str]) -> tuple[Standards, list[FieldError]]:
     """What the labels ask for, and what is wrong with them: then the strictest is enforced."""
-    if not any(key.startswith(_PREFIX) for key in labels):
-        return _NOTHING, []
+    for key in labels:
+        if key.startswith(_PREFIX):
+            break
+    else:
+        return NOTHING, []
     errors: list[FieldError] = []
     found: dict[str, Level] = {}
     plain_enforce = False

@@ -9,6 +9,7 @@ from controlplane.api.validation import aggregate
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission.pod_security.checks import failures, shown
 from controlplane.apiserver.requests.admission.pod_security.levels import (
+    NOTHING,
     Level,
     Standards,
     standards_of,
@@ -61,7 +62,7 @@ def _standards(ctx: Context) -> tuple[Standards, list[FieldError]]:
 
 def _pod(ctx: Context, meta: Tree, spec: Tree, newest: int, *, enforce: bool) -> None:
     standards, errors = _standards(ctx)
-    if standards.ask_nothing and not errors:
+    if standards is NOTHING or (standards.ask_nothing and not errors):
         return
     if not enforce and not errors and not (standards.audit.strictness or standards.warn.strictness):
         return
