@@ -1,5 +1,7 @@
 """What a running server keeps: made once, valid, and pointing at one another."""
 
+from controlplane.api.object import Object
+from controlplane.apiserver.kinds.tables import table_of
 from tests.apiserver.world import World
 
 FLOW = "flowcontrol.apiserver.k8s.io"
@@ -90,3 +92,23 @@ def test_versions_of_custom_resources_have_api_services_while_they_are_served():
     plain = World()
     plain.create(crds, definition("g.example", ("v1", True)), **where)
     assert registered(plain) == set()
+
+
+def test_api_services_are_shown_with_where_they_are_and_how():
+    info = served().server.resource("apiregistration.k8s.io", "v1", "apiservices")
+    ready = {"type": "Available", "status": "True", "reason": "Local"}
+    down = {"type": "Available", "status": "False", "reason": "MissingEndpoints"}
+    trees = [
+        {"metadata": {"name": "v1.apps"}, "spec": {}, "status": {"conditions": [ready]}},
+        {"metadata": {"name": "v1.x"}, "spec": {"service": {"namespace": "n", "name": "s"}},
+         "status": {"conditions": [down]}},
+        {"metadata": {"name": "v1.y"}, "spec": {}},
+    ]  # fmt: skip
+    table = table_of(info, [Object(tree) for tree in trees], 0, "None", "v1")
+    assert [each["name"] for each in table["columnDefinitions"]] == [
+        "Name", "Service", "Available", "Age"
+    ]  # fmt: skip
+    assert [row["cells"][:3] for row in table["rows"]] == [
+        ["v1.apps", "Local", "True"], ["v1.x", "n/s", "False (MissingEndpoints)"],
+        ["v1.y", "Local", "Unknown"],
+    ]  # fmt: skip

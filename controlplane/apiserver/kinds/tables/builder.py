@@ -19,7 +19,10 @@ __all__ = ["plain_metadata", "table_of"]
 
 @cache
 def _columns() -> Tree:
-    return {**load_data("columns"), "/componentstatuses": _COMPONENT_COLUMNS,
+    data = load_data("columns")
+    name, *_, since = data["coordination.k8s.io/leases"]
+    return {**data, "apiregistration.k8s.io/apiservices": [name, *_SERVICE_COLUMNS, since],
+            "/componentstatuses": _COMPONENT_COLUMNS,
             "metrics.k8s.io/nodes": _USAGE_COLUMNS, "metrics.k8s.io/pods": _USAGE_COLUMNS}  # fmt: skip
 
 
@@ -33,6 +36,16 @@ _COMPONENT_COLUMNS: list[Tree] = [
      "priority": 0},
     *(_text_column(name) for name in ("Status", "Message", "Error")),
 ]  # fmt: skip
+
+
+_SERVICE_COLUMNS: list[Tree] = [
+    {"name": name, "type": "string", "format": "", "description": text, "priority": 0}
+    for name, text in (
+        ("Service", "The reference to the service that hosts this API endpoint."),
+        ("Available", "Whether this service is available."),
+    )
+]
+"""Upstream: kube-aggregator pkg/registry/apiservice/etcd."""
 
 
 _USAGE_COLUMNS: list[Tree] = [

@@ -493,6 +493,9 @@ ROWS: dict[str, Row] = {
     "policy/poddisruptionbudgets": _budget,
     "rbac.authorization.k8s.io/rolebindings": _role_binding,
     "rbac.authorization.k8s.io/clusterrolebindings": _role_binding,
+    "apiregistration.k8s.io/apiservices": lambda tree, now: [
+        _name(tree), *_hosted(tree), _age(tree, now),
+    ],
     "coordination.k8s.io/leases": _plain("spec.holderIdentity"),
     "storage.k8s.io/storageclasses": lambda tree, now: [
         _class_name(tree), tree.get("provisioner", ""), tree.get("reclaimPolicy") or "Delete",
@@ -523,6 +526,17 @@ ROWS: dict[str, Row] = {
     "resource.k8s.io/deviceclasses": _plain(),
     "resource.k8s.io/resourceslices": _plain("spec.nodeName", "spec.driver", "spec.pool.name"),
 }  # fmt: skip
+
+
+def _hosted(tree: Tree) -> tuple[str, str]:
+    """Where an API service is, and whether it is available."""
+    service = _part(tree, "spec").get("service")
+    place = f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local"
+    for each in _part(tree, "status").get("conditions") or ():
+        if each.get("type") == "Available":
+            state = each.get("status", "")
+            return place, state if state == "True" else f"{state} ({each.get('reason', '')})"
+    return place, "Unknown"
 
 
 def _parameters(ref: Tree | None) -> str:
