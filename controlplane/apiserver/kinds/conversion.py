@@ -31,6 +31,8 @@ LEGACY = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "policy/v1beta1"
            "rbac.authorization.k8s.io/v1beta1", "discovery.k8s.io/v1beta1",
            "node.k8s.io/v1beta1", "scheduling.k8s.io/v1beta1")  # fmt: skip
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+_SCHEMES = {"apiregistration.k8s.io": "k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28"}
+"""Groups that a server of their own answers for: where its kinds are registered."""
 
 
 def check_foreign_kind(table: ResourceTable, info: ResourceInfo, body: Tree) -> Tree:
@@ -67,7 +69,7 @@ def check_foreign_kind(table: ResourceTable, info: ResourceInfo, body: Tree) -> 
         )
     raise status.bad_request(
         f'{subject}: no kind "{kind}" is registered for version "{api_version}" in scheme '
-        f'"{_SCHEME}"'
+        f'"{_SCHEMES.get(info.group, _SCHEME)}"'
     )
 
 

@@ -208,7 +208,25 @@ def check_kind(table: ResourceTable, info: ResourceInfo, body: Any) -> Tree:
             f"the object provided is unrecognized (must be of type {info.kind}): couldn't get "
             "version/kind; json parse error: unexpected end of JSON input (<empty>)"
         )
+    named = _last_named(body)
+    if named is not body:
+        conversion.check_foreign_kind(table, info, named)
     api_version, kind = body.get("apiVersion"), body.get("kind")
     if api_version == info.api_version and kind == info.kind:
         return body
     return conversion.check_foreign_kind(table, info, body)
+
+
+def _last_named(body: Tree) -> Tree:
+    """The body by the last keys that say its kind, whatever their case: so upstream learns it."""
+    found: Tree = {}
+    for key, value in body.items():
+        name = _KIND_KEYS.get(key.lower())
+        if name is not None and value:
+            found[name] = value
+    if all(body.get(name) == value for name, value in found.items()):
+        return body
+    return {**body, **found}
+
+
+_KIND_KEYS = {"apiversion": "apiVersion", "kind": "kind"}

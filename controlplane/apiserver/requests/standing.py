@@ -17,6 +17,7 @@ from attrs import frozen
 from controlplane.api.request import Request
 from controlplane.api.times import format_micro_time, format_time
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.strategies.plain import local_available
 from controlplane.apiserver.kinds.strategies.services import SERVICE_RANGE
 from controlplane.apiserver.kinds.strategy import Lookup
 
@@ -168,7 +169,7 @@ def _subject(text: str) -> Tree:
 
 
 def _api_services(served: Iterable[tuple[str, str]], at: str) -> Iterator[Request]:
-    available = _available(at)
+    available = local_available(at)
     group = "apiregistration.k8s.io"
     for name, version in served:
         if name not in _GROUPS:
@@ -204,7 +205,7 @@ def registrations(versions: Iterable[tuple[str, str]], now: int) -> Iterator[Req
         }
         body: Tree = {"metadata": meta, "spec": spec}
         yield Request("create", group, "v1", "apiservices", body=body)
-        yield _status(group, "apiservices", meta["name"], [_available(format_time(now))])
+        yield _status(group, "apiservices", meta["name"], [local_available(format_time(now))])
 
 
 def withdrawals(versions: Iterable[tuple[str, str]]) -> Iterator[Request]:
@@ -213,16 +214,6 @@ def withdrawals(versions: Iterable[tuple[str, str]]) -> Iterator[Request]:
         yield Request(
             "delete", "apiregistration.k8s.io", "v1", "apiservices", name=f"{version}.{name}"
         )
-
-
-def _available(at: str) -> Tree:
-    return {
-        "type": "Available",
-        "status": "True",
-        "lastTransitionTime": at,
-        "reason": "Local",
-        "message": "Local APIServices are always available",
-    }
 
 
 def _status(group: str, resource: str, name: Any, conditions: list[Tree]) -> Request:

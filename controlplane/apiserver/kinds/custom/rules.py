@@ -61,6 +61,9 @@ def location(source: str, error: CelError) -> str:
     lines = []
     for at, text in error.issues:
         before = source[: max(at, 0)]
+        if not source:  # upstream has no line to show
+            lines.append(f"ERROR: <input>:1:0: {text}")
+            continue
         row = before.count("\n")
         column = len(before) - (before.rfind("\n") + 1)
         shown = source.split("\n")[row]

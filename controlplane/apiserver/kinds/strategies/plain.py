@@ -117,6 +117,24 @@ def _without_scheduling(tree: Tree) -> Tree:
     return {**tree, "spec": without(spec, "preventPodSchedulingIfMissing")}
 
 
+def local_available(at: str) -> Tree:
+    """The condition of an APIService that this server itself answers for."""
+    return {
+        "type": "Available", "status": "True", "lastTransitionTime": at, "reason": "Local",
+        "message": "Local APIServices are always available",
+    }  # fmt: skip
+
+
+class APIServiceStrategy(PlainStrategy):
+    """APIServices; those without a service are available at once."""
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        if (tree.get("spec") or {}).get("service") is not None:
+            return {**tree, "status": {}}
+        return {**tree, "status": {"conditions": [local_available(format_time(ctx.now))]}}
+
+
 class IngressStrategy(PlainStrategy):
     """Ingresses; what is said of rules that are none shows how they were written."""
 

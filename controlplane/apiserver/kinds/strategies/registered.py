@@ -171,7 +171,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
         ),
     }  # fmt: skip
     plain_kinds |= {
-        ("apiregistration.k8s.io", "apiservices"): PlainStrategy(
+        ("apiregistration.k8s.io", "apiservices"): plain.APIServiceStrategy(
             others.default_api_service,
             rules.validate_api_service,
             name_rule=names.path_segment,

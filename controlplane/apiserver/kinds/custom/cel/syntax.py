@@ -11,7 +11,7 @@ from attrs import frozen
 __all__ = ["CelError", "Expr", "MACROS", "Unsigned", "parsed", "unescaped", "walked"]
 
 _TOKEN = re.compile(
-    r"""(?:\s|//[^\n]*)*(?:(?P<number>\d+\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+|\d+(?:[eE][+-]?\d+)?)(?P<u>[uU]?)
+    r"""(?:\s|//[^\n]*)*(?:(?P<number>\d*\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+|\d+(?:[eE][+-]?\d+)?)(?P<u>[uU]?)
     |(?P<string>(?:[bB][rR]?|[rR][bB]?)?(?:'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"
       |'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
@@ -142,6 +142,7 @@ def _tokens(source: str) -> list[tuple[str, Any, int]]:
 
 class _Parser:
     def __init__(self, source: str) -> None:
+        self.source = source
         self.tokens = _tokens(source)
         self.at = 0
 
@@ -163,8 +164,13 @@ class _Parser:
     def whole(self) -> Expr:
         node = self.ternary()
         if self.tokens[self.at][0] != "end":
-            _, value, at = self.tokens[self.at]
-            raise CelError(f"Syntax error: extraneous input '{value}' expecting <EOF>", at)
+            kind, value, at = self.tokens[self.at]
+            following, _, end = self.tokens[self.at + 1]
+            if kind == "value":  # a number or text shows as it stands
+                value = self.source[at:end].rstrip()
+            # One token too many is passed over; before more of them the parser gives up.
+            word = "extraneous" if following == "end" else "mismatched"
+            raise CelError(f"Syntax error: {word} input '{value}' expecting <EOF>", at)
         return node
 
     def ternary(self) -> Expr:
