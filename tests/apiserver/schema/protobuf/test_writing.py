@@ -107,7 +107,7 @@ def kinds() -> list[tuple[str, str]]:
                    if writable(info.api_version, info.kind)})  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_what_is_written_is_read_back_the_same(data):
     api_version, kind = data.draw(st.sampled_from(kinds()))
