@@ -102,6 +102,7 @@ class Kernel:
         self.pace: Pacer | None = None
         self.ready: list[Task] = []
         self.reaping: list[Task] = []
+        self._interruption: str | None = None
         self.verdict: str | None = None
         self.reason = ""
         self.error: BaseException | None = None
@@ -605,8 +606,21 @@ class Kernel:
         else:
             self.finish("quiescent", "nothing more will happen")
 
+    def interrupt(self, reason: str, after: int = -1) -> None:
+        """End the run after step `after`, or the one that is being taken, whichever is later.
+
+        A signal handler may call it at any time: nothing is decided or logged before the next step
+        is chosen. One that comes while the limits are being set waits until time moves on.
+        """
+        self._interruption = reason
+        self._step_limit = min(self._step_limit, after)
+        self._limit = min(self._limit, after)
+        self._set_alone_until()
+
     def _over_limit(self) -> None:
-        if self.step >= self._step_limit:
+        if self._interruption is not None and self.step >= self._step_limit:
+            self.finish("stopped", self._interruption)
+        elif self.step >= self._step_limit:
             self.finish("step-limit", f"{self.step} steps")
         else:
             self.finish(

@@ -37,6 +37,7 @@ class Pacer:
         self._goal: int | None = None
         self._arrived: list[Callable[[], None]] = []
         self._virtual = 0
+        self._behind: int | None = None
         self._wall = 0.0
         self._clock: Callable[[], float] = float
         self._wake: Callable[[], None] = _nobody_waits
@@ -56,9 +57,17 @@ class Pacer:
         return self._paused and self._goal is None
 
     def now(self) -> int:
-        """Virtual nanoseconds that time may have reached by now."""
+        """Virtual nanoseconds that time may have reached by now.
+
+        Where the world cannot keep up with the speed, that is how far it came, for otherwise whatever comes from
+        outside would wait for all that lies between.
+        """
         if self._goal is not None or self._paused:
             return self._virtual
+        return self._wanted() if self._behind is None else self._behind
+
+    def _wanted(self) -> int:
+        """The virtual time that the speed asks for."""
         speed = 1.0 if self._speed == MAX else self._speed
         return self._virtual + round((self._clock() - self._wall) * speed * NS)
 
@@ -117,13 +126,15 @@ class Pacer:
             self._virtual = self._goal
             self._arrive()
             return False
+        self._behind = None
         if at_ns is None:
             return False
         if busy and self._speed == MAX and not self._paused:
             self._hold(max(at_ns, now))
             return True
-        limit = self.entry_time(now)
+        limit = max(now, self._virtual if self._paused else self._wanted())
         if at_ns <= limit:
+            self._behind = max(at_ns, now)
             return True
         if not self._paused:
             speed = 1.0 if self._speed == MAX else self._speed
@@ -133,6 +144,7 @@ class Pacer:
     def _hold(self, virtual: int) -> None:
         self._virtual = max(virtual, self._virtual)
         self._wall = self._clock()
+        self._behind = None
 
     def _arrive(self) -> None:
         self._goal = None

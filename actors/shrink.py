@@ -74,8 +74,11 @@ class _Budget(Exception):
 class _Shrinker:
     """One finding being shrunk: the best so far, and the runs left."""
 
-    def __init__(self, run: Run, wanted: tuple[str, str], runs: int) -> None:
+    def __init__(
+        self, run: Run, wanted: tuple[str, str], runs: int, over: Callable[[], bool]
+    ) -> None:
         self._run = run
+        self._over = over
         self._wanted = wanted
         self._left = runs
         self.taken = 0
@@ -88,7 +91,7 @@ class _Shrinker:
             known = self._tried[key]
             self.best = known or self.best
             return known is not None
-        if self._left <= 0:
+        if self._left <= 0 or self._over():
             raise _Budget
         self._left -= 1
         self.taken += 1
@@ -106,17 +109,22 @@ class _Shrinker:
 
 
 def shrink(
-    run: Run, found: ChoiceList, *, wanted: tuple[str, str] | None = None, runs: int = RUNS
+    run: Run,
+    found: ChoiceList,
+    *,
+    wanted: tuple[str, str] | None = None,
+    runs: int = RUNS,
+    over: Callable[[], bool] = lambda: False,
 ) -> Shrunk:
     """Shrink a failing run, given its choices.
 
     `run` runs the scenario under a strategy. `wanted` is the failure to keep, by default that of
-    `found` replayed. Takes at most about `runs` runs.
+    `found` replayed. Takes at most about `runs` runs, and no more once it is `over`.
     """
     values = [choice.value for choice in found]
     retold = Retell(values)
     result = run(retold)
-    shrinker = _Shrinker(run, wanted or identity(result), runs)
+    shrinker = _Shrinker(run, wanted or identity(result), runs, over)
     data: dict[str, tuple[int, ...]] = {
         kind: _trimmed(tuple(numbers)) for kind, numbers in retold.data.items()
     }

@@ -246,6 +246,14 @@ class World:
         """End the run after this step."""
         self._kernel.finish("stopped", reason)
 
+    def interrupt(self, reason: str) -> None:
+        """`stop` for a signal handler, which comes in the midst of a step: the run ends before the next one."""
+        self._kernel.interrupt(reason)
+
+    def stop_after(self, step: int, reason: str) -> None:
+        """End the run after a step, as one that was interrupted there ended."""
+        self._kernel.interrupt(reason, step)
+
     def inlet(self) -> Inlet:
         """Where external input enters."""
         if self._kernel.inlet is None:

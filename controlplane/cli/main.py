@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -89,25 +90,36 @@ def cli(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line. Bad input ends with one line on standard error and exit status 2."""
-    try:
-        status = cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("controlplane: stopped", err=True)
-        sys.exit(130)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        sys.exit(2)
-    except click.ClickException as error:
-        click.echo(f"controlplane: {_one_line(error)}", err=True)
-        sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
-    except Exception as error:
-        sys.exit(_told(error))
-    sys.stdout.flush()
+    status = _run()
+    with suppress(OSError):  # said already, or nobody listens
+        sys.stdout.flush()
     # Nothing is left to be done, and the system frees a million small objects faster than Python does.
-    os._exit(status if isinstance(status, int) else 0)
+    os._exit(status)
+
+
+def _run() -> int:
+    """The exit status of the command."""
+    try:
+        try:
+            status = cli.main(standalone_mode=False)
+        except click.exceptions.Abort:
+            click.echo("controlplane: stopped", err=True)
+            return 130
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            return 2
+        except click.ClickException as error:
+            click.echo(f"controlplane: {_one_line(error)}", err=True)
+            return 2
+        except BrokenPipeError:
+            from controlplane.cli.output import Outcome
+
+            return Outcome.status
+        except Exception as error:
+            return _told(error)
+    except OSError:  # standard error takes nothing either
+        return 2
+    return status if isinstance(status, int) else 0
 
 
 def _told(error: Exception) -> int:

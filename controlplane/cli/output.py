@@ -5,19 +5,29 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from controlplane.errors import UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 PIPE_WIDTH = 160
 
 
+class Outcome:
+    """What the command came to, once it is known: its exit status even if nobody reads what it prints."""
+
+    status = 0
+
+
 def echo(text: str = "") -> None:
-    """One line to standard output."""
-    click.echo(text)
+    """One line to standard output. Raises UsageError when it takes no more, as a full disk does."""
+    with _taken():
+        click.echo(text)
 
 
 def complain(text: str) -> None:
@@ -27,7 +37,7 @@ def complain(text: str) -> None:
 
 def emit_json(value: Any) -> None:
     """One JSON document to standard output."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def table(
@@ -51,7 +61,18 @@ def table(
         made.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:
         made.add_row(*(str(cell) for cell in row))
-    console.print(made)
+    with _taken():
+        console.print(made)
+
+
+@contextmanager
+def _taken() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # whoever read it has read enough
+        raise
+    except OSError as error:
+        raise UsageError(f"standard output: cannot be written: {error.strerror}") from error
 
 
 class Progress:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from controlplane.cli import debug, output
+from controlplane.errors import UsageError
 from controlplane.metrics.listing import rows
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from actors import World
     from controlplane.metrics.family import Family
+    from controlplane.scenarios.execution import Execution
     from controlplane.scenarios.exploring import Campaign
     from controlplane.scenarios.plan import Plan
     from controlplane.scenarios.summary import Summary
@@ -101,9 +103,22 @@ def print_metrics(families: Iterable[Family]) -> None:
     output.table(f"Metrics: {len(found)}", ["NAME", "LABELS", "VALUE"], found)
 
 
+def kept(run: Execution, out: Path | None) -> tuple[tuple[str, ...], UsageError | None]:
+    """Leave a run's files, if that was asked for: their names, or why they could not be written.
+
+    So that what a run came to can still be printed.
+    """
+    if out is None:
+        return (), None
+    try:
+        return run.save(out), None
+    except UsageError as error:
+        return (), error
+
+
 def print_left(out: Path | None, names: Sequence[str]) -> None:
     """Which files were left."""
-    if out is not None:
+    if out is not None and names:
         output.echo("written: " + ", ".join(f"{out}/{name}" for name in names))
 
 

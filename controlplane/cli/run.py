@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from controlplane.cli import output, reporting
+from controlplane.cli import interruption, output, reporting
 from controlplane.cli.options import (
     asked_of,
     declared_options,
@@ -48,12 +48,13 @@ def command(
     control plane until nothing more happens, and print what happened.
 
     Exit status 1 when the run ended badly: an invariant broke, a deadlock, a divergence from
-    --replay.
+    --replay; 130 when Ctrl-C ended it, with what was reached by then.
     """
     from actors import collector
     from controlplane.metrics import listing
     from controlplane.scenarios.attention import note_of
     from controlplane.scenarios.custom_tables import custom_tables
+    from controlplane.scenarios.execution import check_folder
     from controlplane.scenarios.kubelets import pictures
     from controlplane.scenarios.metrics import metrics_of
     from controlplane.scenarios.summary import summary_of
@@ -61,15 +62,19 @@ def command(
     collector.rest()
     scenario = loading.from_module(files.__name__)
     run = prepare(scenario, values, replay, keep_log=out is not None, log_level=log_level)
+    if out is not None:
+        check_folder(out)
     progress = output.Progress()
     if progress.on:
         files.show_progress(run, progress.show)
     started = time.perf_counter()
-    run.execute(driver)
+    with interruption.interruptible(lambda: run.world.interrupt(interruption.REASON)) as ended:
+        run.execute(driver)
     summary = summary_of(run)
     wall = time.perf_counter() - started
     progress.clear()
-    left = run.save(out) if out is not None else ()
+    status = output.Outcome.status = interruption.STATUS if ended.came else int(not run.result.ok)
+    left, unwritten = reporting.kept(run, out)
     idle = note_of(
         run, [(each.tree["apiVersion"], each.tree["kind"]) for each in run.plan.given.submissions]
     )
@@ -92,7 +97,12 @@ def command(
             output.echo(note)
         reporting.print_left(out, left)
     reporting.tell_traceback(run.traceback, out)
-    return 0 if run.result.ok else 1
+    if ended.came:
+        interruption.tell("this is what was reached")
+    if unwritten is not None:
+        output.complain(f"controlplane: {unwritten}")
+        return status or 2
+    return status
 
 
 def prepare(

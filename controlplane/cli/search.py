@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import evolve
 
-from controlplane.cli import output, reporting
+from controlplane.cli import interruption, output, reporting
 from controlplane.cli.options import driver_option, format_option, out_option
+from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,13 +112,45 @@ def search(
     output_format: str,
     own: str = "",
 ) -> int:
-    """Search, print what came of it, and keep what was found; the exit status."""
+    """Search, print what came of it, and keep what was found; the exit status.
+
+    Ctrl-C ends the search, or the shrinking of what was found; the rest is done with what is there.
+    """
+    from controlplane.scenarios.execution import check_folder
     from controlplane.scenarios.exploring import Campaign
     from controlplane.scenarios.plan import plan_of
 
     plan = plan_of(scenario, **asked)
     campaign = Campaign(plan, plan["strategy"])
     kept = None if corpus is None else _corpus(corpus, campaign)
+    if out is not None:
+        check_folder(out)
+    with interruption.interruptible() as ended:
+        return _searched(
+            campaign, ended, schedules=schedules, seconds=seconds, jobs=jobs, dask=dask,
+            check_determinism=check_determinism, failures=failures, keep_going=keep_going,
+            kept=kept, shrinks=shrinks, out=out, output_format=output_format, own=own,
+        )  # fmt: skip
+
+
+def _searched(
+    campaign: Campaign,
+    ended: interruption.Interruption,
+    *,
+    schedules: int | None,
+    seconds: float | None,
+    jobs: int | None,
+    dask: str | None,
+    check_determinism: bool,
+    failures: int,
+    keep_going: bool,
+    kept: Corpus | None,
+    shrinks: int,
+    out: Path | None,
+    output_format: str,
+    own: str,
+) -> int:
+    plan = campaign.plan
     earlier = 0 if kept is None else kept.tally.schedules
     known = () if kept is None else [each.identity for each in kept.tally.failing]
     found, wall = _explore(
@@ -126,28 +160,38 @@ def search(
         jobs or os.cpu_count() or 1,
         dask,
         kept,
+        ended,
         failures=None if keep_going else failures,
         check_every=CHECK_EVERY if check_determinism else 0,
     )
+    if ended.came:
+        shrinks = 0
     new = [each for each in found.failing if each.identity not in known]
     shown = min(new or found.failing, key=lambda each: len(each.choices), default=None)
+    status = output.Outcome.status = int(shown is not None)
     if output_format != "json":
-        reporting.print_exploration(campaign, found, wall, own, earlier)
+        _whether_read(lambda: reporting.print_exploration(campaign, found, wall, own, earlier))
+    if ended.came:
+        interruption.tell(f"this is what {plural(found.schedules - earlier, 'schedule')} showed")
+        status = output.Outcome.status = interruption.STATUS
     if shown is None:
         if output_format == "json":
             output.emit_json(reporting.exploration_json(campaign, found, wall, earlier))
-        return 0
-    short = _short(plan, shown, shrinks)
+        return status
+    short = _short(plan, shown, shrinks, ended)
     done = campaign.under_choices(shown.choices) if short is None else short.failing
-    left: tuple[str, ...] = ()
-    if out is not None:
-        left = (*done.save(out), *_save_story(short, out))
-    if kept is not None:
-        for each in new:
-            its = short if each is shown else _short(plan, each, shrinks)
-            if its is not None:
-                its.failing.save(kept.place(each))
-                _save_story(its, kept.place(each))
+    left, unwritten = reporting.kept(done, out)
+    try:
+        if out is not None and unwritten is None:
+            left = (*left, *_save_story(short, out))
+        if kept is not None:
+            for each in new:
+                its = short if each is shown else _short(plan, each, shrinks, ended)
+                if its is not None:
+                    its.failing.save(kept.place(each))
+                    _save_story(its, kept.place(each))
+    except UsageError as error:
+        unwritten = error
     if output_format == "json":
         told = reporting.exploration_json(campaign, found, wall, earlier)
         output.emit_json({**told, **({} if short is None else short_json(short))})
@@ -158,12 +202,19 @@ def search(
             _print_story(short)
         _tell_where(out, left, kept)
     reporting.tell_traceback(done.traceback, out)
-    return 1
+    if unwritten is not None:
+        output.complain(f"controlplane: {unwritten}")
+    return status
+
+
+def _whether_read(tell: Callable[[], None]) -> None:
+    """Print, whether anybody reads it or not: what was found is kept before the command ends."""
+    with suppress(BrokenPipeError):
+        tell()
 
 
 def _corpus(folder: Path, campaign: Campaign) -> Corpus:
     """The corpus of this search. Raises UsageError."""
-    from controlplane.errors import UsageError
     from controlplane.scenarios import parallel
     from controlplane.scenarios.corpus import Corpus
 
@@ -175,7 +226,7 @@ def _corpus(folder: Path, campaign: Campaign) -> Corpus:
 
 
 def _tell_where(out: Path | None, left: tuple[str, ...], kept: Corpus | None) -> None:
-    if out is not None:
+    if out is not None and left:
         reporting.print_left(out, left)
         output.echo(f"repeat it with controlplane replay {out / 'run.rec'}")
     elif kept is not None:
@@ -184,13 +235,13 @@ def _tell_where(out: Path | None, left: tuple[str, ...], kept: Corpus | None) ->
         output.echo("keep it with --out DIR, repeat it with controlplane replay DIR/run.rec")
 
 
-def _short(plan: Plan, found: Failing, runs: int) -> Short | None:
+def _short(plan: Plan, found: Failing, runs: int, ended: interruption.Interruption) -> Short | None:
     """The finding made short, unless that was not wanted or its choices do not decide."""
     if not runs or found.verdict == "diverged":
         return None
     from controlplane.scenarios.shrinking import shorten
 
-    return shorten(plan, found.choices, runs=runs)
+    return shorten(plan, found.choices, runs=runs, over=lambda: ended.came)
 
 
 def _print_story(short: Short) -> None:
@@ -215,11 +266,11 @@ def _save_story(short: Short | None, out: Path) -> tuple[str, ...]:
     """Leave the story beside log and recording."""
     if short is None:
         return ()
+    from controlplane.scenarios.execution import written
     from controlplane.scenarios.story import story_of
 
-    draft = out / f"{STORY}.part"
-    draft.write_text("\n".join(story_of(short).lines()) + "\n", encoding="utf-8")
-    draft.replace(out / STORY)
+    with written(out / STORY) as draft:
+        draft.write_text("\n".join(story_of(short).lines()) + "\n", encoding="utf-8")
     return (STORY,)
 
 
@@ -248,6 +299,7 @@ def _explore(
     jobs: int,
     dask: str | None,
     kept: Corpus | None,
+    ended: interruption.Interruption,
     *,
     failures: int | None,
     check_every: int,
@@ -264,7 +316,7 @@ def _explore(
     total = f" of {schedules}" if schedules < 1 << 62 else ""
 
     def over() -> bool:
-        return seconds is not None and time.perf_counter() - started >= seconds
+        return ended.came or (seconds is not None and time.perf_counter() - started >= seconds)
 
     def heard(tally: Tally, seen: Seen) -> None:
         if kept is not None:
@@ -286,6 +338,7 @@ def _explore(
             "check_every": check_every,
             "heard": heard,
             "over": over,
+            "cut_short": lambda: ended.came,
         }
         if kept is not None:
             how |= {"begin": kept.pieces, "tally": kept.tally}
@@ -329,7 +382,6 @@ def _alone(
 
 def _on_dask(address: str, plan: Plan, strategy: str, schedules: int, how: dict[str, Any]) -> Tally:
     """The same search on the workers of a Dask cluster."""
-    from controlplane.errors import UsageError
     from controlplane.scenarios import parallel
 
     if not parallel.can_be_dealt_out(plan, strategy):
@@ -360,13 +412,18 @@ def replay_command(file: Path, out: Path | None, driver: Any, output_format: str
     1 when the run ends badly, as recorded or otherwise.
     """
     from controlplane.scenarios import replaying
+    from controlplane.scenarios.execution import check_folder
 
     recording = replaying.load(file)
     plan = replaying.plan_of_recording(recording, file)
     run = replaying.replayed(plan, recording)
-    result = run.execute(driver)
+    if out is not None:
+        check_folder(out)
+    with interruption.interruptible(lambda: run.world.interrupt(interruption.REASON)) as ended:
+        result = run.execute(driver)
     same = result.trace_hash == recording.trace_hash
-    left = run.save(out, recording) if out is not None else ()
+    left = run.save(out, recording) if out is not None and not ended.came else ()
+    output.Outcome.status = int(not (result.ok and same))
     if output_format == "json":
         output.emit_json(
             {
@@ -385,7 +442,10 @@ def replay_command(file: Path, out: Path | None, driver: Any, output_format: str
         output.echo(f"trace {result.trace_hash}: {told}")
         reporting.print_left(out, left)
     reporting.tell_traceback(run.traceback, out)
-    return 0 if result.ok and same else 1
+    if ended.came:
+        interruption.tell(f"this is what happened until step {result.steps} of {recording.steps}")
+        return interruption.STATUS
+    return output.Outcome.status
 
 
 @click.command("shrink", short_help="Make a recorded finding short, and tell what happened.")
@@ -405,8 +465,8 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
     Exit status 1 when the recording fails, as a finding does; 2 when it does not, and there is
     nothing to shrink.
     """
-    from controlplane.errors import UsageError
     from controlplane.scenarios import replaying
+    from controlplane.scenarios.execution import check_folder
     from controlplane.scenarios.shrinking import shorten
 
     recording = replaying.load(file)
@@ -417,7 +477,11 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
     if recording.inputs:
         raise UsageError(f"{file}: a served session takes input from outside: it cannot be shrunk")
     plan = replaying.plan_of_recording(recording, file)
-    short = shorten(plan, recording.choices, runs=runs)
+    if out is not None:
+        check_folder(out)
+    with interruption.interruptible() as ended:
+        short = shorten(plan, recording.choices, runs=runs, over=lambda: ended.came)
+    output.Outcome.status = 1
     left: tuple[str, ...] = ()
     if out is not None:
         left = (*short.failing.save(out, short.recording()), *_save_story(short, out))
@@ -426,4 +490,7 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
     else:
         _print_story(short)
         reporting.print_left(out, left)
+    if ended.came:
+        interruption.tell(f"this is what {plural(short.shrunk.runs, 'run')} came to")
+        return interruption.STATUS
     return 1

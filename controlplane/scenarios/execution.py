@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from controlplane.scenarios.run import Run
 from controlplane.scenarios.user import User
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Coroutine, Iterable, Iterator
     from pathlib import Path
 
     from actors import Context, Recording, RunResult, Strategy
@@ -103,24 +104,23 @@ class Execution(Run):
         return recording_of(self.plan, self.result, self.world.strategy)
 
     def save(self, folder: Path, recording: Recording | None = None) -> tuple[str, ...]:
-        """Leave log, recording, objects and traceback in `folder`, each whole or not at all; their names.
+        """Leave recording, log, objects and traceback in `folder`, each whole or not at all; their names.
 
-        `recording` is that of the run that this one repeats, if it does.
+        `recording` is that of the run that this one repeats, if it does. Raises UsageError for a full
+        disk; what was written by then stays, the recording first.
         """
         result = self.result
         make_folder(folder)
-        (recording or self.recording()).save(folder / "run.rec")
-        draft = folder / "log.jsonl.part"
-        with draft.open("w", encoding="utf-8") as file:
-            write(self.world.log, file, result.trace_hash[:12])
-        draft.replace(folder / "log.jsonl")
         texts = {"objects.yaml": self.cluster.dump()}
         if self.traceback:
             texts["traceback.txt"] = self.traceback
+        with written(folder / "run.rec") as draft:
+            draft.write_bytes((recording or self.recording()).to_bytes())
+        with written(folder / "log.jsonl") as draft, draft.open("w", encoding="utf-8") as file:
+            write(self.world.log, file, result.trace_hash[:12])
         for name, text in texts.items():
-            draft = folder / f"{name}.part"
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(folder / name)
+            with written(folder / name) as draft:
+                draft.write_text(text, encoding="utf-8")
         return (*LEFT, *(name for name in texts if name not in LEFT))
 
 
@@ -149,3 +149,25 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be made: {error.strerror}") from error
+
+
+def check_folder(folder: Path) -> None:
+    """Make a folder for results and see, before any work is done, that files can be made in it. Raises UsageError."""
+    make_folder(folder)
+    with written(folder / "run.rec", keep=False) as draft:
+        draft.touch()
+
+
+@contextmanager
+def written(path: Path, *, keep: bool = True) -> Iterator[Path]:
+    """A draft that becomes the file once it was written whole. Raises UsageError; then nothing is left of it."""
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        try:
+            yield draft
+            if keep:
+                draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error

@@ -55,6 +55,15 @@ ALL_AT_ONCE = Option(
 )
 
 
+MAX_PODS = Option(
+    "max-pods",
+    type=int,
+    default=1_000_000,
+    low=1,
+    help="How many pods the files may ask for in all; more are refused.",
+)
+
+
 @frozen
 class Given:
     """What the files hold, checked."""
@@ -72,6 +81,7 @@ def prepare(setting: Setting) -> Given:
     """Read and try everything that the files hold. Raises UsageError."""
     from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, node_tree
     from controlplane.scenarios.inputs import reading
+    from controlplane.scenarios.inputs.asked_pods import check_asked_pods
     from controlplane.scenarios.inputs.submission import preflight
 
     options = setting.options
@@ -89,6 +99,7 @@ def prepare(setting: Setting) -> Given:
         given.submissions, nodes, options.get("epoch") or EPOCH_NS, (*DISABLED_ADMISSION, *off),
         setting.release,
     )  # fmt: skip
+    check_asked_pods(submissions, options.get("max_pods", MAX_PODS.default))
     heartbeats, events = (
         options[key] if options[key] is not None else not given.is_trace
         for key in ("heartbeats", "kubelet_events")
@@ -261,7 +272,7 @@ SCENARIO = Scenario(
     workload=workload,
     build=build,
     prepare=prepare,
-    options=(FILES, ALL_AT_ONCE),
+    options=(FILES, ALL_AT_ONCE, MAX_PODS),
     defaults=WHOLE,
     told=TOLD,
     livelock_limit=LIVELOCK_LIMIT,

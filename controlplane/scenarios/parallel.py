@@ -8,6 +8,7 @@ piece is done first.
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 BATCH = 48
 """Schedules in one piece: enough that every member of a portfolio has its turn several times."""
+LOOK_EVERY_S = 0.5
+"""How often it is looked whether the search is to be cut short, while nothing is done."""
 
 
 @frozen
@@ -48,6 +51,29 @@ class Done:
 
     number: int
     seen: Seen
+    whole: bool = True
+
+
+class _Cut:
+    """In a worker: whether the search is to end with the schedule that is being run."""
+
+    told: Any = None
+    """One byte that all processes of a search share."""
+
+    @classmethod
+    def short(cls) -> bool:
+        """Whether somebody wanted an end."""
+        return cls.told is not None and cls.told.value != 0
+
+
+def _begin_worker(told: Any) -> None:
+    """Ctrl-C reaches every process: the first is left to the one that searches, the second ends this one, too."""
+    _Cut.told = told
+
+    def once(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, once)
 
 
 def enumerates(strategy: str) -> bool:
@@ -63,29 +89,33 @@ def can_be_dealt_out(plan: Plan, strategy: str) -> bool:
 def work(piece: Piece) -> Done:
     """Run a piece; called in a worker."""
     scenario = loading.recorded(piece.header["scenario"], Path())
-    return _run(plan_of_header(scenario, piece.header), piece)
+    return _run(plan_of_header(scenario, piece.header), piece, _Cut.short)
 
 
-def _run(plan: Plan, piece: Piece) -> Done:
+def _run(plan: Plan, piece: Piece, over: Callable[[], bool]) -> Done:
     found = Campaign(plan, piece.strategy).explore(
         piece.schedules,
         seed=piece.seed,
         stop_at_first=piece.stop_at_first,
         check_every=piece.check_every,
+        over=over,
     )
-    return Done(piece.number, Seen.of(found))
+    ended = piece.stop_at_first and bool(found.findings)
+    whole = ended or found.exhausted or found.schedules == piece.schedules
+    return Done(piece.number, Seen.of(found), whole)
 
 
 class _Here(Executor):
     """Does what it is asked at once, in this process."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, over: Callable[[], bool]) -> None:
         self._plan = plan
+        self._over = over
 
     def submit(self, _work: Any, piece: Piece, /) -> Future[Done]:  # type: ignore[override]
         """Run a piece."""
         future: Future[Done] = Future()
-        future.set_result(_run(self._plan, piece))
+        future.set_result(_run(self._plan, piece, self._over))
         return future
 
 
@@ -102,6 +132,7 @@ def explore(
     tally: Tally | None = None,
     heard: Callable[[Tally, Seen], None] | None = None,
     over: Callable[[], bool] | None = None,
+    cut_short: Callable[[], bool] = lambda: False,
     executor: Executor | None = None,
 ) -> Tally:
     """Up to so many schedules on `jobs` processes, or on an executor of the caller's (a Dask client's, say).
@@ -109,20 +140,25 @@ def explore(
     It ends after so many different `failures` besides those that `tally` has already (None: with
     none). An earlier search is continued with its tally and `begin`, how many pieces it had. `heard`
     is told the tally after each piece, in their order; `over` is asked whether that is enough.
+    Once it is to be `cut_short`, pieces that were begun end with the schedule that they are at: they
+    count, and `heard` is not told of them.
     """
     pieces = _Pieces(
         plan, strategy, seed, begin, schedules, failures == 1 and tally is None, check_every
     )
     search = _Search(
-        pieces, failures, tally or Tally(), heard or (lambda _tally, _seen: None), over
+        pieces, failures, tally or Tally(), heard or (lambda _tally, _seen: None), over, cut_short
     )
     if executor is not None:
         return search.run(executor, jobs)
     if jobs == 1:
-        return search.run(_Here(plan), 1)
+        return search.run(_Here(plan, cut_short), 1)
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    search.told = context.RawValue("b", 0)
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_begin_worker, initargs=(search.told,)
+    ) as pool:
         return search.run(pool, jobs)
 
 
@@ -160,14 +196,18 @@ class _Search:
         tally: Tally,
         heard: Callable[[Tally, Seen], None],
         over: Callable[[], bool] | None,
+        cut_short: Callable[[], bool],
     ) -> None:
         self._pieces = pieces
         self._tally = tally
         self._heard = heard
         self._over = over
+        self._cut_short = cut_short
+        self.told: Any = None
         self._enough = None if failures is None else tally.failures + failures
         self._next = pieces.begin
         self._waiting: dict[int, Seen] = {}
+        self._partly: dict[int, Seen] = {}
         self._summed = pieces.begin
 
     def run(self, pool: Executor, jobs: int) -> Tally:
@@ -180,11 +220,15 @@ class _Search:
                     break
                 running.add(pool.submit(work, asked))
             if not running:
+                if self._partly:
+                    self._sum_the_rest()
                 return self._tally
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            finished, running = wait(running, LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+            if self.told is not None and self._cut_short():
+                self.told.value = 1
             for future in finished:
                 done = future.result()
-                self._waiting[done.number] = done.seen
+                (self._waiting if done.whole else self._partly)[done.number] = done.seen
             self._sum()
 
     def _ask(self) -> Piece | None:
@@ -206,3 +250,8 @@ class _Search:
             self._summed += 1
             self._tally.add(seen)
             self._heard(self._tally, seen)
+
+    def _sum_the_rest(self) -> None:
+        """What the pieces showed that were cut short, and those after them."""
+        for _, seen in sorted({**self._waiting, **self._partly}.items()):
+            self._tally.add(seen)

@@ -52,6 +52,9 @@ def plan_of_recording(
 
 def replayed(plan: Plan, recording: Recording, log: EventLog | None = None) -> Execution:
     """A run that will repeat a recording strictly, once it is executed; with its whole log unless one is given."""
-    return Execution(
+    run = Execution(
         plan, Replay(recording.choices, marks=recording.marks), log=log, inputs=recording.inputs
     )
+    if recording.verdict == "stopped" and not recording.inputs:
+        run.world.stop_after(recording.steps, recording.reason)
+    return run

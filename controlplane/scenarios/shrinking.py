@@ -13,7 +13,7 @@ from actors.strategies.demote import Demote, Retell
 from controlplane.scenarios.execution import Execution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from actors import ChoiceList, Recording, RunResult, Strategy
     from controlplane.scenarios.plan import Plan
@@ -35,16 +35,21 @@ class Short:
         return self.failing.recording()
 
 
-def shorten(plan: Plan, found: ChoiceList, *, runs: int = RUNS) -> Short:
-    """Shrink a failing run of a plan, given its choices; at most about `runs` runs are taken."""
+def shorten(
+    plan: Plan, found: ChoiceList, *, runs: int = RUNS, over: Callable[[], bool] = lambda: False
+) -> Short:
+    """Shrink a failing run of a plan, given its choices.
+
+    At most about `runs` runs are taken, and none once it is `over`, but for those that show the result.
+    """
 
     def run(strategy: Strategy) -> RunResult:
         log = EventLog(keep=plan.scenario.reads_log)
         return Execution(plan, strategy, log=log).execute("bare")
 
-    shrunk = shrink(run, found, runs=runs)
+    shrunk = shrink(run, found, runs=runs, over=over)
     failing = _watched(plan, Replay(shrunk.result.choices, marks=None))
-    return Short(plan, shrunk, failing, _nearest(plan, shrunk))
+    return Short(plan, shrunk, failing, _nearest(plan, shrunk, over))
 
 
 def _watched(plan: Plan, strategy: Replay | Demote | Retell) -> Execution:
@@ -55,11 +60,13 @@ def _watched(plan: Plan, strategy: Replay | Demote | Retell) -> Execution:
     return run
 
 
-def _nearest(plan: Plan, shrunk: Shrunk) -> Execution | None:
+def _nearest(plan: Plan, shrunk: Shrunk, over: Callable[[], bool]) -> Execution | None:
     """Of the runs with one decision taken back, the one that ends well and parts from the failing run last."""
     best: Execution | None = None
     longest = -1
     for strategy in _with_one_less(shrunk):
+        if over():
+            break
         run = _watched(plan, strategy)
         if run.result.ok and identity(run.result) != identity(shrunk.result):
             common = first_difference(run.result.choices, shrunk.result.choices)

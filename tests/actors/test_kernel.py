@@ -9,6 +9,7 @@ from actors import (
     Context,
     LinkBroken,
     RandomWalk,
+    Replay,
     Timeout,
     UsageError,
     World,
@@ -546,3 +547,27 @@ def test_who_waits_for_neither_time_nor_work_is_blocked():
     world.run("bare")
     [[blocked]] = told
     assert blocked.startswith("worker/main waits for ")
+
+
+@both
+def test_an_interrupted_run_ends_before_its_next_step_and_repeats(driver):
+    def build(strategy=None):
+        world = World(strategy=strategy)
+        heard: list[tuple[int, str]] = []
+        for name in ("one", "other"):
+            world.actor(name, ticker, SECOND, 100, heard)
+        return world
+
+    world = build(RandomWalk(7))
+    world.invariant(
+        "a signal comes in the midst of a step",
+        lambda: world.interrupt("Ctrl-C") if world.steps == 30 else None,
+        after="one",
+    )
+    result = world.run(driver)
+    assert (result.verdict, result.reason) == ("stopped", "Ctrl-C")
+    assert result.ok
+    assert result.steps in (30, 31)
+    again = build(Replay(result.choices, marks=result.marks))
+    again.stop_after(result.steps, result.reason)
+    assert again.run(driver).trace_hash == result.trace_hash

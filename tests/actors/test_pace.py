@@ -234,3 +234,30 @@ def test_a_replay_is_not_paced():
 def test_a_speed_is_positive(speed):
     with pytest.raises(UsageError, match="positive"):
         Pacer(speed)
+
+
+def test_a_world_that_cannot_keep_up_is_where_it_is_and_not_where_it_should_be():
+    wall = [0.0]
+    pace = Pacer(1e9)
+    pace.attach(lambda: wall[0], lambda: None, 0)
+    wall[0] = 60.0
+    beat = 10 * SECOND
+    assert pace.reached(beat, 0, busy=False)
+    assert pace.now() == pace.entry_time(beat) == beat  # else input would wait for 1,900 years
+    arrived: list[int] = []
+    pace.step(SECOND, lambda: arrived.append(pace.now()))
+    assert not pace.reached(2 * beat, beat, busy=False)
+    assert arrived == [beat + SECOND]
+
+
+def test_a_world_that_caught_up_follows_the_clock_again():
+    wall = [0.0]
+    pace = Pacer(2.0)
+    pace.attach(lambda: wall[0], lambda: None, 0)
+    wall[0] = 1.0
+    assert pace.reached(SECOND, 0, busy=False)
+    assert not pace.reached(100 * SECOND, SECOND, busy=False)
+    assert pace.now() == 2 * SECOND
+    pace.set_speed(1.0)
+    wall[0] = 3.0
+    assert pace.now() == 4 * SECOND

@@ -20,6 +20,7 @@ def header(**options):
 
 
 OTHER = {
+    "max_pods": 1000,
     "explain_scheduling": True,
     "scheduler_config": str(EXAMPLES / "scheduler_config.yaml"),
     "scheduler_plugin": (str(EXAMPLES / "scheduler_plugin.py"),),
@@ -77,3 +78,24 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {{name: late, annotations: {{emulate.controlplane/submit-seconds: "{}"}}}}
 """
+
+
+def test_more_pods_than_a_run_may_have_are_refused_at_the_object_that_asks(tmp_path):
+    def workload(name: str, spec: str) -> str:
+        return (
+            f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  {spec}\n"
+            "  selector: {matchLabels: {a: b}}\n"
+            "  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}\n"
+        )
+
+    path = tmp_path / "many.yaml"
+    path.write_text(
+        workload("few", "replicas: 3") + "---\n" + workload("many", "replicas: 2147483647")
+    )
+    with pytest.raises(UsageError) as refused:
+        plan_of(SCENARIO, files=(str(path),))
+    assert str(refused.value).endswith(
+        "Deployment many: spec.replicas: 2147483647 pods, 2147483650 with those before it:"
+        " more than a run may have (--max-pods 1000000)"
+    )
+    plan_of(SCENARIO, files=(str(path),), max_pods=2**31 + 2)
