@@ -385,6 +385,12 @@ class Context:
         """Answer the next `count` requests from one actor to another in its name; they never arrive."""
         self._kernel.intercept(one, other, answer, count, label)
 
+    def alter(self, one: str, other: str, answer: Any, *, count: int = 1, label: str = "") -> None:
+        """Put `answer` in the place of the next `count` answers that one actor gets from another: what it
+        asked for has happened, and it is told otherwise.
+        """
+        self._kernel.alter(one, other, answer, count, label)
+
     def at_step(self, step: int, call: Callable[[], None]) -> None:
         """Let the world do something between two steps, before step `step`: a fault, planned ahead."""
         self._kernel.at_step(step, call)

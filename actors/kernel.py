@@ -854,6 +854,11 @@ class Kernel:
         self.fault("intercept", a=one, b=other, count=count, answer=label)
         self.link_between(one, other).answers.extend([answer] * count)
 
+    def alter(self, one: str, other: str, answer: Any, count: int, label: str) -> None:
+        """The next `count` requests from one actor to the other arrive, and are answered so all the same."""
+        self.fault("alter", a=one, b=other, count=count, answer=label)
+        self.link_between(other, one).altered.extend([answer] * count)
+
     def at_step(self, step: int, call: Callable[[], None]) -> None:
         """Do something between two steps, before step `step`, if the run comes that far."""
         self._struck += 1  # two for the same step happen in the order in which they were asked for

@@ -32,6 +32,7 @@ class Link:
         "_held",
         "_kernel",
         "_last",
+        "altered",
         "answers",
         "cut",
         "label",
@@ -51,6 +52,8 @@ class Link:
         """How many of the next messages and answers are lost on this link."""
         self.answers: deque[Any] = deque()
         """With these the next requests are answered before they arrive."""
+        self.altered: deque[Any] = deque()
+        """These take the place of the next answers: what was asked for has happened."""
         self._held: deque[Callable[[], None]] = deque()
         self._last: dict[tuple[int, Any], int] = {}
 
@@ -78,6 +81,8 @@ class Link:
             self.losing -= 1
             self._kernel.answered(request, None, self._lost(), cause)
             return
+        if self.altered and error is None:
+            value = self.altered.popleft()
         self._after(
             (0, request.number), partial(self._kernel.answered, request, value, error, cause)
         )

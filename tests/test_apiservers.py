@@ -530,6 +530,39 @@ def test_what_one_server_is_told_to_serve_the_others_serve_too():
     play(user)
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_server_that_starts_again_serves_what_was_defined_before(lost):
+    """Also when the store's first answer to it is lost."""
+    widgets = Resource("example.com", "v1", "widgets")
+    found: list[str] = []
+
+    async def user(ctx: Context, _cluster: Cluster) -> None:
+        await Client(ctx, RestConfig((A,))).create(CRDS, definition_of_widgets())
+        await Client(ctx, RestConfig((A,))).create(widgets, widget("w"))
+        ctx.crash(B)
+        ctx.restart(B)
+        if lost:
+            await ctx.point("the server asks what is stored")
+            ctx.lose(ETCD, B, lost)
+        await ctx.sleep(5 * SECOND)
+        found.extend(obj.name for obj in (await Client(ctx, RestConfig((B,))).list(widgets)).items)
+
+    play(user)
+    assert found == ["w"]
+
+
+def test_a_definition_that_a_server_could_not_look_up_at_once_is_served_later():
+    widgets = Resource("example.com", "v1", "widgets")
+
+    async def user(ctx: Context, _cluster: Cluster) -> None:
+        ctx.lose(B, ETCD, 3)
+        await Client(ctx, RestConfig((A,))).create(CRDS, definition_of_widgets())
+        await ctx.sleep(5 * SECOND)
+        await Client(ctx, RestConfig((B,))).create(widgets, widget("w"))
+
+    play(user)
+
+
 def test_a_definition_that_went_and_came_again_is_heard_of_again():
     definition = definition_of_widgets()
     widgets = Resource("example.com", "v1", "widgets")

@@ -145,6 +145,19 @@ def test_an_intercepted_request_never_arrives_and_the_next_one_does() -> None:
     assert faults(world)[0]["answer"] == "429"
 
 
+def test_an_altered_answer_is_told_after_what_was_asked_for_has_happened() -> None:
+    done: list[int] = []
+
+    async def main(ctx: Context) -> None:
+        ctx.alter("user", "server", "timed out", label="504")
+        assert await ctx.ask("server", 1) == "timed out"
+        assert await ctx.ask("server", 2) is None
+
+    world = run(main, count, done)
+    assert done == [1, 2]
+    assert faults(world)[0]["answer"] == "504"
+
+
 @pytest.mark.parametrize("driver", ["bare", "trio"])
 def test_a_fault_can_be_planned_for_any_step(driver: str) -> None:
     seen: list[int] = []

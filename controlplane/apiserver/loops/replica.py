@@ -13,13 +13,13 @@ is whatever the cache has; another one waits for the cache at most three seconds
 Points: `recv`, `apiserver.request` (a worker takes a request), `apiserver.etcd` (the store has
 answered), `apiserver.fresh` (a cache may have caught up), `apiserver.feed` (news of the store),
 `apiserver.cache RESOURCE` (one watch cache moves on), `apiserver.lag`, `apiserver.bookmarks`,
-`apiserver.compactor`, `apiserver.watch` (a watch's time limit).
+`apiserver.compactor`, `apiserver.definitions` (custom resources are looked for again), `apiserver.watch` (a
+watch's time limit).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +34,7 @@ from controlplane.apiserver.loops.contention import READ_VERBS
 from controlplane.apiserver.loops.etcd import ETCD, Call, Follow
 from controlplane.apiserver.loops.server import Job, MakeCore, _Server
 from controlplane.apiserver.loops.webhooks import review
+from controlplane.apiserver.requests.lookup import resource_named
 from controlplane.apiserver.requests.metrics import key_of
 from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.schema import status
@@ -140,6 +141,8 @@ async def run(
     stream = await _begun(ctx, mirror)
     server = _Replica(ctx, mirror, make_core, epoch_ns, activity, options)
     ctx.spawn(server.hear, stream, name="feed")
+    if server.finds_definitions():
+        await server.settle(ctx)
     ctx.spawn(server.send_bookmarks, name="bookmarks")
     if options.compaction_ns:
         ctx.spawn(server.compact, name="compactor")
@@ -475,7 +478,7 @@ class _Replica(_Server):
             if resource in POLICIES:
                 self._note_policies()
             if resource == CRDS:
-                await self._settle(ctx)
+                await self.settle(ctx)
 
     def _has_news(self, cache: WatchCache) -> bool:
         """Whether something was heard that the cache has not taken in."""
@@ -496,13 +499,23 @@ class _Replica(_Server):
         share = ctx.choose("lag", LAG_OPTIONS, f"{ctx.actor} {resource}")
         return self._lag_ns * share // (LAG_OPTIONS - 1)
 
-    async def _settle(self, ctx: Context) -> None:
-        """Serve the custom resources that another server has defined."""
-        steps = self._core.settling(self._now())
-        with suppress(LinkBroken, Timeout, StopIteration):
-            operation = next(steps)
-            while True:
-                operation = steps.send(await self._perform(ctx, operation))
+    def finds_definitions(self) -> bool:
+        """Whether custom resources were defined before this server began."""
+        prefix = resource_named("apiextensions.k8s.io", CRDS).storage_prefix
+        return bool(self._mirror.keyspace(prefix).entries)
+
+    async def settle(self, ctx: Context) -> None:
+        """Serve the custom resources that are defined, by whomever; again until the store has said which."""
+        while True:
+            steps = self._core.settling(self._now())
+            try:
+                operation = next(steps)
+                while True:
+                    operation = steps.send(await self._perform(ctx, operation))
+            except StopIteration:
+                return
+            except (LinkBroken, Timeout):
+                await ctx.sleep(RECONNECT_NS, idle=True, point="apiserver.definitions")
 
     # ------------------------------------------------------------------ clocks
 

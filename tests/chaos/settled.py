@@ -1,0 +1,71 @@
+"""How worlds that have come to rest are compared: who, where and when are left out, and nothing else.
+
+`controlplane.scenarios.convergence` leaves out fields; here names that were drawn, addresses, times and
+uids are left out wherever they stand, in references to others too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from controlplane.api.object import Object
+from controlplane.scenarios.convergence import End, end_of
+
+UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+ADDRESS = re.compile(r"\b\d{1,3}(\.\d{1,3}){3}\b")
+TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+SCHEDULED = re.compile(r"-\d{8}(?=$|-)")
+"""What a CronJob puts behind the names of its runs: the minute."""
+
+TRIGGERED = "endpoints.kubernetes.io/last-change-trigger-time"
+"""A time, which is left out where a slice had to be written twice."""
+NOTED = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
+
+Tree = dict[str, Any]
+
+
+def settled(objects: Sequence[Object]) -> End:
+    """What is compared of all objects of a world."""
+    drawn = {}
+    for obj in objects:
+        base = obj.tree["metadata"].get("generateName")
+        if base:
+            drawn[obj.name] = f"{_plain(base)}*"
+    return end_of(Object(_masked(_alive(obj.tree), drawn)) for obj in objects)
+
+
+def _alive(tree: Tree) -> Tree:
+    """What an object is; of a replica set without pods not what its deployment noted when it had some."""
+    if tree.get("kind") != "ReplicaSet" or tree["spec"].get("replicas"):
+        return tree
+    metadata = tree["metadata"]
+    notes = {k: v for k, v in metadata.get("annotations", {}).items() if k not in NOTED}
+    return {**tree, "metadata": {**metadata, "annotations": notes}}
+
+
+def _masked(value: Any, drawn: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            _masked(key, drawn): _masked(item, drawn)
+            for key, item in value.items()
+            if key != TRIGGERED and not (key == "annotations" and item.keys() <= {TRIGGERED})
+        }
+    if isinstance(value, list):
+        return [_masked(item, drawn) for item in value]
+    if isinstance(value, str):
+        return drawn.get(value) or _plain(value)
+    return value
+
+
+def _plain(text: str) -> str:
+    for pattern, shown in (
+        (UID, "<uid>"),
+        (ADDRESS, "<address>"),
+        (TIME, "<time>"),
+        (DIGEST, "<digest>"),
+    ):
+        text = pattern.sub(shown, text)
+    return SCHEDULED.sub("-<minute>", text)
