@@ -7,10 +7,11 @@ two of those or of numbers. A file without any is parsed once, however many obje
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
+from controlplane.api import yaml_text
 from controlplane.api.tree import Tree
 from controlplane.errors import UsageError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "Mod": lambda a, b: a % b,
     "DivideInt": lambda a, b: a // b,
@@ -62,7 +62,7 @@ class Template:
 
     def _parse(self, text: str) -> Tree:
         try:
-            tree = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
+            tree = yaml_text.load(text)
         except yaml.YAMLError as error:
             raise UsageError(f"{self.path}: {' '.join(str(error).split())}") from error
         if not isinstance(tree, dict) or not tree.get("kind") or not tree.get("apiVersion"):

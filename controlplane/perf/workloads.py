@@ -15,12 +15,11 @@ from typing import Any
 import yaml
 from attrs import field, frozen
 
+from controlplane.api import yaml_text
 from controlplane.api.tree import Tree
 from controlplane.errors import UsageError
 from controlplane.perf.templates import Template
 from controlplane.scheduler.config.features import unknown
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _WAIT = ("skipWaitToCompletion",)
 _COUNT = ("count", "countParam")
@@ -125,7 +124,7 @@ class Workload:
 def load(path: Path) -> list[Workload]:
     """All workloads of a file, in order. Raises UsageError."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe loader
+        document = yaml_text.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -76,8 +76,10 @@ def check(config_file: str | None, machine_text: str | None, release: str) -> No
 def _document(file: str) -> Tree:
     import yaml
 
+    from controlplane.api import yaml_text
+
     try:
-        found = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+        found = yaml_text.load(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

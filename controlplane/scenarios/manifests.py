@@ -50,6 +50,8 @@ def folder(path: Path) -> Mapping[str, Tree]:
     """The manifests of a folder by file name, as staticPodPath names it. Raises UsageError."""
     import yaml
 
+    from controlplane.api import yaml_text
+
     if not path.is_dir():
         raise UsageError(f"staticPodPath: {path}: no such folder")
     found: dict[str, Tree] = {}
@@ -57,7 +59,7 @@ def folder(path: Path) -> Mapping[str, Tree]:
         if file.name.startswith(".") or not file.is_file():
             continue
         try:
-            tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+            tree = yaml_text.load(file.read_text(encoding="utf-8"))
         except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
             raise UsageError(
                 f"{file}: couldn't parse as pod: {' '.join(str(error).split())}"

@@ -8,7 +8,16 @@ import pytest
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import answer
 from controlplane.apiserver.requests.routing import HttpRequest
-from tests.apiserver.world import APPLY, JSON_PATCH, MERGE, World, config_map, deployment, pod
+from tests.apiserver.world import (
+    APPLY,
+    JSON_PATCH,
+    MERGE,
+    STRATEGIC,
+    World,
+    config_map,
+    deployment,
+    pod,
+)
 
 PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -212,3 +221,22 @@ def test_metadata_of_custom_resources_is_decoded():
         "struct field ObjectMeta.name of type string"
     )
     assert send(made, "POST", path, {**body, "apiVersion": 5})[0] == 400
+
+
+@pytest.mark.parametrize("body", [b"a: " + b"[" * 10**5, b"- " * 10**5, b"[" * 10**6])
+@pytest.mark.parametrize("media", ["application/json", "application/yaml", MERGE, STRATEGIC,
+                                   JSON_PATCH, APPLY])  # fmt: skip
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_a_body_that_nests_for_ever_is_a_bad_request(shared, method, media, body):
+    if (method == "PATCH") != ("patch" in media):
+        pytest.skip("not sent so")
+    path = PODS if method == "POST" else f"{PODS}/a"
+    headers = {"content-type": media, "accept": "application/json"}
+    query = {"fieldManager": ["m"]}
+    found = answer(shared.server, HttpRequest(method, path, query, headers, body), shared.now)
+    assert (found.code, found.tree["reason"]) == (400, "BadRequest"), found.tree
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return world()

@@ -15,6 +15,7 @@ from typing import Any, Final
 import yaml
 from attrs import frozen
 
+from controlplane.api import yaml_text
 from controlplane.errors import UsageError
 
 __all__ = ["MARK", "NAME", "Address", "read", "remove", "write"]
@@ -138,7 +139,7 @@ _MALFORMED = (yaml.YAMLError, KeyError, StopIteration, TypeError, AttributeError
 
 
 def _parsed(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return yaml_text.load(path.read_text(encoding="utf-8"))
 
 
 def _current(tree: Any) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import codecs
 import json
 import re
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import yaml
 
+from controlplane.api.depth import DEPTH, EXCEEDED, too_deep
+from controlplane.api.yaml_text import Excessive, check_aliases, guard
 from controlplane.apiserver.schema.codec import PairsDict, WrittenFloat
 
 __all__ = ["TextError", "YamlDuplicates", "parse_json", "parse_yaml", "syntax_error"]
@@ -28,21 +32,81 @@ def _constant(name: str) -> Any:
     raise ValueError(name)
 
 
+_SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_INVALID: Final = "\ufffd"
+_BYTEWISE: Final = "controlplane.bytewise"
+
+
+def _bytewise(error: UnicodeError) -> tuple[str, int]:
+    """Each byte that is no UTF-8 becomes U+FFFD, as Go ranges over a text."""
+    assert isinstance(error, UnicodeDecodeError)
+    return _INVALID * (error.end - error.start), error.end
+
+
+codecs.register_error(_BYTEWISE, _bytewise)
+
+
 def parse_json(raw: bytes) -> Any:
-    """The value of a JSON text; objects with repeated keys are `PairsDict`. TextError."""
+    """The value of a JSON text; objects with repeated keys are `PairsDict`. TextError.
+
+    What is not UTF-8, and half of a surrogate pair, is read as U+FFFD.
+    """
     if raw.startswith(codecs.BOM_UTF8):
         raise TextError("invalid character 'ï' looking for beginning of value")
+    text = raw.decode("utf-8", _BYTEWISE)
     try:
-        return json.loads(
-            raw, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=WrittenFloat
-        )
+        value = (_loads_long if _MANY in raw.translate(_AS_ZEROS) else _loads)(text)
     except (ValueError, RecursionError):
-        raise TextError(syntax_error(raw.decode("utf-8", "replace"))) from None
+        raise TextError(syntax_error(text)) from None
+    if raw.count(b"{") + raw.count(b"[") > DEPTH and too_deep(value):
+        raise TextError(syntax_error(text))
+    if _SURROGATE_ESCAPE.search(raw):
+        value = _paired(value)
+    return value
 
 
-_SPACE = " \t\r\n"
+def _decoder(**forms: Any) -> Any:
+    return json.JSONDecoder(
+        object_pairs_hook=_pairs, parse_constant=_constant, parse_float=WrittenFloat, **forms
+    ).decode
+
+
+_LONG: Final = 400
+"""No float64 has so many digits before its point."""
+_MANY: Final = b"0" * _LONG
+_AS_ZEROS: Final = bytes.maketrans(b"123456789", b"000000000")
+
+
+def _long_int(digits: str) -> int | WrittenFloat:
+    return int(digits) if len(digits) < _LONG else WrittenFloat(digits)
+
+
+_loads: Final = _decoder()
+_loads_long: Final = _decoder(parse_int=_long_int)
+
+
+def _paired(value: Any) -> Any:
+    """The value without halves of surrogate pairs."""
+    if isinstance(value, str):
+        return _SURROGATE.sub(_INVALID, value)
+    if isinstance(value, list):
+        return [_paired(each) for each in value]
+    if isinstance(value, PairsDict):
+        return PairsDict([(_paired(key), _paired(each)) for key, each in value.pairs])
+    if isinstance(value, dict):
+        return _pairs([(_paired(key), _paired(each)) for key, each in value.items()])
+    return value
+
+
 _END = "unexpected end of JSON input"
 _ESCAPES = '"\\/bfnrt'
+_DIGITS = "0123456789"
+_CLOSES = {"{": "}", "[": "]"}
+_AFTER = {"{": "after object key:value pair", "[": "after array element"}
+_SPACES = re.compile(r"[ \t\r\n]*+")
+_PLAIN_TEXT = re.compile(r'[^"\\\x00-\x1f]*+')
+_MANY_DIGITS = re.compile(r"[0-9]*+")
 
 
 def _quoted(char: str) -> str:
@@ -69,64 +133,66 @@ class _Scanner:
         return TextError(f"invalid character {_quoted(self.text[self.at])} {where}")
 
     def skip(self) -> str:
-        while self.at < len(self.text) and self.text[self.at] in _SPACE:
-            self.at += 1
+        found = _SPACES.match(self.text, self.at)
+        self.at = found.end() if found else self.at
         return self.text[self.at] if self.at < len(self.text) else ""
 
-    def value(self, *, closing: str = "") -> None:
-        char = self.skip()
-        if char == "{":
-            self._object()
-        elif char == "[":
-            self._array()
-        elif char == '"':
+    def whole(self) -> None:
+        """Read the text as one value; what is open is kept in a list, not on Python's stack."""
+        opened: list[str] = []
+        wanted = "value"
+        while True:
+            char = self.skip()
+            if wanted == "value":
+                wanted = "after"
+                if char and char in "{[":
+                    opened.append(char)
+                    if len(opened) > DEPTH:
+                        raise self.fail(EXCEEDED)
+                    self.at += 1
+                    if self.skip() == _CLOSES[char]:
+                        self.at += 1
+                        opened.pop()
+                    else:
+                        wanted = "key" if char == "{" else "value"
+                else:
+                    self._scalar(char)
+            elif wanted == "key":
+                if char != '"':
+                    raise self.fail("looking for beginning of object key string")
+                self._string()
+                if self.skip() != ":":
+                    raise self.fail("after object key")
+                self.at += 1
+                wanted = "value"
+            elif not opened:
+                if char:
+                    raise self.fail("after top-level value")
+                return
+            elif char == ",":
+                self.at += 1
+                wanted = "key" if opened[-1] == "{" else "value"
+            elif char and char == _CLOSES[opened[-1]]:
+                self.at += 1
+                opened.pop()
+            else:
+                raise self.fail(_AFTER[opened[-1]])
+
+    def _scalar(self, char: str) -> None:
+        if char == '"':
             self._string()
-        elif char in "tfn" and char:
+        elif char and char in "tfn":
             self._literal({"t": "true", "f": "false", "n": "null"}[char])
-        elif char and (char == "-" or char.isdigit()):
+        elif char and (char == "-" or char in _DIGITS):
             self._number()
         else:
             raise self.fail("looking for beginning of value")
 
-    def _object(self) -> None:
-        self.at += 1
-        if self.skip() == "}":
-            self.at += 1
-            return
-        while True:
-            if self.skip() != '"':
-                raise self.fail("looking for beginning of object key string")
-            self._string()
-            if self.skip() != ":":
-                raise self.fail("after object key")
-            self.at += 1
-            self.value()
-            char = self.skip()
-            if char == "}":
-                self.at += 1
-                return
-            if char != ",":
-                raise self.fail("after object key:value pair")
-            self.at += 1
-
-    def _array(self) -> None:
-        self.at += 1
-        if self.skip() == "]":
-            self.at += 1
-            return
-        while True:
-            self.value()
-            char = self.skip()
-            if char == "]":
-                self.at += 1
-                return
-            if char != ",":
-                raise self.fail("after array element")
-            self.at += 1
-
     def _string(self) -> None:
         self.at += 1
         while True:
+            plain = _PLAIN_TEXT.match(self.text, self.at)
+            self.at = plain.end() if plain else self.at
             if self.at >= len(self.text):
                 raise TextError(_END)
             char = self.text[self.at]
@@ -155,10 +221,10 @@ class _Scanner:
             self.at += 1
 
     def _digits(self, where: str) -> None:
-        if self.at >= len(self.text) or not self.text[self.at].isdigit():
+        if self.at >= len(self.text) or self.text[self.at] not in _DIGITS:
             raise self.fail(where)
-        while self.at < len(self.text) and self.text[self.at].isdigit():
-            self.at += 1
+        digits = _MANY_DIGITS.match(self.text, self.at)
+        self.at = digits.end() if digits else self.at
 
     def _number(self) -> None:
         if self.text[self.at] == "-":
@@ -181,13 +247,9 @@ def syntax_error(text: str) -> str:
     """What Go's JSON reader says about a text that is not JSON; "" if it is."""
     scanner = _Scanner(text)
     try:
-        scanner.value()
-        if scanner.skip():
-            raise scanner.fail("after top-level value")
+        scanner.whole()
     except TextError as error:
         return str(error)
-    except RecursionError:
-        return "exceeded max depth"
     return ""
 
 
@@ -219,9 +281,13 @@ def _construct_map(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
     loader.flatten_mapping(node)
     out: dict[str, Any] = {}
     for key_node, value_node in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise TextError(f"yaml: invalid map key: {_shown(key_node)}")
         key = loader.construct_object(key_node, deep=True)
         if isinstance(key, bool):
             key = "true" if key else "false"
+        elif key is None:
+            raise TextError(f"unsupported map key of type: %!s(<nil>), key: {_shown(key_node)}")
         key = str(key)
         if key in out:
             line = key_node.start_mark.line + 1
@@ -230,28 +296,91 @@ def _construct_map(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
     return dict(sorted(out.items()))
 
 
-_INT = "tag:yaml.org,2002:int"
-_FLOAT = "tag:yaml.org,2002:float"
-_OWN = ("tag:yaml.org,2002:timestamp", _INT, _FLOAT)
+def _shown(node: yaml.Node) -> str:
+    """A key that is none, as far as it is worth showing."""
+    if isinstance(node, yaml.MappingNode):
+        return "map[interface {}]interface {}{...}"
+    return "interface {}(nil)" if isinstance(node, yaml.ScalarNode) else "[]interface {}{...}"
+
+
+_TAG = "tag:yaml.org,2002:"
+_INT, _FLOAT, _BOOL, _NULL = f"{_TAG}int", f"{_TAG}float", f"{_TAG}bool", f"{_TAG}null"
+_OWN = (f"{_TAG}timestamp", f"{_TAG}value", _INT, _FLOAT)
 _BASES = {"0x": 16, "0X": 16, "0b": 2, "0B": 2, "0o": 8, "0O": 8}
+_INT_FORM = re.compile(
+    r"[-+]?(0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|[1-9][0-9_]*|0)", re.ASCII
+)
+_FLOAT_FORM = re.compile(
+    r"([-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)"
+    r"|\.(nan|NaN|NAN))",
+    re.ASCII,
+)
+_NULL_FORM = re.compile("~|null|Null|NULL|")
 
 
-def _construct_int(loader: Any, node: yaml.ScalarNode) -> int | WrittenFloat:
-    text = loader.construct_scalar(node).replace("_", "")
+def _scalar(loader: Any, node: yaml.ScalarNode, tag: str, form: re.Pattern[str]) -> str:
+    """The text of a scalar that has the form of its tag, which may have been claimed only."""
+    text: str = loader.construct_scalar(node)
+    if not form.fullmatch(text):
+        raise TextError(f"yaml: cannot decode !!str `{text}` as a !!{tag.removeprefix(_TAG)}")
+    return text
+
+
+def _construct_int(loader: Any, node: yaml.ScalarNode) -> int | str | WrittenFloat:
+    written = _scalar(loader, node, _INT, _INT_FORM)
+    text = written.replace("_", "")
     digits = text.lstrip("+-")
+    based = digits[:2] in _BASES
+    if based and len(digits) == 2:
+        return written
+    if len(digits) >= _LONG:  # in range of no number
+        return written
     base = _BASES.get(digits[:2], 8 if digits[0] == "0" else 10)
-    value = int(digits[2:] if digits[:2] in _BASES else digits, base)
+    value = int(digits[2:] if based else digits, base)
     value = -value if text[0] == "-" else value
-    return value if -(2**63) <= value < 2**64 else _as_json(float(value))
+    if -(2**63) <= value < 2**64:
+        return value
+    return written if based or len(digits) > 308 else _as_json(float(text))
 
 
-def _construct_float(loader: Any, node: yaml.ScalarNode) -> int | WrittenFloat:
-    text = loader.construct_scalar(node).replace("_", "")
+def _construct_float(loader: Any, node: yaml.ScalarNode) -> int | str | WrittenFloat:
+    written = _scalar(loader, node, _FLOAT, _FLOAT_FORM)
+    text = written.replace("_", "")
     if text[-1].isalpha():
         sign = "-" if text[0] == "-" else "+"
         word = "NaN" if text[-3:].lower() == "nan" else f"{sign}Inf"
         raise TextError(f"json: unsupported value: {word}")
-    return _as_json(float(text))
+    value = float(text)
+    return written if value in (float("inf"), float("-inf")) else _as_json(value)
+
+
+def _construct_bool(loader: Any, node: yaml.ScalarNode) -> bool:
+    text = loader.construct_scalar(node)
+    found: bool | None = loader.bool_values.get(text.lower())
+    if found is None:
+        raise TextError(f"yaml: cannot decode !!str `{text}` as a !!bool")
+    return found
+
+
+def _construct_null(loader: Any, node: yaml.ScalarNode) -> None:
+    _scalar(loader, node, _NULL, _NULL_FORM)
+
+
+def _construct_binary(loader: Any, node: yaml.ScalarNode) -> str:
+    try:
+        raw = base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise TextError("yaml: !!binary value contains invalid base64 data") from None
+    return raw.decode("utf-8", _BYTEWISE)
+
+
+def _construct_any(loader: Any, node: yaml.Node) -> Any:
+    """What has a tag of its own is what it looks like: tags of unknown types do not count."""
+    if isinstance(node, yaml.MappingNode):
+        return _construct_map(loader, node)
+    if isinstance(node, yaml.SequenceNode):
+        return [loader.construct_object(each, deep=True) for each in node.value]
+    return loader.construct_scalar(node)
 
 
 def _as_json(value: float) -> int | WrittenFloat:
@@ -265,27 +394,34 @@ def _as_json(value: float) -> int | WrittenFloat:
     return WrittenFloat(f"{mantissa}e{exponent}")
 
 
-_Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
-_Loader.add_constructor(_INT, _construct_int)
-_Loader.add_constructor(_FLOAT, _construct_float)
+for _tag, _constructor in (
+    (f"{_TAG}map", _construct_map),
+    (_INT, _construct_int),
+    (_FLOAT, _construct_float),
+    (_BOOL, _construct_bool),
+    (_NULL, _construct_null),
+    (f"{_TAG}binary", _construct_binary),
+    *((f"{_TAG}{name}", _construct_any) for name in ("seq", "set", "omap", "pairs", "timestamp")),
+    (f"{_TAG}value", _construct_any),
+    (None, _construct_any),
+):
+    _Loader.add_constructor(_tag, _constructor)
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, form) for tag, form in resolvers if tag not in _OWN]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
 }
 for _tag, _form, _first in (
-    ("tag:yaml.org,2002:bool", r"^[yYnN]$", "yYnN"),
-    (_INT, r"^[-+]?(0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|[1-9][0-9_]*|0)$", "-+0123456789"),
-    (
-        _FLOAT,
-        r"^([-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$",
-        "-+0123456789.",
-    ),
+    (_BOOL, "[yYnN]", "yYnN"),
+    (_INT, _INT_FORM.pattern, "-+0123456789"),
+    (_FLOAT, _FLOAT_FORM.pattern, "-+0123456789."),
 ):
-    _Loader.add_implicit_resolver(_tag, re.compile(_form), list(_first))
+    _Loader.add_implicit_resolver(_tag, re.compile(f"(?:{_form})\\Z", re.ASCII), list(_first))
 
 
 def _yaml_line(error: yaml.YAMLError) -> int:
     """The line that go-yaml names: from 1 for scanner errors, from 0 for all others; 0 is not named."""
+    if isinstance(error, Excessive):
+        return error.line
     mark = getattr(error, "problem_mark", None)
     if mark is not None and mark.line:
         line: int = mark.line
@@ -309,9 +445,17 @@ def _yaml_error(error: yaml.YAMLError) -> str:
 
 def parse_yaml(raw: bytes) -> Any:
     """The value of a YAML text's first document. TextError; YamlDuplicates when a key stands twice."""
+    try:
+        guard(raw)
+    except Excessive as error:
+        raise TextError(_yaml_error(error)) from None
     loader = _Loader(raw)
     try:
-        value = loader.get_data() if loader.check_data() else None
+        value = None
+        if loader.check_node():
+            node = loader.get_node()
+            check_aliases(node, raw)
+            value = loader.construct_document(node)
     except yaml.YAMLError as error:
         raise TextError(_yaml_error(error)) from None
     finally:

@@ -14,6 +14,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ import attrs
 import yaml
 
 from controlplane.api.tree import Tree
+from controlplane.api.yaml_text import Excessive, Recursive, TooDeepText, check_aliases, guard
 from controlplane.errors import UsageError
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -286,14 +288,25 @@ def _documents(text: str, file: str) -> Iterator[tuple[Any, yaml.Node | None, in
             yield from documents
             return
     try:
+        guard(text)
         for node in yaml.compose_all(text, Loader=_Loader):  # type: ignore[arg-type]
             if node is not None:
+                check_aliases(node, text)
                 yield _Converter(file).convert(node), node, node.start_mark.line + 1
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         detail = " ".join((error.problem or "cannot be parsed").split())
         line = mark.line + 1 if mark else 1
         raise ManifestError(f"broken YAML: {detail}", file=file, line=line) from None
+    except TooDeepText:
+        raise ManifestError("nested too deeply", file=file, line=1) from None
+    except Excessive as error:
+        told = (
+            "an alias inside the node that it names"
+            if isinstance(error, Recursive)
+            else f"broken YAML: {error.problem}"
+        )
+        raise ManifestError(told, file=file, line=error.line or 1) from None
     except yaml.YAMLError as error:
         detail = str(error).splitlines()[0]
         raise ManifestError(f"broken YAML: {detail}", file=file, line=1) from None
@@ -305,8 +318,8 @@ def _json_documents(text: str, file: str) -> Iterator[tuple[Any, yaml.Node | Non
     def unique(pairs: list[tuple[str, Any]]) -> Tree:
         found = dict(pairs)
         if len(found) != len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+            times = Counter(key for key, _ in pairs)
+            twice = next(key for key, _ in pairs if times[key] > 1)
             raise ManifestError(f"key {json.dumps(twice)} given twice", file=file, line=line)
         return found
 
@@ -320,6 +333,7 @@ def _json_documents(text: str, file: str) -> Iterator[tuple[Any, yaml.Node | Non
         tree, end = decoder.raw_decode(text, at)
         try:
             text_of_node = "\n" * (line - 1) + text[at:end]
+            guard(text_of_node)
             node = yaml.compose(text_of_node, Loader=_Loader)  # type: ignore[arg-type]
         except yaml.YAMLError:
             node = None

@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from controlplane.api.depth import EXCEEDED, TooDeep, checked
+from controlplane.api.yaml_text import check_aliases, guard
 from controlplane.scheduler.config.schema import DecodeError
 
 Json = Any
@@ -54,7 +56,10 @@ def _parse_yaml(text: str) -> tuple[Json, str]:
     loader = _Loader(text)
     loader.duplicates = []
     try:
-        document = loader.get_single_data()
+        guard(text)
+        node = loader.get_single_node()
+        check_aliases(node, text)
+        document = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as broken:
         where, what = "", str(broken)
         if isinstance(broken, yaml.MarkedYAMLError):
@@ -62,6 +67,8 @@ def _parse_yaml(text: str) -> tuple[Json, str]:
             what = broken.problem or what
         message = f"yaml: {where}{what}"
         raise DecodeError(f"couldn't get version/kind; json parse error: {message}") from broken
+    except (ValueError, LookupError, TypeError) as broken:  # a scalar that is not what its tag says
+        raise DecodeError(f"couldn't get version/kind; json parse error: yaml: {broken}") from None
     finally:
         loader.dispose()
     duplicate = ""
@@ -72,7 +79,9 @@ def _parse_yaml(text: str) -> tuple[Json, str]:
 
 def _parse_json(text: str) -> Json:
     try:
-        return json.loads(text)
+        return checked(json.loads(text), text)
+    except (TooDeep, RecursionError):
+        raise DecodeError(f"couldn't get version/kind; json parse error: {EXCEEDED}") from None
     except json.JSONDecodeError as broken:
         where = _json_problem(text, broken)
         raise DecodeError(f"couldn't get version/kind; json parse error: {where}") from broken
