@@ -23,7 +23,7 @@ from controlplane.apiserver.loops import webhooks
 from controlplane.apiserver.loops.activity import Activity
 from controlplane.apiserver.loops.etcd import ETCD
 from controlplane.apiserver.loops.supervisor import SUPERVISOR
-from controlplane.apiserver.options import ServerOptions, build_of
+from controlplane.apiserver.options import EMULATED_KEY, ServerOptions, build_of
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
@@ -92,6 +92,7 @@ class ClusterConfig:
         `own_controllers` are a user's, each a process of its own (`examples/operator.py`).
     `enabled_controllers` are named as `--controllers` does ("*", "job", "-cronjob-controller").
     With `service_accounts` pods run as accounts that exist, where the controllers run that make them.
+        `token_key` signs tokens of service accounts, where that of all emulated worlds will not do.
         `apiserver_memory` limits what answers under way may hold of an API server's memory.
     """
 
@@ -124,6 +125,7 @@ class ClusterConfig:
     controller_managers: int = 1
     apiserver_memory: Memory | None = None
     epoch_ns: int = EPOCH_NS
+    token_key: bytes = field(default=EMULATED_KEY, repr=False)
 
 
 def _features(config: ClusterConfig) -> dict[str, bool]:
@@ -420,6 +422,7 @@ class Cluster:
             build=build_of(self.config.release),
             webhook_answered=self._webhooks.__contains__,
             release=self.config.release,
+            token_key=self.config.token_key,
         )
 
     def components(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ __all__ = [
     "JSON_PATCH",
     "MERGE_PATCH",
     "STRATEGIC_MERGE_PATCH",
+    "Bound",
     "Request",
     "Response",
     "User",
@@ -29,12 +30,23 @@ JSON_PATCH = "application/json-patch+json"
 
 
 @frozen
+class Bound:
+    """An object without which a token does not hold: a pod, a secret or a node."""
+
+    resource: str
+    name: str
+    uid: str
+
+
+@frozen
 class User:
-    """Who asks."""
+    """Who asks. `extra` is what else is known of it, `bound` what its token does not outlive."""
 
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    bound: tuple[Bound, ...] = ()
 
 
 ADMIN = User("system:admin", "", ("system:masters", "system:authenticated"))

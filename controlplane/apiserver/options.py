@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from attrs import field, frozen
 
@@ -12,7 +14,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.releases import LATEST
 from controlplane.apiserver.schema.resources import ResourceInfo
 
-__all__ = ["BUILD", "ContainerLog", "ForeignReview", "ServerOptions", "build_of"]
+__all__ = ["BUILD", "EMULATED_KEY", "ContainerLog", "ForeignReview", "ServerOptions", "build_of"]
 
 BUILD: Tree = {
     "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
@@ -36,6 +38,9 @@ def build_of(release: str) -> Tree:
 ContainerLog = Callable[[Tree, str, int, bool], Output]
 """What a container of a pod that is on a node has written until a time, in its previous life or this one."""
 
+
+EMULATED_KEY: Final = hashlib.sha256(b"tokens of an emulated world").digest()
+"""What signs where nobody listens: no secret, and so never taken by a server that is reached from outside."""
 
 ForeignReview = Callable[[str, int, tuple[str, ...]], tuple[User, list[str]] | None]
 """Who has a token at a time (ns), for which of these audiences; None for nobody."""
@@ -67,6 +72,7 @@ class ServerOptions:
         registers_groups: versions of custom resources have an APIService while they are served.
         foreign_review: whose token it is that somebody else signed, and for which of some audiences.
         told_at_creation: what a client is warned of who creates an object of a resource, "" for nothing.
+        token_key: 32 bytes that tokens of service accounts are signed with.
         webhook_answered: for which hosts of webhooks somebody answers; without it none is called.
     """
 
@@ -87,3 +93,4 @@ class ServerOptions:
     release: str = LATEST
     registers_groups: bool = False
     foreign_review: ForeignReview | None = None
+    token_key: bytes = field(default=EMULATED_KEY, repr=False)

@@ -440,6 +440,8 @@ def replay_command(file: Path, out: Path | None, driver: Any, output_format: str
         output.echo(f"{result.verdict}: {result.reason}")
         told = "the same as recorded" if same else f"NOT as recorded: {recording.trace_hash}"
         output.echo(f"trace {result.trace_hash}: {told}")
+        if note := replaying.note_of(recording.header):
+            output.echo(f"{file} {note}")
         reporting.print_left(out, left)
     reporting.tell_traceback(run.traceback, out)
     if ended.came:

@@ -18,7 +18,7 @@ from controlplane.cli.options import (
 )
 from controlplane.cli.run import prepare
 from controlplane.errors import UsageError
-from controlplane.scenarios import files, loading
+from controlplane.scenarios import files, loading, replaying
 from controlplane.serving import scenario
 
 if TYPE_CHECKING:
@@ -114,6 +114,11 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     multiple=True,
     help="PEM file with keys that others sign tokens of service accounts with; repeatable.",
 )
+@click.option(
+    "--record-token-key/--no-record-token-key",
+    default=True,
+    help="Whether the recording holds the key that signs tokens, so that a replay gives the same ones.",
+)
 @declared_options(scenario.SCENARIO, but=(files.FILES,))
 @replay_option()
 @out_option()
@@ -127,6 +132,7 @@ def command(
     tls: bool,
     token: str | None,
     key_files: tuple[Path, ...],
+    record_token_key: bool,
     out: Path | None,
     replay: Path | None,
     log_level: str,
@@ -148,6 +154,8 @@ def command(
         values["epoch"] = "now"
     _known(values.get("release"))
     run = prepare(source, values, replay, keep_log=out is not None, log_level=log_level)
+    if replay is not None and (note := replaying.note_of(run.plan.header())):
+        output.echo(f"{replay} {note}")
     reached: list[Address] = []
 
     def ready(address: Address) -> None:
@@ -161,7 +169,15 @@ def command(
             _raise_file_limit()
             if token is None:
                 token = secrets.token_urlsafe(24)
-            rim = session.Rim(host, port, tls, token, keys=tuple(_keys(key_files)))
+            rim = session.Rim(
+                host,
+                port,
+                tls,
+                token,
+                keys=tuple(_keys(key_files)),
+                token_key=_token_key(run),
+                record_token_key=record_token_key,
+            )
             session.serve(run, rim, pace, ready, keep=out is not None)
     finally:
         for address in reached:
@@ -169,6 +185,8 @@ def command(
         run.cluster.store.close()
     output.echo(session.last_words(run))
     reporting.print_left(out, run.save(out) if out is not None else ())
+    if out is not None and replay is None:
+        output.echo(f"{out}/run.rec {replaying.note_of(run.plan.header())}")
     reporting.tell_traceback(run.traceback, out)
     return 0 if run.result.ok else 1
 
@@ -179,6 +197,12 @@ def _known(release: str | None) -> None:
 
     if release is not None and release not in RELEASES:
         raise UsageError(f"release {release!r}: expected one of {', '.join(RELEASES)}")
+
+
+def _token_key(run: Execution) -> bytes:
+    from controlplane.serving.token_files import key_of_store
+
+    return key_of_store(run.plan["store"])
 
 
 def _keys(files: tuple[Path, ...]) -> Iterator[Key]:

@@ -30,11 +30,13 @@ _ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"
 class Plan(Setting):
     """What is run. Make one with `plan_of`, or from a recording's header with `plan_of_header`.
 
-    `inputs` are digests of the files that the options name.
+    `inputs` are digests of the files that the options name. `token_key` signed the tokens of a served
+    session, as a hexadecimal number: "" when it is left out of its recording, None without a session.
     """
 
     scenario: Scenario
     inputs: Mapping[str, str] = field(factory=dict)
+    token_key: str | None = field(default=None, repr=False)
 
     def invariants(self) -> Sequence[Invariant]:
         """What must hold in these runs."""
@@ -62,6 +64,7 @@ class Plan(Setting):
             "inputs": dict(self.inputs),
             "release": self.release,
             "gates": self.gates.to_header(),
+            **({} if self.token_key is None else {"token_key": self.token_key}),
         }
 
     def configure(self) -> ClusterConfig:
@@ -103,6 +106,8 @@ class Plan(Setting):
                 config.nodes, options["kubelet_config"], options["machine"], self.release
             )
             changes.update(nodes=nodes, kubelet_settings=settings)
+        if self.token_key:
+            changes["token_key"] = bytes.fromhex(self.token_key)
         config = evolve(config, gates=self.gates, release=self.release, **changes)
         if options["cache_lag"] and config.apiservers < 2:
             raise UsageError(
@@ -147,7 +152,7 @@ def plan_of_header(scenario: Scenario, header: Mapping[str, Any], **changed: Any
             names = plan.options.get(key)
             shown = names if isinstance(names, str) else " ".join(names or ())
             raise UsageError(f"recorded with another content of {key} ({shown or 'none'})")
-    return plan
+    return evolve(plan, token_key=header.get("token_key"))
 
 
 def _prepared(scenario: Scenario, options: Mapping[str, Any], gates: FixGates) -> Plan:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from actors import Replay
 from actors.recording import load as load_recording
 from controlplane import __version__
@@ -13,6 +15,7 @@ from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.plan import plan_of_header
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from actors import EventLog, Recording
@@ -52,9 +55,23 @@ def plan_of_recording(
 
 def replayed(plan: Plan, recording: Recording, log: EventLog | None = None) -> Execution:
     """A run that will repeat a recording strictly, once it is executed; with its whole log unless one is given."""
+    plan = evolve(plan, token_key=recording.header.get("token_key"))
     run = Execution(
         plan, Replay(recording.choices, marks=recording.marks), log=log, inputs=recording.inputs
     )
     if recording.verdict == "stopped" and not recording.inputs:
         run.world.stop_after(recording.steps, recording.reason)
     return run
+
+
+def note_of(header: Mapping[str, Any]) -> str:
+    """What somebody should know who has a recording of a served session; "" if nothing."""
+    key = header.get("token_key")
+    if key is None:
+        return ""
+    if key:
+        return "holds the key that signed the session's tokens: who reads it can make such tokens"
+    return (
+        "leaves out the key that signed the session's tokens: what serviceaccounts/token and tokenreviews"
+        " answered cannot be repeated, all else can"
+    )

@@ -34,7 +34,8 @@ def of(cluster: Cluster) -> Page:
     access = Access(lookup, enabled=cluster.server_options().authorize)
 
     def page(http: HttpRequest) -> HttpAnswer:
-        user = acting(access, lookup, http)
+        now = cluster.config.epoch_ns + cluster.world.now
+        user = acting(access, lookup, http, now)
         http.user = user
         access.check(user, rbac.attributes_of(http, None))
         if http.method not in ("GET", "HEAD"):

@@ -15,11 +15,10 @@ from controlplane.api.container_output import Output, output_of
 from controlplane.api.tree import Tree
 from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.kubeconfig import Address
+from controlplane.apiserver.http.verifying import Verifier
 from controlplane.apiserver.loops.http_host import Limits
 from controlplane.apiserver.loops.http_listener import Listener
 from controlplane.apiserver.options import ForeignReview, ServerOptions
-from controlplane.apiserver.requests.lookup import StoreLookup
-from controlplane.apiserver.requests.tokens import signing_key
 from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
 from controlplane.scenarios.attention import Attention
@@ -45,6 +44,10 @@ class Rim:
     limits: Limits = field(factory=Limits)
     keys: tuple[Key, ...] = field(default=(), repr=False)
     """Public keys of who else signs tokens of service accounts."""
+    token_key: bytes = field(default=b"", repr=False)
+    """What signs such tokens here, 32 bytes; a fresh key if none is given."""
+    record_token_key: bool = True
+    """Whether the recording holds that key, so that a replay gives the same tokens."""
 
 
 class ServedCluster(Cluster):
@@ -53,6 +56,7 @@ class ServedCluster(Cluster):
     def __init__(self, config: ClusterConfig, **options: Any) -> None:
         self._place = ["127.0.0.1:6443"]
         self._foreign: list[ForeignReview] = []
+        self._token_key = [config.token_key]
         self._attention = Attention.of(config)
         super().__init__(config, **options)
         server = self.bootstrapping_server(self.server_options())
@@ -73,14 +77,21 @@ class ServedCluster(Cluster):
     def options_of_servers(self) -> Callable[[], ServerOptions]:
         """The same, with the address that is known once somebody listens."""
         options, place = self.server_options(), self._place
-        foreign = self._foreign
+        foreign, key = self._foreign, self._token_key
         return lambda: evolve(
-            options, address=place[0], foreign_review=foreign[0] if foreign else None
+            options,
+            address=place[0],
+            foreign_review=foreign[0] if foreign else None,
+            token_key=key[0],
         )
 
     def trusts(self, review: ForeignReview) -> None:
         """Who else signs tokens; said before the servers start."""
         self._foreign[:] = [review]
+
+    def signs_with(self, key: bytes) -> None:
+        """What signs tokens of service accounts; said before the servers start."""
+        self._token_key[0] = key
 
     def listens_at(self, address: str) -> None:
         """Where clients will reach the servers; said before they start."""
@@ -121,16 +132,16 @@ async def serve_async(
 
         made = certificates.make(rim.host)
         tls, authority = made.context, made.authority
-    store, epoch = cluster.store, cluster.config.epoch_ns
-    foreign: dict[str, Any] = {}
+    epoch = cluster.config.epoch_ns
+    key = rim.token_key or _fresh_key()
+    cluster.signs_with(key)
+    run.plan = evolve(run.plan, token_key=key.hex() if rim.record_token_key else "")
     if rim.keys:
-        from controlplane.apiserver.http.foreign_tokens import reviewed, user_of_token
+        from controlplane.apiserver.http.foreign_tokens import reviewed
 
         cluster.trusts(lambda token, now, audiences: reviewed(token, rim.keys, now, audiences))
-        foreign["foreign"] = lambda token, now: user_of_token(token, rim.keys, now)
-    access = Access.of_token(
-        rim.token, lambda: signing_key(StoreLookup(store)), lambda: epoch + pace.now(), **foreign
-    )
+    verifier = Verifier(key, rim.keys)
+    access = Access.of_token(rim.token, verifier.user, lambda: epoch + pace.now())
     write = os.write if os.name == "posix" else None  # other systems' sockets are no files
     listener = Listener(
         inlet,
@@ -175,6 +186,12 @@ def last_words(run: Execution) -> str:
         f"{result.verdict}: {result.reason}. Virtual time {seconds(result.t_ns)} s,"
         f" {result.steps} steps, trace {result.trace_hash}"
     )
+
+
+def _fresh_key() -> bytes:
+    from controlplane.serving.token_files import fresh
+
+    return fresh()
 
 
 def _written(pod: Tree, container: str, now: int, previous: bool) -> Output:

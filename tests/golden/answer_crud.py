@@ -149,7 +149,7 @@ class Replay:
     def ask(self, step: Json) -> HttpAnswer | WatchAnswer:
         http = self.http(step)
         try:
-            http.user = acting(self.server.access, self.server.lookup, http)
+            http.user = acting(self.server.access, self.server.lookup, http, self.now)
             result = serve(self.server, http, self.now)
         except ApiError as error:
             result = HttpAnswer(error.code, {"Content-Type": "application/json"}, error.tree)

@@ -205,7 +205,8 @@ def _packed(answered: HttpAnswer) -> HttpAnswer:
 
 def served_by(server: ApiServer) -> Served:
     """What discovery and OpenAPI tell of a server."""
-    return Served(server.table, server.options.build, server.options.address)
+    options = server.options
+    return Served(server.table, options.build, options.address, options.token_key)
 
 
 def _nonresource(server: ApiServer, http: HttpRequest) -> HttpAnswer:

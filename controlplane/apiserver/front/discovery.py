@@ -14,6 +14,8 @@ from controlplane.apiserver.front import openapi, openapi_v2
 from controlplane.apiserver.front.negotiation import parse_accept
 from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest, no_such_method, no_such_path
+from controlplane.apiserver.requests.token_keys import ALGORITHM, token_key
+from controlplane.apiserver.requests.tokens import ISSUER
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 
@@ -49,6 +51,11 @@ _CHECKS = {
 }  # fmt: skip
 
 
+_OPENID = "/.well-known/openid-configuration"
+_JWKS = "/openid/v1/jwks"
+_PUBLIC = {"Cache-Control": "public, max-age=3600"}
+
+
 def answer(server: Served, http: HttpRequest) -> Answer:
     """Code, headers, JSON body, text body."""
     path = http.path.rstrip("/") or "/"
@@ -60,6 +67,13 @@ def answer(server: Served, http: HttpRequest) -> Answer:
         _get_only(http)
         text = json.dumps(server.build, indent=2)
         return 200, {"Content-Type": "application/json"}, server.build, text
+    if path == _OPENID:
+        _get_only(http)
+        return _json(_openid(server), **_PUBLIC)
+    if path == _JWKS:
+        _get_only(http)
+        keys = {"keys": [dict(token_key(server.token_key).public)]}
+        return 200, {"Content-Type": "application/jwk-set+json", **_PUBLIC}, None, json.dumps(keys)
     if path == "/":
         return _json({"paths": _paths(server)})
     if path == "/api":
@@ -91,6 +105,17 @@ def answer(server: Served, http: HttpRequest) -> Answer:
 
 def _json(tree: Any, **headers: str) -> Answer:
     return 200, {"Content-Type": "application/json", **headers}, tree, None
+
+
+def _openid(server: Served) -> dict[str, Any]:
+    """Where whoever is given a token finds the key that it is signed with."""
+    return {
+        "issuer": ISSUER,
+        "jwks_uri": f"https://{server.address}{_JWKS}",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+    }
 
 
 def _missing() -> Answer:
@@ -270,7 +295,7 @@ def _discovered_resource(info: ResourceInfo) -> Tree:
 
 
 def _paths(server: Served) -> list[str]:
-    paths = ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"]
+    paths = [_OPENID, "/api", "/api/v1", "/apis", "/apis/"]
     for entry in _groups(server):
         paths.append(f"/apis/{entry['name']}")
         paths += [f"/apis/{version['groupVersion']}" for version in entry["versions"]]
@@ -278,5 +303,5 @@ def _paths(server: Served) -> list[str]:
         paths.append(f"/{head}")
         paths += [f"/{head}/{check}" for check in _CHECKS[head]]
     paths += ["/flagz", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/openapi/v3/",
-              "/openid/v1/jwks", "/statusz", "/version"]  # fmt: skip
+              _JWKS, "/statusz", "/version"]  # fmt: skip
     return sorted(paths)

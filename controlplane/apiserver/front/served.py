@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from controlplane.api.tree import Tree
+from controlplane.apiserver.options import EMULATED_KEY
 from controlplane.apiserver.schema.resources import ResourceTable
 
 __all__ = ["Answer", "Served"]
@@ -17,8 +18,9 @@ Answer = tuple[int, dict[str, str | list[str]], Any, str | None]
 
 @frozen
 class Served:
-    """What is served now, by which build, and where."""
+    """What is served now, by which build, and where; and what signs tokens, whose public half is told."""
 
     table: ResourceTable
     build: Tree
     address: str
+    token_key: bytes = field(default=EMULATED_KEY, repr=False)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve
-
 from controlplane.api.request import User
 from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT, Attributes
-from controlplane.apiserver.requests.tokens import account_exists
+from controlplane.apiserver.requests.tokens import holds
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import go_quote
 
@@ -31,10 +29,14 @@ ANONYMOUS: Final = "system:anonymous"
 _GROUP: Final = "authentication.k8s.io"
 
 
-def acting(access: Access, lookup: Lookup, http: HttpRequest) -> User:
-    """The user a request acts as. ApiError as `impersonated`, and 401 for a service account that is gone."""
+def acting(access: Access, lookup: Lookup, http: HttpRequest, now: int) -> User:
+    """The user a request acts as at a time (ns).
+
+    ApiError as `impersonated`, and 401 for a service account that is gone, or whose token is bound to
+    something that is.
+    """
     user = http.user
-    if user.name.startswith(SERVICE_ACCOUNT) and not account_exists(lookup, user):
+    if user.name.startswith(SERVICE_ACCOUNT) and not holds(lookup, user, now):
         raise status.ApiError(401, "Unauthorized", "Unauthorized")
     return impersonated(access, http)
 
@@ -73,7 +75,8 @@ def impersonated(access: Access, http: HttpRequest) -> User:
     given = UNAUTHENTICATED if name == ANONYMOUS else AUTHENTICATED
     if given not in groups:
         groups = (*groups, given)
-    return evolve(asker, name=name, uid=uid, groups=groups)
+    more = tuple((key, (extra[key],)) for key in sorted(extra))
+    return User(name, uid, groups, more)
 
 
 def _shown(uid: str, groups: tuple[str, ...], extra: dict[str, str]) -> str:

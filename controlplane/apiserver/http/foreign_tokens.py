@@ -6,35 +6,31 @@ inside the world; whether the Secret does is not. Upstream: pkg/serviceaccount/{
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from controlplane.api.request import User
 from controlplane.api.tree import Tree
-from controlplane.apiserver.requests.tokens import ISSUER, PREFIX, user_of
+from controlplane.apiserver.requests.token_keys import payload_of
+from controlplane.apiserver.requests.tokens import ISSUER, PREFIX, Claims, user_of
 from controlplane.errors import UsageError
 
-__all__ = ["Key", "read_keys", "reviewed", "user_of_token"]
+__all__ = ["Key", "read_keys", "reviewed", "signed_by", "user_of_token"]
 
 Key = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 LEGACY: Final = "kubernetes/serviceaccount"
 _CLAIM: Final = "kubernetes.io/serviceaccount/"
 _BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z ]+)-----.*?-----END \1-----", re.DOTALL)
-_HASHES: Final[dict[str, hashes.HashAlgorithm]] = {
-    "256": hashes.SHA256(),
-    "384": hashes.SHA384(),
-    "512": hashes.SHA512(),
-}
+RSA_BITS: Final = 2048
+_RSA: Final = ("RS256", "RS384", "RS512")
+_BY_CURVE: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 
 
 def read_keys(path: Path) -> list[Key]:
@@ -49,6 +45,10 @@ def read_keys(path: Path) -> list[Key]:
             key = _key(block[1].decode(), block[0])
         except (ValueError, TypeError, UnsupportedAlgorithm):
             continue  # parameters and the like stand beside keys
+        if isinstance(key, rsa.RSAPublicKey) and key.key_size < RSA_BITS:
+            raise UsageError(
+                f"{path}: an RSA key of {key.key_size} bits, expected {RSA_BITS} or more"
+            )
         if isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
             found.append(key)
     if not found:
@@ -66,8 +66,16 @@ def _key(kind: str, block: bytes) -> object:
 
 def user_of_token(token: str, keys: Sequence[Key], now: int) -> User | None:
     """Whose token it is; None unless one of the keys signed it and it is valid at `now` (ns)."""
-    found = reviewed(token, keys, now, (ISSUER,))
-    return None if found is None else found[0]
+    found = signed_by(token, keys)
+    return user_of(found, now) if isinstance(found, Claims) else found
+
+
+def signed_by(token: str, keys: Sequence[Key]) -> Claims | User | None:
+    """What a token says that one of the keys has signed, or whose it is if it has no time limit."""
+    tree = _payload(token, keys)
+    if tree is None:
+        return None
+    return Claims.of(tree) if tree.get("iss") != LEGACY else _legacy(tree)
 
 
 def reviewed(
@@ -77,18 +85,12 @@ def reviewed(
 
     Tokens without a time limit are for the API server alone.
     """
-    claims = _claims(token, keys)
-    if claims is None:
-        return None
-    if claims.get("iss") != LEGACY:
-        try:
-            user = user_of(claims, now, audiences)
-        except (KeyError, TypeError):
-            return None
-        shared = [each for each in audiences if each in (claims.get("aud") or ())]
+    found = signed_by(token, keys)
+    if isinstance(found, Claims):
+        user = user_of(found, now, audiences)
+        shared = [each for each in audiences if each in found.audiences]
         return None if user is None else (user, shared)
-    user = _legacy(claims)
-    return None if user is None or ISSUER not in audiences else (user, [ISSUER])
+    return None if found is None or ISSUER not in audiences else (found, [ISSUER])
 
 
 def _legacy(claims: Tree) -> User | None:
@@ -96,48 +98,22 @@ def _legacy(claims: Tree) -> User | None:
         claims.get(_CLAIM + key)
         for key in ("namespace", "service-account.name", "service-account.uid")
     )
-    if not namespace or not name or claims.get("sub") != f"{PREFIX}{namespace}:{name}":
+    if not isinstance(namespace, str) or not isinstance(name, str) or not namespace or not name:
+        return None
+    if claims.get("sub") != f"{PREFIX}{namespace}:{name}":
         return None
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
     return User(f"{PREFIX}{namespace}:{name}", str(uid or ""), (*groups, "system:authenticated"))
 
 
-def _claims(token: str, keys: Sequence[Key]) -> Tree | None:
-    signed, _, signature = token.rpartition(".")
-    if signed.count(".") != 1 or not token.isascii():
-        return None
-    try:
-        head: Any = json.loads(_decoded(signed.partition(".")[0]))
-        claims: Any = json.loads(_decoded(signed.partition(".")[2]))
-        raw = _decoded(signature)
-    except (ValueError, binascii.Error, RecursionError):
-        return None
-    if not isinstance(head, dict) or not isinstance(claims, dict):
-        return None
-    name = str(head.get("alg", ""))
-    if any(_fits(key, name, raw, signed.encode()) for key in keys):
-        return claims
-    return None
+def _payload(token: str, keys: Sequence[Key]) -> Tree | None:
+    found = (payload_of(token, key, _algorithms(key)) for key in keys)
+    return next((tree for tree in found if tree is not None), None)
 
 
-def _fits(key: Key, name: str, signature: bytes, data: bytes) -> bool:
-    """Whether a key has signed the data, by the algorithm of that name."""
-    used = _HASHES.get(name[2:])
-    if used is None:
-        return False
-    try:
-        if isinstance(key, rsa.RSAPublicKey) and name.startswith("RS"):
-            key.verify(signature, data, padding.PKCS1v15(), used)
-        elif isinstance(key, ec.EllipticCurvePublicKey) and name.startswith("ES"):
-            half = len(signature) // 2
-            parts = (int.from_bytes(each) for each in (signature[:half], signature[half:]))
-            key.verify(utils.encode_dss_signature(*parts), data, ec.ECDSA(used))
-        else:
-            return False
-    except InvalidSignature:
-        return False
-    return True
-
-
-def _decoded(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+def _algorithms(key: Key) -> tuple[str, ...]:
+    """What a key may have signed by: its kind and its curve decide, never the token."""
+    if isinstance(key, rsa.RSAPublicKey):
+        return _RSA
+    name = _BY_CURVE.get(key.curve.name)
+    return (name,) if name else ()

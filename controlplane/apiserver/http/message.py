@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from controlplane.api.request import User
+from controlplane.api.request import Bound, User
 from controlplane.apiserver.http.authorization import EXTRA
 from controlplane.apiserver.requests.routing import HttpRequest
 
@@ -65,8 +65,17 @@ def packed(
         "q": query,
         "h": kept,
         "b": body,
-        "u": [user.name, user.uid, list(user.groups)],
+        "u": _packed_user(user),
     }
+
+
+def _packed_user(user: User) -> list[Any]:
+    """Name, uid and groups; for an account by its token also what else is known, and what it is bound to."""
+    plain: list[Any] = [user.name, user.uid, list(user.groups)]
+    if not user.extra and not user.bound:
+        return plain
+    bound = [[each.resource, each.name, each.uid] for each in user.bound]
+    return [*plain, [[key, list(values)] for key, values in user.extra], bound]
 
 
 def gone(number: int) -> dict[str, Any]:
@@ -81,7 +90,13 @@ def defect(told: dict[str, Any]) -> dict[str, Any]:
 
 def to_request(value: dict[str, Any]) -> HttpRequest:
     """The request that `packed` made."""
-    name, uid, groups = value["u"]
-    return HttpRequest(
-        value["m"], value["p"], value["q"], value["h"], value["b"], User(name, uid, tuple(groups))
+    name, uid, groups, *more = value["u"]
+    extra, bound = more or ((), ())
+    user = User(
+        name,
+        uid,
+        tuple(groups),
+        tuple((key, tuple(values)) for key, values in extra),
+        tuple(Bound(*each) for each in bound),
     )
+    return HttpRequest(value["m"], value["p"], value["q"], value["h"], value["b"], user)

@@ -90,7 +90,7 @@ class HttpFront:
     ) -> Steps[HttpAnswer | WatchAnswer]:
         now = self._epoch + self._ctx.now
         try:
-            http.user = acting(self._core.access, self._core.lookup, http)
+            http.user = acting(self._core.access, self._core.lookup, http, now)
             return (yield from answering(self._core, json_request(http), target, now, storage))
         except status.ApiError as error:
             return failed(failure(error), http.headers.get("accept", ""))

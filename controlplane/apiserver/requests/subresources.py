@@ -5,10 +5,6 @@ Upstream: the REST storages under pkg/registry (core/pod/storage, apps/*/storage
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,10 +25,11 @@ from controlplane.apiserver.requests.managed.ordinary import claimed, track
 from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.requests.parts import Parts
 from controlplane.apiserver.requests.patching.apply_patch import patched_document, undecodable
+from controlplane.apiserver.requests.token_keys import token_key
 from controlplane.apiserver.requests.tokens import ISSUER
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode, kind_error
-from controlplane.apiserver.schema.field_errors import invalid
+from controlplane.apiserver.schema.field_errors import go_quote, invalid
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Steps
 
@@ -237,7 +234,7 @@ def _finalize(parts: Parts, ctx: Context) -> Steps[Response]:
 
 
 def _token(parts: Parts, ctx: Context) -> Steps[Response]:
-    """A token for a service account: a JSON web token whose signature only this server's store can make."""
+    """A token for a service account: a JSON web token that the server's key signs."""
     request = ctx.request
     account = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
     body = read_typed("io.k8s.api.authentication.v1.TokenRequest", request.body)
@@ -253,8 +250,9 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
             invalid("spec.expirationSeconds", seconds,
                     "may not specify a duration less than 10 minutes")
         ])  # fmt: skip
+    bound: Tree = {}
     if spec.get("boundObjectRef"):
-        yield from _bound(parts, ctx, spec["boundObjectRef"])
+        bound = yield from _bound(parts, ctx, spec["boundObjectRef"])
     spec["expirationSeconds"] = seconds
     spec.setdefault("audiences", [ISSUER])
     spec.setdefault("boundObjectRef", None)
@@ -266,6 +264,7 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
         "kubernetes.io": {
             "namespace": request.namespace,
             "serviceaccount": {"name": account.name, "uid": account.uid},
+            **bound,
         },
         "nbf": begun, "sub": f"system:serviceaccount:{request.namespace}:{request.name}",
     }  # fmt: skip
@@ -275,7 +274,8 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
         "metadata": {"name": account.name, "namespace": account.namespace,
                      "creationTimestamp": format_time(ctx.now)},
         "spec": spec,
-        "status": {"token": _web_token(claims, ctx), "expirationTimestamp": ends},
+        "status": {"token": token_key(parts.options.token_key).signed(claims),
+                   "expirationTimestamp": ends},
     }  # fmt: skip
     return Response(201, tree)
 
@@ -283,8 +283,8 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
 _BINDABLE = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets", ("v1", "Node"): "nodes"}
 
 
-def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[None]:
-    """What a token is bound to must be there. ApiError 400, 404, 409."""
+def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[Tree]:
+    """The claims about what a token is bound to, which must be there. ApiError 400, 404, 409."""
     version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
     resource = _BINDABLE.get((version, kind))
     if resource is None:
@@ -297,28 +297,26 @@ def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[None]:
     found = yield from registry.find(ctx, namespace, reference.get("name", ""))
     if found is None:
         raise status.not_found(registry.info, reference.get("name", ""))
+    spec = found.tree.get("spec") or {}
+    if resource == "pods" and spec.get("serviceAccountName") != ctx.request.name:
+        raise status.bad_request(
+            f"cannot bind token for serviceaccount {go_quote(ctx.request.name)} to pod running "
+            "with different serviceaccount name."
+        )
     uid = reference.get("uid", "")
     if uid and uid != found.uid:
         raise status.conflict(registry.info, found.name, (
             f"the UID in the bound object reference ({uid}) does not match the UID in record. "
             "The object might have been deleted and then recreated"
         ))  # fmt: skip
-
-
-def _web_token(claims: Tree, ctx: Context) -> str:
-    """Header, claims and signature. The key is the uid of kube-system, as good as a cluster's name."""
-    key = tokens.signing_key(ctx.lookup)
-    head = {"alg": "HS256", "kid": hashlib.sha256(key).hexdigest()[:16]}
-    text = ".".join(_part(each) for each in (head, claims))
-    return f"{text}.{_base64(hmac.digest(key, text.encode(), 'sha256'))}"
-
-
-def _part(tree: Tree) -> str:
-    return _base64(json.dumps(tree, separators=(",", ":")).encode())
-
-
-def _base64(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    claims: Tree = {kind.lower(): {"name": found.name, "uid": found.uid}}
+    if resource == "pods" and spec.get("nodeName"):
+        nodes = parts.registries.named("", "nodes")
+        node = yield from nodes.find(ctx, "", spec["nodeName"])
+        claims["node"] = {"name": spec["nodeName"]}
+        if node is not None:
+            claims["node"]["uid"] = node.uid
+    return claims
 
 
 def _approval(parts: Parts, ctx: Context) -> Steps[Response]:
@@ -344,12 +342,10 @@ def _review(parts: Parts, ctx: Context) -> Steps[Response]:
     if info.resource == "selfsubjectreviews":
         del tree["spec"]
         tree["metadata"] = {"creationTimestamp": format_time(ctx.now)}
-        shown: Tree = {"username": user.name, "groups": list(user.groups)}
-        if user.uid:
-            shown["uid"] = user.uid
-        tree["status"] = {"userInfo": shown}
+        tree["status"] = {"userInfo": tokens.shown(user)}
     elif info.resource == "tokenreviews":
-        tree["status"] = tokens.review(ctx, tree["spec"], parts.options.foreign_review)
+        options = parts.options
+        tree["status"] = tokens.review(ctx, tree["spec"], options.token_key, options.foreign_review)
     else:
         tree["status"] = reviews.answer(parts.access, ctx, tree["metadata"], tree["spec"])
     if "managedFields" in tree["metadata"]:

@@ -1,70 +1,135 @@
-"""Tokens of service accounts: reading what `serviceaccounts/token` made.
+"""Tokens of service accounts: what they say, whose they are, and whether they still hold.
 
 Upstream: pkg/serviceaccount (jwt.go, claims.go), pkg/registry/authentication/tokenreview.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
-import json
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from controlplane.api.request import User
+from attrs import frozen
+
+from controlplane.api.request import Bound, User
+from controlplane.api.times import SECOND, parse_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.strategy import Context, Lookup
-from controlplane.apiserver.options import ForeignReview
+from controlplane.apiserver.requests.token_keys import token_key
 from controlplane.apiserver.schema import status
 
-__all__ = ["ISSUER", "account_exists", "claims_of", "review", "signing_key", "user_of"]
+if TYPE_CHECKING:
+    from controlplane.api.object import Object
+    from controlplane.apiserver.kinds.strategy import Context, Lookup
+    from controlplane.apiserver.options import ForeignReview
+
+__all__ = ["BOUND", "ISSUER", "PREFIX", "Claims", "holds", "review", "shown", "user_of"]
 
 ISSUER: Final = "https://kubernetes.default.svc"
 PREFIX: Final = "system:serviceaccount:"
-SECOND: Final = 1_000_000_000
+LEEWAY_NS: Final = 60 * SECOND
+"""Clocks may differ by so much. Upstream: go-jose, jwt.DefaultLeeway."""
+BOUND: Final = {"pod": "pods", "secret": "secrets", "node": "nodes"}
+"""What a token can be bound to: its claim, its resource."""
+_LATEST: Final = 1 << 53
+_NAME_LIMIT: Final = 253
+_EXTRA: Final = "authentication.kubernetes.io/"
 
 
-def signing_key(lookup: Lookup) -> bytes:
-    """What the tokens of a cluster are signed with: the uid of kube-system, as good as its name."""
-    found = lookup.get("", "namespaces", "", "kube-system")
-    return found.uid.encode() if found is not None else b""
+@frozen
+class Claims:
+    """What a token says, every value checked. Times are in seconds since 1970."""
 
+    audiences: tuple[str, ...]
+    begins: int
+    ends: int
+    id: str
+    namespace: str
+    account: str
+    uid: str
+    bound: tuple[Bound, ...] = ()
 
-def claims_of(token: str, key: bytes) -> Tree | None:
-    """What a token says; None unless it was signed with this key."""
-    text, _, signature = token.rpartition(".")
-    if not key or text.count(".") != 1 or not text.isascii():
-        return None
-    try:
-        if not hmac.compare_digest(_decoded(signature), hmac.digest(key, text.encode(), "sha256")):
+    @classmethod
+    def of(cls, tree: Tree) -> Claims | None:
+        """The claims of a token; None unless each is what it has to be."""
+        audiences = tree.get("aud")
+        if isinstance(audiences, str):
+            audiences = [audiences]
+        if not isinstance(audiences, list) or not all(isinstance(each, str) for each in audiences):
             return None
-        claims = json.loads(_decoded(text.partition(".")[2]))
-    except (ValueError, binascii.Error, RecursionError):
-        return None
-    return claims if isinstance(claims, dict) else None
+        times = [_time(tree.get(key)) for key in ("nbf", "iat", "exp")]
+        about = tree.get("kubernetes.io")
+        if tree.get("iss") != ISSUER or None in times or not isinstance(about, dict):
+            return None
+        begins, issued, ends = (each for each in times if each is not None)
+        if not max(begins, issued) <= ends:
+            return None
+        namespace, account = about.get("namespace"), _reference(about.get("serviceaccount"))
+        if not _is_name(namespace) or account is None:
+            return None
+        bound: list[Bound] = []
+        for claim, resource in BOUND.items():
+            if about.get(claim) is None:
+                continue
+            found = _reference(about[claim])
+            if found is None:
+                return None
+            bound.append(Bound(resource, *found))
+        name, uid = account
+        if tree.get("sub", f"{PREFIX}{namespace}:{name}") != f"{PREFIX}{namespace}:{name}":
+            return None
+        made = tree.get("jti", "")
+        if not isinstance(made, str) or len(made) > _NAME_LIMIT:
+            return None
+        return cls(
+            tuple(audiences), max(begins, issued), ends, made, namespace, name, uid, tuple(bound)
+        )
+
+    def hold_at(self, now: int) -> bool:
+        """Whether the time (ns) is within theirs."""
+        return self.begins * SECOND - LEEWAY_NS <= now <= self.ends * SECOND + LEEWAY_NS
 
 
-def user_of(claims: Tree, now: int, audiences: tuple[str, ...] = (ISSUER,)) -> User | None:
+def user_of(claims: Claims, now: int, audiences: tuple[str, ...] = (ISSUER,)) -> User | None:
     """Whose token it is; None if it is not for one of the audiences or not valid at `now` (ns)."""
-    if not set(audiences) & set(claims.get("aud") or ()) or claims.get("iss") != ISSUER:
+    if not claims.hold_at(now) or not any(each in claims.audiences for each in audiences):
         return None
-    if not claims.get("nbf", 0) * SECOND <= now < claims.get("exp", 0) * SECOND:
-        return None
-    about = claims["kubernetes.io"]
-    namespace, account = about["namespace"], about["serviceaccount"]
+    namespace = claims.namespace
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-    name = f"{PREFIX}{namespace}:{account['name']}"
-    return User(name, account["uid"], (*groups, "system:authenticated"))
+    extra: list[tuple[str, tuple[str, ...]]] = []
+    if claims.id:
+        extra.append((f"{_EXTRA}credential-id", (f"JTI={claims.id}",)))
+    for kind in ("node", "pod"):
+        for each in claims.bound:
+            if each.resource == BOUND[kind]:
+                extra.append((f"{_EXTRA}{kind}-name", (each.name,)))
+                if each.uid:
+                    extra.append((f"{_EXTRA}{kind}-uid", (each.uid,)))
+    return User(
+        f"{PREFIX}{namespace}:{claims.account}",
+        claims.uid,
+        (*groups, "system:authenticated"),
+        tuple(extra),
+        claims.bound,
+    )
 
 
-def account_exists(lookup: Lookup, user: User) -> bool:
-    """Whether the service account that the user is still exists, and is the same one."""
+def holds(lookup: Lookup, user: User, now: int) -> bool:
+    """Whether a service account, and what its token is bound to, are there and are the same ones.
+
+    What is being deleted holds for a minute more. The node of a pod that it is bound to is not asked.
+    """
     namespace, _, name = user.name.removeprefix(PREFIX).partition(":")
-    found = lookup.get("", "serviceaccounts", namespace, name)
-    return found is not None and found.uid == user.uid
+    if not _is_same(lookup.get("", "serviceaccounts", namespace, name), user.uid, now):
+        return False
+    of_pod = any(each.resource == "pods" for each in user.bound)
+    for each in user.bound:
+        if each.resource == "nodes" and of_pod:
+            continue
+        where = "" if each.resource == "nodes" else namespace
+        if not _is_same(lookup.get("", each.resource, where, each.name), each.uid, now):
+            return False
+    return True
 
 
-def review(ctx: Context, spec: Tree, foreign: ForeignReview | None = None) -> Tree:
+def review(ctx: Context, spec: Tree, secret: bytes, foreign: ForeignReview | None = None) -> Tree:
     """The status of a TokenReview; `foreign` knows tokens that somebody else signed.
 
     ApiError 400 without a token.
@@ -73,18 +138,57 @@ def review(ctx: Context, spec: Tree, foreign: ForeignReview | None = None) -> Tr
     if not text:
         raise status.bad_request("token is required for TokenReview in authentication")
     wanted = tuple(spec.get("audiences") or (ISSUER,))
-    claims = claims_of(text, signing_key(ctx.lookup))
-    if claims is not None:
-        user = user_of(claims, ctx.now, wanted)
-        shared = [each for each in wanted if each in claims["aud"]] if user is not None else []
-    else:
-        found = foreign(text, ctx.now, wanted) if foreign is not None else None
+    tree = token_key(secret).claims(text)
+    user: User | None = None
+    shared: list[str] = []
+    if tree is not None:
+        claims = Claims.of(tree)
+        if claims is not None:
+            user = user_of(claims, ctx.now, wanted)
+            shared = [each for each in wanted if each in claims.audiences]
+    elif foreign is not None:
+        found = foreign(text, ctx.now, wanted)
         user, shared = found if found is not None else (None, [])
-    if user is None or not account_exists(ctx.lookup, user):
+    if user is None or not holds(ctx.lookup, user, ctx.now):
         return {"user": {}, "error": "invalid bearer token"}
-    shown: Tree = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
-    return {"authenticated": True, "user": shown, "audiences": shared}
+    return {"authenticated": True, "user": shown(user), "audiences": shared}
 
 
-def _decoded(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+def shown(user: User) -> Tree:
+    """A user as an answer tells of it."""
+    tree: Tree = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        tree["uid"] = user.uid
+    if user.extra:
+        tree["extra"] = {key: list(values) for key, values in user.extra}
+    return tree
+
+
+def _is_same(found: Object | None, uid: str, now: int) -> bool:
+    if found is None or found.uid != uid:
+        return False
+    leaving = found.tree["metadata"].get("deletionTimestamp")
+    return not leaving or parse_time(leaving) >= now - LEEWAY_NS
+
+
+def _time(value: Any) -> int | None:
+    """Seconds of a claim, 0 where there is none; None for what is no time."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 0 <= value <= _LATEST else None
+
+
+def _is_name(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= _NAME_LIMIT
+
+
+def _reference(value: Any) -> tuple[str, str] | None:
+    """Name and uid of an object; None for what is no reference."""
+    if not isinstance(value, dict):
+        return None
+    name, uid = value.get("name"), value.get("uid", "")
+    if not _is_name(name) or not isinstance(uid, str) or len(uid) > _NAME_LIMIT:
+        return None
+    return name, uid

@@ -163,6 +163,7 @@ async def served(
     strategy: str = "fifo",
     limits: Limits | None = None,
     without: tuple[str, ...] = (),
+    record_token_key: bool = True,
     **options: Any,
 ) -> AsyncIterator[Session]:
     """A session; unless asked for more, its few controllers write nothing of their own accord."""
@@ -185,7 +186,7 @@ async def served(
         told.append(address)
         ready.set()
 
-    rim = Rim(tls=False, token=token, limits=limits or Limits())
+    rim = Rim(tls=False, token=token, limits=limits or Limits(), record_token_key=record_token_key)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_async, serving, rim, pace, tell, stop, keep)
         await ready.wait()

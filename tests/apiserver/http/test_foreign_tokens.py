@@ -1,6 +1,7 @@
 """Tokens of service accounts that a controller manager signed with a key of its own."""
 
 import base64
+import hmac
 import json
 
 import pytest
@@ -20,6 +21,9 @@ LEGACY = {
     "kubernetes.io/serviceaccount/service-account.uid": "u1",
     "kubernetes.io/serviceaccount/secret.name": "builder-token",
 }
+
+
+HS256, NONE = b'{"alg":"HS256"}', b'{"alg":"none"}'
 
 
 def encoded(data):
@@ -50,7 +54,7 @@ def test_a_token_of_a_secret_is_its_account():
 
 
 def test_rsa_keys_sign_too():
-    key = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     assert user_of_token(token(LEGACY, key), [KEY.public_key(), key.public_key()], 0) is not None
     assert user_of_token(token(LEGACY, key), [KEY.public_key()], 0) is None
 
@@ -63,7 +67,8 @@ def test_bound_tokens_hold_for_their_time():
     }  # fmt: skip
     keys = [KEY.public_key()]
     assert user_of_token(token(claims), keys, 15 * 10**9).name == "system:serviceaccount:a:b"
-    assert user_of_token(token(claims), keys, 20 * 10**9) is None
+    assert user_of_token(token(claims), keys, 80 * 10**9) is not None, "a minute of leeway"
+    assert user_of_token(token(claims), keys, 81 * 10**9) is None
 
 
 @pytest.mark.parametrize(
@@ -92,6 +97,24 @@ def test_a_key_file_may_hold_several_keys_and_must_hold_one(tmp_path):
         read_keys(path)
     with pytest.raises(UsageError, match="cannot be read"):
         read_keys(tmp_path / "none")
+
+
+def test_a_short_rsa_key_is_refused_by_name(tmp_path):
+    path = tmp_path / "keys.pem"
+    path.write_bytes(pem(rsa.generate_private_key(public_exponent=65537, key_size=1024)))
+    with pytest.raises(UsageError, match=r"keys\.pem: an RSA key of 1024 bits, expected 2048"):
+        read_keys(path)
+
+
+def test_a_public_key_is_no_shared_secret_and_no_token_names_its_own_algorithm():
+    """The confusion of HS256 with RS256: whoever has the public key would sign with it as with a password."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    for secret in (pem(key), pem(KEY)):
+        text = f"{encoded(HS256)}.{encoded(json.dumps(LEGACY).encode())}"
+        forged = f"{text}.{encoded(hmac.digest(secret, text.encode(), 'sha256'))}"
+        assert user_of_token(forged, [key.public_key(), KEY.public_key()], 0) is None
+    unsigned = f"{encoded(NONE)}.{encoded(json.dumps(LEGACY).encode())}."
+    assert user_of_token(unsigned, [KEY.public_key()], 0) is None
 
 
 def test_a_review_knows_audiences_of_bound_tokens_and_none_of_others():

@@ -92,3 +92,47 @@ async def test_credentials_stay_out_of_the_recording(tmp_path):
     session.serving.save(tmp_path)
     for name in ("run.rec", "log.jsonl", "objects.yaml"):
         assert b"hush-hush" not in (tmp_path / name).read_bytes()
+
+
+async def tokens(session) -> list[str]:
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    robot = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+    assert (await session.ask("POST", accounts, robot)).code == 201
+    made = [await session.ask("POST", f"{accounts}/robot/token", body) for _ in range(2)]
+    return [each.tree["status"]["token"] for each in made]
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_a_replay_gives_the_same_tokens_if_the_recording_holds_their_key(tmp_path, recorded):
+    async with served(keep=True, record_token_key=recorded) as session:
+        given = await tokens(session)
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+                  "spec": {"token": given[0]}}  # fmt: skip
+        asked = await session.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+        assert asked.tree["status"]["authenticated"] is True
+    first = session.serving
+    first.save(tmp_path)
+    file = tmp_path / "run.rec"
+    recording = replaying.load(file)
+    assert ("holds the key" if recorded else "leaves out") in replaying.note_of(recording.header)
+    secret = session.serving.cluster.options_of_servers()().token_key
+    assert (secret.hex().encode() in file.read_bytes()) is recorded
+    again = replaying.replayed(replaying.plan_of_recording(recording, file, SCENARIO), recording)
+    answers: list[str] = []
+    inlet = again.world.inlet()
+    enter = inlet._enter
+
+    def overheard(actor, payload, _on_reply):
+        enter(actor, payload, lambda answer: answers.append(answer))
+
+    inlet._enter = overheard
+    again.execute("bare")
+    assert again.result.trace_hash == first.result.trace_hash
+    found = [each.tree["status"]["token"] for each in answers[1:3]]
+    assert (found == given) is recorded
+    assert (answers[3].tree["status"].get("authenticated") is True) is recorded
+
+
+def test_recordings_of_what_was_not_served_hold_no_key():
+    assert replaying.note_of({"scenario": {}}) == ""
