@@ -119,6 +119,23 @@ class Inlet:
         kernel.send(kernel.outside(), target.mailbox, message, key="outside")
 
 
+class Outlet:
+    """How an actor asks something of the outside: the other way of the inlet, by which the answer comes.
+
+    `on_put` is whoever listens; in a replay nobody does, and the answers are in the recording.
+    """
+
+    __slots__ = ("on_put",)
+
+    def __init__(self) -> None:
+        self.on_put: Callable[[Any], None] | None = None
+
+    def put(self, value: Any) -> None:
+        """Tell the outside; at once, and for nothing in return."""
+        if self.on_put is not None:
+            self.on_put(value)
+
+
 class ExternalMessage:
     """What an actor receives from outside: `value`, and the way to answer."""
 

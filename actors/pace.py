@@ -38,6 +38,7 @@ class Pacer:
         self._arrived: list[Callable[[], None]] = []
         self._virtual = 0
         self._behind: int | None = None
+        self._open = 0
         self._wall = 0.0
         self._clock: Callable[[], float] = float
         self._wake: Callable[[], None] = _nobody_waits
@@ -68,8 +69,7 @@ class Pacer:
 
     def _wanted(self) -> int:
         """The virtual time that the speed asks for."""
-        speed = 1.0 if self._speed == MAX else self._speed
-        return self._virtual + round((self._clock() - self._wall) * speed * NS)
+        return self._virtual + round((self._clock() - self._wall) * self._rate() * NS)
 
     def pause(self) -> None:
         """Stop time where it is."""
@@ -103,6 +103,27 @@ class Pacer:
 
     # ------------------------------------------------------------------ for the driver and the kernel
 
+    def ask_outside(self) -> None:
+        """Somebody outside is asked: until as many have answered, time goes no faster than the clock.
+
+        And it leaps over nothing, or whoever waits for the answer in virtual time would give up before
+        it can come.
+        """
+        self._hold(self.now())
+        self._open += 1
+
+    def answered_outside(self) -> None:
+        """One of those that were asked has answered."""
+        self._hold(self.now())
+        self._open -= 1
+        self._wake()
+
+    def _rate(self) -> float:
+        """Virtual seconds per real second between two leaps."""
+        if self._speed == MAX or (self._open and self._speed > 1):
+            return 1.0
+        return self._speed
+
     def attach(self, clock: Callable[[], float], wake: Callable[[], None], now: int) -> None:
         """Begin at virtual time `now`. `clock` answers real seconds; `wake` ends the driver's wait."""
         self._clock = clock
@@ -120,6 +141,8 @@ class Pacer:
         """
         self.wait_s = None
         if self._goal is not None:
+            if self._open:  # the answer wakes us
+                return False
             if at_ns is not None and at_ns <= self._goal:
                 self._virtual = max(self._virtual, at_ns)
                 return True
@@ -129,7 +152,7 @@ class Pacer:
         self._behind = None
         if at_ns is None:
             return False
-        if busy and self._speed == MAX and not self._paused:
+        if busy and self._speed == MAX and not self._paused and not self._open:
             self._hold(max(at_ns, now))
             return True
         limit = max(now, self._virtual if self._paused else self._wanted())
@@ -137,8 +160,7 @@ class Pacer:
             self._behind = max(at_ns, now)
             return True
         if not self._paused:
-            speed = 1.0 if self._speed == MAX else self._speed
-            self.wait_s = min((at_ns - limit) / NS / speed, LONGEST_WAIT_S)
+            self.wait_s = min((at_ns - limit) / NS / self._rate(), LONGEST_WAIT_S)
         return False
 
     def _hold(self, virtual: int) -> None:

@@ -8,7 +8,7 @@ Three kinds of objects are no report. *Values*: what cannot change (frozen attrs
 functions, enums), and classes that the world was told are values although they keep something they
 computed. *Trees*: dicts and lists of plain JSON or of values; they are immutable by agreement, so what a tree
 held when it was first seen shared is remembered, and reported if it ever changes. *The runtime's
-own*: contexts, mailboxes, links, and what came in through the inlet, behind which the rim begins, which is
+own*: contexts, mailboxes, links, what came in through the inlet, and outlets, behind which the rim begins, which is
 outside the world. Experimenters, who may look into everything, are not walked.
 
 The walk costs milliseconds per thousand objects; it is for tests, and never moves a step.
@@ -31,7 +31,7 @@ import msgpack
 from actors.choices import ChoiceList
 from actors.context import Context
 from actors.disk import Disk
-from actors.inlet import ExternalMessage
+from actors.inlet import ExternalMessage, Outlet
 from actors.link import Link
 from actors.log import EventLog
 from actors.process import Actor, Channel, Mailbox, Message, Request, Task
@@ -82,7 +82,7 @@ _ATOMS: Final = (
 )
 _RUNTIME: Final = (
     Actor, Channel, ChoiceList, Condition, Context, Disk, Event, EventLog, ExternalMessage, Link, Mailbox,
-    Request, Task,
+    Outlet, Request, Task,
 )  # fmt: skip
 _TRANSPARENT: Final = (
     tuple,

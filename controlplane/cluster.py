@@ -94,6 +94,7 @@ class ClusterConfig:
     With `service_accounts` pods run as accounts that exist, where the controllers run that make them.
         `token_key` signs tokens of service accounts, where that of all emulated worlds will not do.
         `apiserver_memory` limits what answers under way may hold of an API server's memory.
+    `webhook_services` says where services of webhooks are outside of the world, if it is served.
     """
 
     nodes: Sequence[Tree] = ()
@@ -126,6 +127,7 @@ class ClusterConfig:
     apiserver_memory: Memory | None = None
     epoch_ns: int = EPOCH_NS
     token_key: bytes = field(default=EMULATED_KEY, repr=False)
+    webhook_services: Mapping[str, str] = field(factory=dict)
 
 
 def _features(config: ClusterConfig) -> dict[str, bool]:
@@ -203,7 +205,7 @@ class Cluster:
     ) -> None:
         self.config = config
         self._first_serial = 0
-        self._webhooks: dict[str, None] = {}
+        self.webhooks = self.webhook_hosts()
         self.world = World(strategy=strategy, log=log, values=VALUES, **world_options)
         if config.store is None:
             self.store = _bootstrapped(config.epoch_ns, accounts=_has_accounts(config)).fork()
@@ -420,7 +422,7 @@ class Cluster:
             streams_lists=self.config.gates.fixed("129334"),
             measures_usage=True,
             build=build_of(self.config.release),
-            webhook_answered=self._webhooks.__contains__,
+            webhook_actor=self.webhooks.actor,
             release=self.config.release,
             token_key=self.config.token_key,
         )
@@ -440,13 +442,17 @@ class Cluster:
         """Add an actor that uses the cluster from outside: `main(ctx, *args)`."""
         self.world.experimenter(name, main, *args)
 
+    def webhook_hosts(self) -> webhooks.Hosts:
+        """Who answers webhooks besides those that `webhook` names."""
+        return webhooks.Hosts()
+
     def webhook(self, host: str, decide: webhooks.Decide) -> None:
         """Let `decide` answer the webhooks of a host, such as `checker.default.svc` of a service.
 
         It makes of the `request` of an AdmissionReview its `response` (`allowed`, `status`, `patch` ...).
         Webhooks of hosts for which nobody answers are stored and not called.
         """
-        self._webhooks[host] = None
+        self.webhooks.own[host] = None
         self.world.actor(webhooks.actor_of(host), webhooks.answer, decide)
 
     def bootstrapping_server(self, options: ServerOptions | None = None) -> ApiServer:

@@ -71,9 +71,9 @@ class ServerOptions:
         release: whose resources, versions and fields are served.
         registers_groups: versions of custom resources have an APIService while they are served.
         foreign_review: whose token it is that somebody else signed, and for which of some audiences.
-        told_at_creation: what a client is warned of who creates an object of a resource, "" for nothing.
+        told_at_creation: what a client is warned of who created an object of a resource, "" for nothing.
         token_key: 32 bytes that tokens of service accounts are signed with.
-        webhook_answered: for which hosts of webhooks somebody answers; without it none is called.
+        webhook_actor: who answers for a host of webhooks, "" for nobody; without it none is called.
     """
 
     disabled: tuple[str, ...] = ()
@@ -88,8 +88,8 @@ class ServerOptions:
     components: Mapping[str, str] = field(factory=_healthy)
     measures_usage: bool = False
     container_log: ContainerLog | None = None
-    told_at_creation: Callable[[ResourceInfo], str] | None = None
-    webhook_answered: Callable[[str], bool] | None = None
+    told_at_creation: Callable[[ResourceInfo, Tree], str] | None = None
+    webhook_actor: Callable[[str], str] | None = None
     release: str = LATEST
     registers_groups: bool = False
     foreign_review: ForeignReview | None = None

@@ -11,6 +11,7 @@ from controlplane.errors import UsageError
 from controlplane.scenarios import files
 from controlplane.scenarios.option import Option
 from controlplane.scenarios.scenario import Scenario
+from controlplane.serving.webhook_services import checked, hosts
 
 if TYPE_CHECKING:
     from controlplane.cluster import Cluster, ClusterConfig
@@ -41,7 +42,7 @@ def make(config: ClusterConfig, **options: Any) -> Cluster:
 
 def build(setting: Setting) -> ClusterConfig:
     """As for files, over the store that --store names."""
-    config = files.build(setting)
+    config = evolve(files.build(setting), webhook_services=hosts(setting["webhook_service"]))
     if setting["store"] == MEMORY:
         return config
     from controlplane.apiserver.storage.durable_store import open_store
@@ -62,13 +63,21 @@ STORE = Option(
     metavar="memory|sqlite:FILE",
     help="Where objects live; in a file every acknowledged write survives, and a later session goes on from it.",
 )
+WEBHOOK_SERVICE = Option(
+    "webhook-service",
+    many=True,
+    default=(),
+    convert=checked,
+    metavar="NAME.NAMESPACE=HOST:PORT",
+    help="Where the service of a webhook is; those that nobody names are not asked. Repeatable.",
+)
 SCENARIO = Scenario(
     "serve",
     title="a whole cluster at a pace, used from outside",
     workload=files.workload,
     build=build,
     prepare=files.prepare,
-    options=(files.FILES, EPOCH, STORE),
+    options=(files.FILES, files.MAX_PODS, EPOCH, STORE, WEBHOOK_SERVICE),
     defaults=files.WHOLE,
     told={**files.TOLD, "epoch": "now"},
     make=make,

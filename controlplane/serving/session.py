@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import evolve, field, frozen
 
 from actors import collector
+from actors.inlet import Outlet
 from actors.jsonl import seconds
 from controlplane.api.container_output import Output, output_of
 from controlplane.api.tree import Tree
@@ -18,17 +20,22 @@ from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.http.verifying import Verifier
 from controlplane.apiserver.loops.http_host import Limits
 from controlplane.apiserver.loops.http_listener import Listener
+from controlplane.apiserver.loops.webhooks import OUTSIDE, Hosts, pass_on
 from controlplane.apiserver.options import ForeignReview, ServerOptions
+from controlplane.apiserver.requests.admission.policies.source import GROUP
+from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDATING, place_of
 from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
 from controlplane.scenarios.attention import Attention
-from controlplane.serving import metrics_page
+from controlplane.serving import metrics_page, webhook_services
+from controlplane.serving.webhook_calls import WebhookCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.pace import Pacer
     from controlplane.apiserver.http.foreign_tokens import Key
+    from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.execution import Execution
 
@@ -58,7 +65,9 @@ class ServedCluster(Cluster):
         self._foreign: list[ForeignReview] = []
         self._token_key = [config.token_key]
         self._attention = Attention.of(config)
+        self.webhooks_outside = Outlet()
         super().__init__(config, **options)
+        self.world.actor(OUTSIDE, pass_on, self.webhooks_outside)
         server = self.bootstrapping_server(self.server_options())
         server.install_roles(config.epoch_ns)
         server.install_standing(config.epoch_ns, self.apiservers)
@@ -71,8 +80,12 @@ class ServedCluster(Cluster):
             track_fields=True,
             container_log=_written,
             registers_groups=True,
-            told_at_creation=self._attention.warning,
+            told_at_creation=partial(_warning, self._attention, self.webhooks),
         )
+
+    def webhook_hosts(self) -> Hosts:
+        """Webhooks with a URL are asked outside, and those of services of which it is said where they are."""
+        return Hosts(outside=True, services=tuple(self.config.webhook_services))
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:
         """The same, with the address that is known once somebody listens."""
@@ -96,6 +109,20 @@ class ServedCluster(Cluster):
     def listens_at(self, address: str) -> None:
         """Where clients will reach the servers; said before they start."""
         self._place[0] = address
+
+
+def _warning(attention: Attention, hosts: Hosts, info: ResourceInfo, tree: Tree) -> str:
+    """For who created what nobody acts on."""
+    if info.group != GROUP or info.resource not in (MUTATING, VALIDATING):
+        return attention.warning(info)
+    asked = (place_of(spec)[0] for spec in tree.get("webhooks") or ())
+    unknown = [*dict.fromkeys(host for host in asked if not hosts.actor(host))]
+    if not unknown:
+        return ""
+    return (
+        f"nobody answers for {', '.join(unknown)} here: those webhooks are kept and not called"
+        " (serve --webhook-service NAME.NAMESPACE=HOST:PORT says where a service is)"
+    )
 
 
 def serve(
@@ -161,8 +188,11 @@ async def serve_async(
     cluster.listens_at(f"{host}:{port}")
     scheme = "https" if rim.tls else "http"
     address = Address(f"{scheme}://{_reachable(host)}:{port}", rim.token, authority)
+    calls = WebhookCalls(webhook_services.addresses(cluster.config.webhook_services), inlet, pace)
+    cluster.webhooks_outside.on_put = calls.send
     unready: UsageError | None = None
     async with trio.open_nursery() as nursery:
+        nursery.start_soon(calls.serve)
         await nursery.start(_stop_on_signal, inlet.stop)
         nursery.start_soon(listener.serve)
         if stop is not None:

@@ -1,4 +1,4 @@
-"""Who answers webhooks in the world: an actor for each host, and how a server asks it.
+"""Who answers webhooks: actors of the world, one for each host, or servers outside of it.
 
 Points: `apiserver.webhook` (at the server: a webhook is asked), `recv` (at the actor).
 """
@@ -6,24 +6,49 @@ Points: `apiserver.webhook` (at the server: a webhook is asked), `recv` (at the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import field, frozen
 
 from actors import LinkBroken, Timeout
+from actors.inlet import ExternalMessage, Outlet
 from controlplane.api.tree import Tree
 from controlplane.apiserver.storage.transactions import Review, Reviewed
 
 if TYPE_CHECKING:
     from actors import Context
 
-__all__ = ["Decide", "actor_of", "answer", "review"]
+__all__ = ["OUTSIDE", "Decide", "Hosts", "actor_of", "answer", "pass_on", "review"]
 
 Decide = Callable[[Tree], Tree]
 """From the `request` of an AdmissionReview to its `response`, without the uid."""
+OUTSIDE: Final = "webhooks outside"
+"""The actor that asks servers outside of the world."""
 
 
 def actor_of(host: str) -> str:
     """The actor that answers for a host."""
     return f"webhook {host}"
+
+
+@frozen
+class Hosts:
+    """Who answers for which hosts: actors of the world for `own`, and servers outside of it, if there are any.
+
+    They answer for every host of a URL, and for the `services` of which it is known where they are.
+    """
+
+    own: dict[str, None] = field(factory=dict)
+    outside: bool = False
+    services: tuple[str, ...] = ()
+
+    def actor(self, host: str) -> str:
+        """The actor to ask about a host; "" if nobody answers."""
+        if host in self.own:
+            return actor_of(host)
+        if self.outside and (not host.endswith(".svc") or host in self.services):
+            return OUTSIDE
+        return ""
 
 
 async def answer(ctx: Context, decide: Decide) -> None:
@@ -37,10 +62,31 @@ async def answer(ctx: Context, decide: Decide) -> None:
         message.reply({**head, "response": response})
 
 
+async def pass_on(ctx: Context, outlet: Outlet) -> None:
+    """Main task of the actor that asks servers outside: what they answer comes back as input.
+
+    So a replay needs none of them. What goes out is a number and a `Review`, an input is the number and the fields
+    of a `Reviewed`.
+    """
+    asked: dict[int, Any] = {}
+    number = 0
+    while True:
+        message = await ctx.recv(idle=True)
+        if isinstance(message.payload, ExternalMessage):
+            which, *answered = message.payload.value
+            waiting = asked.pop(which, None)
+            if waiting is not None:
+                waiting.reply(Reviewed(*answered))
+            continue
+        number += 1
+        asked[number] = message
+        outlet.put((number, message.payload))
+
+
 async def review(ctx: Context, asked: Review) -> Reviewed:
-    """Ask the actor of the host; what it answers, or why it did not."""
+    """Ask the actor that answers; what it says, or why it said nothing."""
     try:
-        body = await ctx.ask(actor_of(asked.to), asked, asked.timeout_ns, point="apiserver.webhook")
+        body = await ctx.ask(asked.to, asked, asked.timeout_ns, point="apiserver.webhook")
     except Timeout:
         return Reviewed(None, "context deadline exceeded")
     except LinkBroken:

@@ -95,7 +95,7 @@ class ApiServer:
             shelf,
             table,
             self.access,
-            options.webhook_answered,
+            options.webhook_actor,
             self._ever_written,
             lambda ctx, tree: bodies.read(_unlabelled(ctx), tree),
             uid,
@@ -278,7 +278,7 @@ class ApiServer:
         """The answer with all warnings."""
         tell = self.options.told_at_creation
         if tell is not None and response.code == 201 and not ctx.request.subresource:
-            text = tell(ctx.info)
+            text = tell(ctx.info, response.tree)
             if text:
                 ctx.warn(text)
         if ctx.audit:

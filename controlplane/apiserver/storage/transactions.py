@@ -152,7 +152,7 @@ class Done(NamedTuple):
 class Review(NamedTuple):
     """A question to somebody outside the server, in the midst of handling; answered by `Reviewed`.
 
-    It is no operation on the store, but travels as one does. `to` is the host that is asked, `url` how
+    It is no operation on the store, but travels as one does. `to` is the actor that is asked, `url` how
     messages name it, `ca` the certificates (PEM in base64) by which it is known.
     """
 
@@ -165,10 +165,11 @@ class Review(NamedTuple):
 
 
 class Reviewed(NamedTuple):
-    """The answer to a `Review`, or why there is none."""
+    """The answer to a `Review`, or why there is none; `plain`: said without the address that was asked."""
 
     body: Any
     error: str = ""
+    plain: bool = False
 
 
 Operation = Get | Range | Transaction | Compact | Review

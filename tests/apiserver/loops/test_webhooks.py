@@ -72,7 +72,7 @@ def played(script, *hooks, answers=None, mutating=False, apiservers=1, actor=Non
         for host, decide in (answers or {}).items():
             made.webhook(host, decide)
         if actor is not None:
-            made._webhooks[HOST] = None
+            made.webhooks.own[HOST] = None
             made.world.actor(actor_of(HOST), actor)
         made.user("user", main)
         run = made.world.run(driver)

@@ -41,7 +41,7 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 from controlplane.apiserver.storage.transactions import Review, Reviewed, Steps
 
-__all__ = ["MUTATING", "VALIDATING", "Webhooks"]
+__all__ = ["MUTATING", "VALIDATING", "Webhooks", "place_of"]
 
 MUTATING: Final = "mutatingwebhookconfigurations"
 VALIDATING: Final = "validatingwebhookconfigurations"
@@ -72,16 +72,20 @@ class _Hook:
         return int(self.spec.get("timeoutSeconds", 10))
 
 
-def _hook(spec: Tree) -> _Hook:
+def place_of(spec: Tree) -> tuple[str, str]:
+    """The host that a webhook is asked of, without the port if it is a service, and its URL."""
     client = spec.get("clientConfig") or {}
-    seconds = spec.get("timeoutSeconds", 10)
     service = client.get("service")
-    if service is not None:
-        host = f"{service['name']}.{service['namespace']}.svc"
-        url = f"https://{host}:{service.get('port', 443)}{service.get('path') or '/'}"
-    else:
+    if service is None:
         url = client.get("url") or ""
-        host = urlsplit(url).netloc
+        return urlsplit(url).netloc, url
+    host = f"{service['name']}.{service['namespace']}.svc"
+    return host, f"https://{host}:{service.get('port', 443)}{service.get('path') or '/'}"
+
+
+def _hook(spec: Tree) -> _Hook:
+    seconds = spec.get("timeoutSeconds", 10)
+    host, url = place_of(spec)
     expressions = Expressions((), params=False)
     conditions = tuple(
         expressions.compile(c["expression"]) for c in spec.get("matchConditions") or ()
@@ -91,7 +95,7 @@ def _hook(spec: Tree) -> _Hook:
 
 
 class Webhooks:
-    """The webhooks of one server. `answered` says for which hosts somebody answers, `read` makes of an
+    """The webhooks of one server. `actor` names who answers for a host, "" for nobody, `read` makes of an
     object in the version of the request one as it is stored, `again` lets the plugins before the webhooks
     look at a changed object once more, `uid` names a call.
     """
@@ -101,7 +105,7 @@ class Webhooks:
         lookup: Lookup,
         table: ResourceTable,
         access: Access,
-        answered: Callable[[str], bool] | None,
+        actor: Callable[[str], str] | None,
         ever_written: Callable[[str], bool],
         read: Callable[[Context, Tree], Tree],
         uid: Callable[[], str],
@@ -109,7 +113,7 @@ class Webhooks:
         self._lookup = lookup
         self._table = table
         self._access = access
-        self._answered = answered
+        self._actor = actor
         self._ever_written = ever_written
         self._read = read
         self._uid = uid
@@ -117,13 +121,13 @@ class Webhooks:
 
     def stored(self) -> bool:
         """Whether any call may be made: then handling waits in between."""
-        return self._answered is not None and (
+        return self._actor is not None and (
             self._ever_written(MUTATING) or self._ever_written(VALIDATING)
         )
 
     def _hooks(self, resource: str) -> Iterable[_Hook]:
         """The webhooks that are answered for, by the names of their configurations, in their order there."""
-        assert self._answered is not None
+        assert self._actor is not None
         if not self._ever_written(resource):
             return
         for obj in sorted(self._lookup.all(GROUP, resource), key=lambda each: each.name):
@@ -132,7 +136,7 @@ class Webhooks:
             if made is None:
                 made = tuple(_hook(spec) for spec in obj.tree.get("webhooks") or ())
                 self._made[mark] = made
-            yield from (hook for hook in made if self._answered(hook.host))
+            yield from (hook for hook in made if self._actor(hook.host))
 
     # -- mutating --------------------------------------------------------------------------------
 
@@ -144,7 +148,7 @@ class Webhooks:
         again: Callable[[Context, Tree, Tree | None], Tree],
     ) -> Steps[Tree]:
         """The tree after all mutating webhooks. ApiError."""
-        if self._answered is None or exempt(ctx.info):
+        if self._actor is None or exempt(ctx.info):
             return tree
         asked: list[_Hook] = []
         repeat: dict[str, _Hook] = {}
@@ -190,7 +194,7 @@ class Webhooks:
 
     def validate(self, ctx: Context, tree: Tree | None, old: Tree | None) -> Steps[None]:
         """Raise if a validating webhook refuses. ApiError."""
-        if self._answered is None or exempt(ctx.info):
+        if self._actor is None or exempt(ctx.info):
             return
         for hook in self._hooks(VALIDATING):
             given = attributes_of(ctx, tree, old)
@@ -240,10 +244,17 @@ class Webhooks:
             "request": _request(given, info, uid),
         }  # fmt: skip
         client = hook.spec.get("clientConfig") or {}
+        assert self._actor is not None
         answered: Reviewed = yield Review(
-            hook.host, hook.url, review, hook.seconds * SECOND, client.get("caBundle", "")
+            self._actor(hook.host),
+            hook.url,
+            review,
+            hook.seconds * SECOND,
+            client.get("caBundle", ""),
         )
-        problem = f'Post "{hook.url}": {answered.error}' if answered.error else ""
+        problem = answered.error
+        if problem and not answered.plain:
+            problem = f'Post "{hook.url}": {problem}'
         response = None if problem else _response(answered.body, uid, review)
         if isinstance(response, str):
             problem = response

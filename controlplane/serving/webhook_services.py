@@ -1,0 +1,44 @@
+"""Where services of webhooks are, for those that no emulated pod can answer: `NAME.NAMESPACE=HOST:PORT`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["addresses", "checked", "hosts"]
+
+_EXPECTED: Final = "NAME.NAMESPACE=HOST:PORT, such as checker.default=127.0.0.1:9443"
+
+
+def checked(text: str) -> str:
+    """The text itself. ValueError with what was expected."""
+    _split(text)
+    return text
+
+
+def addresses(given: Mapping[str, str]) -> dict[str, tuple[str, int]]:
+    """Host and port, by the name under which the service is asked."""
+    return {host: _address(place) for host, place in given.items()}
+
+
+def hosts(texts: Iterable[str]) -> dict[str, str]:
+    """Where each is, by the name under which the service is asked."""
+    return dict(_split(text) for text in texts)
+
+
+def _split(text: str) -> tuple[str, str]:
+    service, _, place = text.partition("=")
+    parts = service.split(".")
+    if len(parts) != 2 or not all(parts):
+        raise ValueError(_EXPECTED)
+    _address(place)
+    return f"{service}.svc", place
+
+
+def _address(place: str) -> tuple[str, int]:
+    host, _, port = place.rpartition(":")
+    if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise ValueError(_EXPECTED)
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,237 @@
+"""Webhooks of a served cluster are asked over HTTPS; a replay needs none of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from contextlib import asynccontextmanager, suppress
+
+import h11
+import pytest
+import trio
+
+from actors.pace import MAX, Pacer
+from controlplane.apiserver.http import certificates
+from controlplane.scenarios import replaying
+from controlplane.serving.webhook_services import checked
+from tests.apiserver.http.session import CONFIGMAPS, config, served
+
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+
+
+class Webhook:
+    """An HTTPS server for AdmissionReviews: `decide` makes of a request the response, or status and body."""
+
+    def __init__(self, decide, *, delay=0.0, host="127.0.0.1"):
+        self.decide = decide
+        self.delay = delay
+        self.asked = []
+        self.identity = certificates.make(host)
+        self.port = 0
+
+    @property
+    def bundle(self):
+        return base64.b64encode(self.identity.authority).decode()
+
+    @asynccontextmanager
+    async def running(self):
+        async with trio.open_nursery() as nursery:
+            listeners = await trio.open_ssl_over_tcp_listeners(
+                0, self.identity.context, host="127.0.0.1", https_compatible=True
+            )
+            self.port = listeners[0].transport_listener.socket.getsockname()[1]
+            nursery.start_soon(trio.serve_listeners, self._serve, listeners)
+            yield self
+            nursery.cancel_scope.cancel()
+
+    async def _serve(self, stream):
+        with suppress(trio.BrokenResourceError, OSError):  # a client that does not trust us
+            await self._answer(stream)
+
+    async def _answer(self, stream):
+        connection = h11.Connection(h11.SERVER)
+        body = b""
+        while True:
+            event = connection.next_event()
+            if event is h11.NEED_DATA:
+                connection.receive_data(await stream.receive_some(65536))
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, h11.EndOfMessage):
+                break
+            elif isinstance(event, h11.ConnectionClosed):
+                return
+        review = json.loads(body)
+        self.asked.append(review["request"])
+        await trio.sleep(self.delay)
+        decided = self.decide(review["request"])
+        status, told = decided if isinstance(decided, tuple) else (200, None)
+        if told is None:
+            response = {**decided, "uid": review["request"]["uid"]}
+            told = json.dumps(
+                {**{k: review[k] for k in ("apiVersion", "kind")}, "response": response}
+            )
+        head = [("Content-Length", str(len(told.encode())))]
+        await stream.send_all(
+            connection.send(h11.Response(status_code=status, headers=head))
+            + connection.send(h11.Data(data=told.encode()))
+            + connection.send(h11.EndOfMessage())
+        )
+        await stream.aclose()
+
+
+def configuration(client, *, mutating=False, **spec):
+    kind = "MutatingWebhookConfiguration" if mutating else "ValidatingWebhookConfiguration"
+    hook = {"name": "a.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": client, "rules": [RULE], "timeoutSeconds": 2, **spec}  # fmt: skip
+    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "x"},
+            "webhooks": [hook]}  # fmt: skip
+
+
+async def configured(session, client, *, mutating=False, **spec):
+    resource = f"{'mutating' if mutating else 'validating'}webhookconfigurations"
+    body = configuration(client, mutating=mutating, **spec)
+    made = await session.ask("POST", f"{GROUP}/{resource}", body)
+    assert made.code == 201, made.body
+    await trio.sleep(0.05)
+    return made
+
+
+def denying(request):
+    return {"allowed": False, "status": {"message": f"no {request['name']} here", "code": 422}}
+
+
+def labelling(_request):
+    patch = [{"op": "add", "path": "/metadata/labels", "value": {"seen": "yes"}}]
+    return {"allowed": True, "patchType": "JSONPatch",
+            "patch": base64.b64encode(json.dumps(patch).encode()).decode()}  # fmt: skip
+
+
+@pytest.mark.parametrize("pace", [Pacer(MAX), Pacer(1000.0), Pacer(1.0)], ids=["max", "1000", "1"])
+async def test_a_webhook_at_a_url_refuses_and_the_recording_replays_without_it(tmp_path, pace):
+    async with (
+        Webhook(denying, delay=0.1).running() as hook,
+        served(pace=pace, keep=True) as session,
+    ):
+        url = f"https://127.0.0.1:{hook.port}/check"
+        made = await configured(session, {"url": url, "caBundle": hook.bundle})
+        assert "warning" not in made.headers
+        refused = await session.ask("POST", CONFIGMAPS, config("c"))
+        assert refused.code == 422, refused.body
+        assert refused.tree["message"] == (
+            'admission webhook "a.example.com" denied the request: no c here'
+        )
+        assert [each["operation"] for each in hook.asked] == ["CREATE"]
+    serving = session.serving
+    recording = serving.recording()
+    again = replaying.replayed(serving.plan, recording)
+    assert again.execute("bare").trace_hash == recording.trace_hash
+
+
+async def test_a_service_is_asked_where_it_is_said_to_be():
+    async with (
+        Webhook(labelling, host="checker.default.svc").running() as hook,
+        served(webhook_service=(f"checker.default=127.0.0.1:{hook.port}",)) as session,
+    ):
+        service = {"name": "checker", "namespace": "default", "path": "/check"}
+        await configured(session, {"service": service, "caBundle": hook.bundle}, mutating=True)
+        made = await session.ask("POST", CONFIGMAPS, config("c"))
+        assert (made.code, made.tree["metadata"]["labels"]) == (201, {"seen": "yes"})
+
+
+async def test_a_certificate_for_another_host_is_not_trusted():
+    async with (
+        Webhook(labelling, host="other.default.svc").running() as hook,
+        served(webhook_service=(f"checker.default=127.0.0.1:{hook.port}",)) as session,
+    ):
+        service = {"name": "checker", "namespace": "default"}
+        await configured(session, {"service": service, "caBundle": hook.bundle}, mutating=True)
+        made = await session.ask("POST", CONFIGMAPS, config("c"))
+        assert made.code == 500
+        assert "tls: failed to verify certificate: x509: " in made.tree["message"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "checker=1.2.3.4:5", "a.b=1.2.3.4", "a.b=:5", "a.b=h:0", ".=h:1"]
+)
+def test_a_place_of_a_service_says_all_that_is_needed(text):
+    with pytest.raises(ValueError, match=r"NAME\.NAMESPACE=HOST:PORT"):
+        checked(text)
+
+
+async def test_a_webhook_changes_objects():
+    async with Webhook(labelling).running() as hook, served() as session:
+        url = f"https://127.0.0.1:{hook.port}/check"
+        await configured(session, {"url": url, "caBundle": hook.bundle}, mutating=True)
+        made = await session.ask("POST", CONFIGMAPS, config("c"))
+        assert (made.code, made.tree["metadata"]["labels"]) == (201, {"seen": "yes"})
+
+
+async def test_a_service_that_nobody_names_is_said_aloud_and_not_asked():
+    async with served() as session:
+        service = {"name": "checker", "namespace": "default"}
+        made = await configured(session, {"service": service})
+        assert "nobody answers for checker.default.svc here" in made.headers["warning"]
+        assert (await session.ask("POST", CONFIGMAPS, config("c"))).code == 201
+
+
+@pytest.mark.parametrize(
+    ("decide", "delay", "message"),
+    [
+        (lambda _: (404, "nothing"), 0.0, "the server could not find the requested resource"),
+        (
+            lambda _: (500, "oh dear"),
+            0.0,
+            'an error on the server ("oh dear") has prevented the request from succeeding',
+        ),
+        (lambda _: (200, "[1"), 0.0, "couldn't get version/kind; json parse error: "),
+        (
+            denying,
+            3.0,
+            'Post "https://127.0.0.1:{port}/check?timeout=1s": context deadline exceeded',
+        ),
+    ],
+    ids=["404", "500", "no JSON", "slow"],
+)
+async def test_a_webhook_that_fails_is_told_in_upstreams_words(decide, delay, message):
+    async with Webhook(decide, delay=delay).running() as hook, served() as session:
+        url = f"https://127.0.0.1:{hook.port}/check"
+        await configured(session, {"url": url, "caBundle": hook.bundle}, timeoutSeconds=1)
+        made = await session.ask("POST", CONFIGMAPS, config("c"))
+        assert made.code == 500
+        assert (
+            'failed calling webhook "a.example.com": failed to call webhook: '
+            + message.format(port=hook.port)
+        ) in made.tree["message"]
+
+
+async def test_a_webhook_that_is_not_there_is_refused_or_ignored_as_it_says():
+    async with Webhook(denying).running() as hook:
+        bundle, port = hook.bundle, hook.port
+    async with served() as session:
+        client = {"url": f"https://127.0.0.1:{port}/check", "caBundle": bundle}
+        await configured(session, client)
+        made = await session.ask("POST", CONFIGMAPS, config("c"))
+        assert made.tree["message"].endswith(
+            f'Post "https://127.0.0.1:{port}/check?timeout=2s": dial tcp 127.0.0.1:{port}:'
+            " connect: connection refused"
+        )
+        path = f"{GROUP}/validatingwebhookconfigurations/x"
+        patch = [{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}]
+        json_patch = "application/json-patch+json"
+        changed = await session.ask("PATCH", path, patch, Content_Type=json_patch)
+        assert changed.code == 200
+        await trio.sleep(0.05)
+        assert (await session.ask("POST", CONFIGMAPS, config("c"))).code == 201
+
+
+async def test_a_webhook_whose_certificate_nobody_signed_is_not_trusted():
+    async with Webhook(denying).running() as hook, served() as session:
+        other = base64.b64encode(certificates.make("127.0.0.1").authority).decode()
+        await configured(
+            session, {"url": f"https://127.0.0.1:{hook.port}/check", "caBundle": other}
+        )
+        made = await session.ask("POST", CONFIGMAPS, config("c"))
+        assert "tls: failed to verify certificate: x509: " in made.tree["message"]
+        assert not hook.asked
