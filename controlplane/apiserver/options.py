@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from controlplane.api.container_output import Output
 from controlplane.api.request import User
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.releases import LATEST
 from controlplane.apiserver.schema.resources import ResourceInfo
@@ -46,6 +47,10 @@ ForeignReview = Callable[[str, int, tuple[str, ...]], tuple[User, list[str]] | N
 """Who has a token at a time (ns), for which of these audiences; None for nobody."""
 
 
+COMPACTION_NS = 300 * SECOND
+"""Upstream's default of `--etcd-compaction-interval`."""
+
+
 def _healthy() -> dict[str, str]:
     return dict.fromkeys(("scheduler", "controller-manager", "etcd-0"), "")
 
@@ -74,6 +79,8 @@ class ServerOptions:
         told_at_creation: what a client is warned of who created an object of a resource, "" for nothing.
         token_key: 32 bytes that tokens of service accounts are signed with.
         webhook_actor: who answers for a host of webhooks, "" for nobody; without it none is called.
+        compaction_ns: how often a server that has the store to itself lets it forget what is older than one such
+            round; 0: never.
     """
 
     disabled: tuple[str, ...] = ()
@@ -92,5 +99,6 @@ class ServerOptions:
     webhook_actor: Callable[[str], str] | None = None
     release: str = LATEST
     registers_groups: bool = False
+    compaction_ns: int = 0
     foreign_review: ForeignReview | None = None
     token_key: bytes = field(default=EMULATED_KEY, repr=False)

@@ -90,6 +90,10 @@ EVENTS: Final[dict[str, Kind]] = {
         "A defect of the server's own was answered with 500.",
         {"request": TEXT, "error": TEXT, "function": TEXT, "traceback": TEXTS},
     ),
+    "apiserver.unwritten": Kind(
+        "A request was answered with 500, for the store could not write.",
+        {"request": TEXT, "message": TEXT},
+    ),
     "apiserver.oom": Kind("The server ran out of memory.", {"held": COUNT, "limit": COUNT}),
     "apiserver.relisted": Kind(
         "A watch cache began anew with a list.", {"resource": TEXT, "rv": COUNT}

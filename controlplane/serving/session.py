@@ -21,7 +21,7 @@ from controlplane.apiserver.http.verifying import Verifier
 from controlplane.apiserver.loops.http_host import Limits
 from controlplane.apiserver.loops.http_listener import Listener
 from controlplane.apiserver.loops.webhooks import OUTSIDE, Hosts, pass_on
-from controlplane.apiserver.options import ForeignReview, ServerOptions
+from controlplane.apiserver.options import COMPACTION_NS, ForeignReview, ServerOptions
 from controlplane.apiserver.requests.admission.policies.source import GROUP
 from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDATING, place_of
 from controlplane.cluster import APISERVER, Cluster
@@ -73,13 +73,14 @@ class ServedCluster(Cluster):
         server.install_standing(config.epoch_ns, self.apiservers)
 
     def server_options(self) -> ServerOptions:
-        """Users are held to their roles, and fields have owners."""
+        """Users are held to their roles, fields have owners, and history is forgotten in time."""
         return evolve(
             super().server_options(),
             authorize=True,
             track_fields=True,
             container_log=_written,
             registers_groups=True,
+            compaction_ns=COMPACTION_NS,
             told_at_creation=partial(_warning, self._attention, self.webhooks),
         )
 

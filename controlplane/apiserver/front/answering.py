@@ -206,7 +206,8 @@ def _packed(answered: HttpAnswer) -> HttpAnswer:
 def served_by(server: ApiServer) -> Served:
     """What discovery and OpenAPI tell of a server."""
     options = server.options
-    return Served(server.table, options.build, options.address, options.token_key)
+    trouble = server.store.trouble
+    return Served(server.table, options.build, options.address, trouble, options.token_key)
 
 
 def _nonresource(server: ApiServer, http: HttpRequest) -> HttpAnswer:

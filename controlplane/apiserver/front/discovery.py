@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from controlplane.api.tree import Tree
@@ -62,7 +63,7 @@ def answer(server: Served, http: HttpRequest) -> Answer:
     parts = [part for part in path.split("/") if part]
     head = parts[0] if parts else ""
     if head in ("healthz", "livez", "readyz"):
-        return _health(parts, http)
+        return _health(server, parts, http)
     if path == "/version":
         _get_only(http)
         text = json.dumps(server.build, indent=2)
@@ -127,15 +128,33 @@ def _get_only(http: HttpRequest) -> None:
         raise no_such_method()
 
 
-def _health(parts: list[str], http: HttpRequest) -> Answer:
+def _health(server: Served, parts: list[str], http: HttpRequest) -> Answer:
+    """Whether the server is alive, and ready. What fails is the store: then all three say so."""
     check = "/".join(parts[1:])
     checks = _CHECKS[parts[0]]
     if check and check not in (*checks, "etcd"):
         return _missing()
+    trouble = server.trouble()
+    if trouble and check in ("", "etcd"):
+        return _unhealthy(parts[0], checks, trouble, alone=bool(check))
     if "verbose" in http.query and not check:
         lines = "".join(f"[+]{name} ok\n" for name in checks)
         return 200, {"Content-Type": _TEXT}, None, f"{lines}{parts[0]} check passed\n"
     return 200, {"Content-Type": _TEXT}, None, "ok"
+
+
+def _unhealthy(name: str, checks: Sequence[str], trouble: str, *, alone: bool) -> Answer:
+    """As net/http's Error writes it. A check that is asked for alone gives its reason, all together do not."""
+    if alone:
+        text = f"internal server error: {trouble}\n"
+    else:
+        named = checks if "etcd" in checks else (*checks[:2], "etcd", *checks[2:])
+        lines = "".join(
+            "[-]etcd failed: reason withheld\n" if each == "etcd" else f"[+]{each} ok\n"
+            for each in named
+        )
+        text = f"{lines}{name} check failed\n"
+    return 500, {"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff"}, None, text
 
 
 # -- groups --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import field, frozen
@@ -23,4 +24,6 @@ class Served:
     table: ResourceTable
     build: Tree
     address: str
+    trouble: Callable[[], str] = field(default=str, repr=False)
+    """Why nothing can be written, "" while it can."""
     token_key: bytes = field(default=EMULATED_KEY, repr=False)

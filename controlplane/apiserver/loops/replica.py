@@ -34,6 +34,7 @@ from controlplane.apiserver.loops.contention import READ_VERBS
 from controlplane.apiserver.loops.etcd import ETCD, Call, Follow
 from controlplane.apiserver.loops.server import Job, MakeCore, _Server
 from controlplane.apiserver.loops.webhooks import review
+from controlplane.apiserver.options import COMPACTION_NS
 from controlplane.apiserver.requests.lookup import resource_named
 from controlplane.apiserver.requests.metrics import key_of
 from controlplane.apiserver.requests.server import failure
@@ -63,8 +64,6 @@ FRESH_NS = 3 * SECOND
 REQUEST_NS = 34 * SECOND
 """How long a request waits for the store. Upstream: the bound of the writing handlers."""
 BOOKMARKS_NS = 60 * SECOND
-COMPACTION_NS = 300 * SECOND
-"""`--etcd-compaction-interval`."""
 RECONNECT_NS = SECOND
 LAG_OPTIONS = 4
 TIMES_KEPT = 4096

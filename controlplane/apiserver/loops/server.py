@@ -18,13 +18,15 @@ resource moves on and its watchers are told), `apiserver.watch` (a bookmark or t
 due), `apiserver.webhook` (a webhook is asked), `apiserver.policies` (admission policies are looked at
 and compiled), `apiserver.reply`
 (the answer to a write from outside leaves),
-`apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`.
+`apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`,
+`apiserver.compactor` (where history is forgotten in rounds).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -46,8 +48,9 @@ from controlplane.apiserver.requests.admission.policies.source import INTERVAL_N
 from controlplane.apiserver.requests.caches import CacheMade
 from controlplane.apiserver.requests.metrics import RequestMetrics, families, key_of
 from controlplane.apiserver.requests.server import ApiServer, failure
+from controlplane.apiserver.requests.unfinished import finish_deletions
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.storage.store import Store
+from controlplane.apiserver.storage.store import Store, StoreFailedError
 from controlplane.apiserver.storage.transactions import (
     AWAY,
     Compact,
@@ -106,6 +109,8 @@ async def run(ctx: Context, make_core: MakeCore, epoch_ns: int, activity: Activi
     """Main task. `epoch_ns` is the wall time of virtual 0."""
     server = _Server(ctx, make_core, None, epoch_ns, activity)
     ctx.spawn(server.expire, name="expiry")
+    if server.compacts:
+        ctx.spawn(server.compact, name="compactor")
     try:
         while True:
             server.serve(await ctx.recv(idle=True))
@@ -154,6 +159,8 @@ class _Server:
         if heard is None:
             core.settle(epoch_ns + ctx.now)  # the definitions that its store holds already
             core.policies.refresh()
+            if core.store.incarnation > 1:
+                finish_deletions(core, epoch_ns + ctx.now)
         self._revision = core.store.revision
         self._filled: list[Watcher] = []
         self._front: HttpFront | None = None
@@ -303,7 +310,14 @@ class _Server:
         return outcome
 
     def _failed(self, label: str, error: Exception) -> Response:
-        """A defect of ours must not take the server down. Upstream: endpoints/filters, WithPanicRecovery."""
+        """A defect of ours must not take the server down. Upstream: endpoints/filters, WithPanicRecovery.
+
+        What the store says when it cannot write is passed on as upstream passes on what etcd says.
+        """
+        if isinstance(error, StoreFailedError):
+            data = {"request": label, "message": str(error)}
+            self._ctx.log("apiserver.unwritten", level=ERROR, data=data)
+            return failure(status.plain_error(str(error)))
         self._ctx.log("apiserver.panic", level=ERROR, data=panic(label, error))
         return failure(
             status.internal_error("the request could not be answered because of a defect")
@@ -516,8 +530,26 @@ class _Server:
             await ctx.sleep(
                 max(EXPIRY_ROUND_NS, (due or now) - now), idle=True, point="apiserver.expiry"
             )
-            store.expire(self._epoch + ctx.now)
+            with suppress(StoreFailedError):  # tried again in the next round
+                store.expire(self._epoch + ctx.now)
             self._wrote()
+
+    async def compact(self, ctx: Context) -> None:
+        """Let the store forget what is older than one round. Upstream: `--etcd-compaction-interval`."""
+        store = self._core.store
+        noted = 0
+        while True:
+            await ctx.sleep(
+                self._core.options.compaction_ns, idle=True, point="apiserver.compactor"
+            )
+            with suppress(StoreFailedError):
+                store.compact(noted)
+            noted = store.revision
+
+    @property
+    def compacts(self) -> bool:
+        """Whether the history is forgotten round by round."""
+        return self._core.options.compaction_ns > 0
 
     def _flush(self) -> None:
         filled, self._filled = self._filled, []

@@ -2,53 +2,88 @@
 
 Every write is a row of one SQLite table, appended before memory changes; the table is the history
 and, below the compacted revision, the last value of every live key, as in etcd's own file. Opening
-the file reads it back: revision, keys, history since the last compaction, leases.
+the file reads it back: revision, keys, history since the last compaction, leases. Values stay as they
+are stored until somebody looks at them.
+
+Every row has a checksum of all of it; rows above the compacted revision have no gaps, and of those below
+it their number and the sum of their checksums are kept, so that none can be missing either. What SQLite
+keeps beside them is compared (the tables' definitions), checked by itself (its pages), or in its log
+(`storage.wal`).
 
 By default every write is a transaction of its own. A `grouped` store leaves the transaction open
 until `commit`: whoever lets something out of the process (an answer, a watch event) commits before.
 
 The file is written within the step of the world that writes the store, deliberately: were it written
 at the rim, memory would have to be undone where the file refuses, after others have read it. Nothing
-is read back, so a run does the same with a file and without, unless the file fails; then the store
-takes no more, and requests are answered 500. See docs/interleavings-apiserver.md.
+is read back, so a run does the same with a file and without, unless the file fails. Where the disk is
+full, a write changes nothing and is answered as etcd's is that has no space left, and the next one is
+tried again; after any other failure (an fsync that failed, say: what it was about may be on the disk or
+not) the store takes no more until it is opened again. See docs/interleavings-apiserver.md.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import zlib
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from controlplane.api.object import Object
-from controlplane.apiserver.storage.store import Entry, Event, FutureRevisionError, Keyspace, Store
+from controlplane.api.stored import Stored
+from controlplane.apiserver.storage import old_format, wal
+from controlplane.apiserver.storage.store import (
+    Entry,
+    Event,
+    FutureRevisionError,
+    Keyspace,
+    Store,
+    StoreFailedError,
+    StoreFullError,
+)
 from controlplane.errors import UsageError
 
-__all__ = ["DurableStore", "StoreFailedError", "open_store"]
+__all__ = ["DurableStore", "StoreFailedError", "StoreFullError", "open_store"]
 
 APPLICATION: Final = 0x6B637031
 """Marks our files among SQLite's; see `PRAGMA application_id`."""
-FORMAT: Final = 1
+FORMAT: Final = 2
 GROUP_LIMIT: Final = 512
 """A grouped store commits by itself after so many writes."""
-_TABLES: Final = (
-    "CREATE TABLE log (revision INTEGER PRIMARY KEY, prefix TEXT NOT NULL, key TEXT NOT NULL,"
-    " created INTEGER NOT NULL, version INTEGER NOT NULL, previous INTEGER NOT NULL,"
-    " value BLOB, checksum INTEGER NOT NULL)",
-    "CREATE TABLE leases (revision INTEGER PRIMARY KEY, prefix TEXT NOT NULL, key TEXT NOT NULL,"
-    " deadline INTEGER NOT NULL)",
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+LOG_KEPT: Final = 16 << 20
+"""What a long transaction may leave of the write-ahead log's file, in bytes."""
+SPACE_EXCEEDED: Final = "etcdserver: mvcc: database space exceeded"
+"""etcd's ErrNoSpace, which an API server passes on as it is."""
+HISTORY_BYTES: Final = 64 << 20
+"""How much a store remembers, as JSON: as objects in memory that is several times as much."""
+TABLES: Final = {
+    "facts": (
+        "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL,"
+        " checksum INTEGER NOT NULL) WITHOUT ROWID"
+    ),
+    "log": (
+        "CREATE TABLE log (revision INTEGER PRIMARY KEY, prefix TEXT NOT NULL, key TEXT NOT NULL,"
+        " created INTEGER NOT NULL, version INTEGER NOT NULL, previous INTEGER NOT NULL,"
+        " deadline INTEGER NOT NULL, checksum INTEGER NOT NULL, value BLOB)"
+    ),
+}
+"""`deadline` is when the lease ends that the key is attached to, 0 for none. The checksum stands before the
+value, so that it is read without it.
+"""
+FACTS: Final = ("start", "compacted", "incarnation", "kept", "kept_sum")
+"""Where the revisions began, the compacted one, how often the file was opened, how many rows there are up to the
+compacted revision, and the sum of their checksums.
+"""
+_APPEND: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_IN_SPAN: Final = "FROM log WHERE revision > ? AND revision <= ?"
+_DELETED: Final = f"{_IN_SPAN} AND value IS NULL"
+_REPLACED: Final = (
+    "FROM log WHERE revision IN (SELECT previous FROM log WHERE revision > ? AND revision <= ?)"
 )
-_APPEND: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_LEASE: Final = "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)"
-_FACT: Final = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
-
-
-class StoreFailedError(RuntimeError):
-    """A write could not be made durable. Nothing more is accepted until the file is reopened."""
+_SUM: Final = "SELECT count(*), coalesce(sum(checksum), 0) "
+_FACT: Final = "INSERT OR REPLACE INTO facts VALUES (?, ?, ?)"
 
 
 def open_store(spec: str) -> Store:
@@ -62,7 +97,11 @@ def open_store(spec: str) -> Store:
 
 
 class DurableStore(Store):
-    """A store that continues a file. Make one with `open`, end it with `close`."""
+    """A store that continues a file. Make one with `open`, end it with `close`.
+
+    Its history is limited by what was written as well: when that is more than `history_bytes`, the older half
+    is compacted.
+    """
 
     def __init__(
         self, path: Path, base: sqlite3.Connection, revision: int, history_limit: int
@@ -71,9 +110,20 @@ class DurableStore(Store):
         self.path = path
         self._base = base
         self._grouped = False
-        self._batches = 0
         self._waiting = 0
         self._failed = ""
+        self._full = False
+        self._ahead = False
+        """Whether the file has already what memory is about to change."""
+        self._lease: tuple[str, str, int, int] | None = None
+        """Prefix, key, revision and deadline of the lease that the next write is attached to."""
+        self._kept = (0, 0)
+        self._history_bytes = HISTORY_BYTES
+        self._sizes: deque[tuple[int, int]] = deque()
+        """Of what is remembered: revisions and the lengths of what was written then."""
+        self._size = 0
+        """How long what is being written is."""
+        self._remembered = 0
 
     @classmethod
     def open(
@@ -82,30 +132,35 @@ class DurableStore(Store):
         *,
         revision: int = 1,
         history_limit: int = 50_000,
+        history_bytes: int = HISTORY_BYTES,
         grouped: bool = False,
+        vfs: str = "",
     ) -> DurableStore:
-        """Open or make the file. `revision` is where a new one starts.
+        """Open or make the file. `revision` is where a new one starts, `vfs` names a file layer of SQLite's.
 
         Raises UsageError when the file cannot be used: no place for it, in use by another process,
         not ours, or damaged.
         """
         path = Path(path)
         try:
+            name = f"{path.absolute().as_uri()}?vfs={vfs}" if vfs else path
             base = sqlite3.connect(
-                path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32
-            )
+                name, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32,
+                uri=bool(vfs),
+            )  # fmt: skip
         except sqlite3.Error as error:
             raise UsageError(f"{path}: cannot open the store: {error}") from error
         try:
+            _check_log(path)  # closing would take it for whole
             _prepare(base, path, revision)
-            facts = dict(base.execute("SELECT name, value FROM facts"))
-            if not {"start", "compacted", "incarnation"} <= facts.keys():
-                raise _damaged(path, "a table is incomplete")
+            facts = _facts(base, path)
             store = cls(path, base, facts["start"], history_limit)
+            store._history_bytes = history_bytes
             store.compacted = facts["compacted"]
+            store._kept = facts["kept"], facts["kept_sum"]
             store._load(facts["start"])
             store.incarnation = facts["incarnation"] + 1
-            base.execute(_FACT, ("incarnation", store.incarnation))
+            base.execute(_FACT, _fact("incarnation", store.incarnation))
         except (sqlite3.Error, ValueError, TypeError) as error:
             base.close()
             raise _unusable(path, error) from error
@@ -126,42 +181,57 @@ class DurableStore(Store):
 
     def _load(self, start: int) -> None:
         reached = max(start, self.compacted)
-        rows = self._base.execute("SELECT * FROM log ORDER BY revision")
-        for revision, prefix, key, created, version, previous, value, checksum in rows:
-            if checksum != _checksum(revision, prefix, key, value):
-                raise _damaged(self.path, f"revision {revision} does not match its checksum")
-            space = self.keyspace(prefix)
-            before = space.entries.get(key)
-            if revision > self.compacted:
-                reached += 1
-                if revision != reached:
-                    raise _damaged(self.path, f"revision {reached} is missing")
-                if previous != (before.mod_revision if before else 0):
-                    raise _damaged(self.path, f"revision {revision} follows none that is there")
-            old = before.object if before else None
-            new = None
-            if value is None:
-                space.entries.pop(key, None)
-            else:
-                new = Object(json.loads(value.decode("utf-8", "surrogatepass")))
-                entry = space.entries[key] = Entry(new, revision)
-                entry.create_revision = created
-                entry.version = version
-            if revision > self.compacted:
-                space._revisions.append(revision)
-                space._events.append(Event(revision, key, new, old))
-                self._events += 1
+        kept, kept_sum = 0, 0
+        leases: list[tuple[int, int, str, str]] = []
+        with closing(self._base.execute("SELECT * FROM log ORDER BY revision")) as rows:
+            for (
+                revision,
+                prefix,
+                key,
+                created,
+                version,
+                previous,
+                deadline,
+                checksum,
+                value,
+            ) in rows:
+                row = (revision, prefix, key, created, version, previous, deadline)
+                if checksum != _checksum(row, value):
+                    raise _damaged(self.path, f"revision {revision} does not match its checksum")
+                space = self.keyspace(prefix)
+                before = space.entries.get(key)
+                if revision > self.compacted:
+                    reached += 1
+                    if revision != reached:
+                        raise _damaged(self.path, f"revision {reached} is missing")
+                    if previous != (before.mod_revision if before else 0):
+                        raise _damaged(self.path, f"revision {revision} follows none that is there")
+                else:
+                    kept += 1
+                    kept_sum += checksum
+                old = before.object if before else None
+                new = None
+                if value is None:
+                    space.entries.pop(key, None)
+                else:
+                    new = Stored(value)
+                    entry = space.entries[key] = Entry(new, revision)
+                    entry.create_revision = created
+                    entry.version = version
+                    if deadline:
+                        leases.append((deadline, revision, prefix, key))
+                if revision > self.compacted:
+                    self._size = len(value or b"")
+                    space.remember(Event(revision, key, new, old))
+        if (kept, kept_sum) != self._kept:
+            raise _damaged(self.path, "a revision up to the compacted one is missing")
         self.revision = reached
         for prefix in self.prefixes():
             space = self.keyspace(prefix)
             space._sorted = sorted(space.entries)
-        self._load_leases()
-
-    def _load_leases(self) -> None:
-        leases = self._base.execute("SELECT * FROM leases ORDER BY deadline, revision").fetchall()
-        for revision, prefix, key, deadline in leases:
-            entry = self.keyspace(prefix).get(key)
-            if entry is not None and entry.mod_revision == revision:
+        for deadline, revision, prefix, key in sorted(leases):
+            leased = self.keyspace(prefix).get(key)
+            if leased is not None and leased.mod_revision == revision:
                 super().expire_at(self.keyspace(prefix), key, revision, deadline)
 
     # -- the store -------------------------------------------------------------------------------
@@ -186,52 +256,116 @@ class DurableStore(Store):
             raise FutureRevisionError(self.revision)
         if revision <= self.compacted:
             return
+        count, total = self._kept
         span = (self.compacted, revision)
         with self._batch():
-            self._run(
-                "DELETE FROM log WHERE revision IN"
-                " (SELECT previous FROM log WHERE revision > ? AND revision <= ?)",
-                span,
-            )
-            self._run(
-                "DELETE FROM log WHERE revision > ? AND revision <= ? AND value IS NULL", span
-            )
-            self._run(_FACT, ("compacted", revision))
+            more, added = self._sum(_IN_SPAN, span)
+            less, taken = self._sum(_REPLACED, span)
+            self._run(f"DELETE {_REPLACED}", span)
+            fewer, dropped = self._sum(_DELETED, span)
+            self._run(f"DELETE {_DELETED}", span)
+            kept = count + more - less - fewer, total + added - taken - dropped
+            for fact in (("kept", kept[0]), ("kept_sum", kept[1]), ("compacted", revision)):
+                self._run(_FACT, _fact(*fact))
+        self._kept = kept
         super().compact(revision)
+        while self._sizes and self._sizes[0][0] <= revision:
+            self._remembered -= self._sizes.popleft()[1]
+
+    def remembered(self, event: Event) -> None:
+        """Count one kept event, and how long it is."""
+        super().remembered(event)
+        self._sizes.append((event.revision, self._size))
+        self._remembered += self._size
+
+    def recorded(self) -> None:
+        """As in memory, and by length; where the file has no space to forget in, a later write does it."""
+        with suppress(StoreFullError):
+            super().recorded()
+            if self._remembered > self._history_bytes:
+                self.compact(self._half())
+
+    def _half(self) -> int:
+        """Up to which revision the older half of what is remembered was written."""
+        left = self._remembered
+        for revision, size in self._sizes:
+            left -= size
+            if left <= self._history_bytes // 2:
+                return revision
+        return self.revision
 
     def expire_at(self, space: Keyspace, key: str, revision: int, deadline: int) -> None:
         """Attach the key to a lease, which becomes durable together with the write of `revision`."""
-        self._begin()
-        self._run(_LEASE, (revision, space.prefix, key, deadline))
+        if revision > self.revision:
+            self._lease = (space.prefix, key, revision, deadline)
+        else:
+            self._attach(space.prefix, key, revision, deadline)
         super().expire_at(space, key, revision, deadline)
-        if revision <= self.revision:
-            self._written()
+
+    def _attach(self, prefix: str, key: str, revision: int, deadline: int) -> None:
+        """Let a key that is written already have a lease."""
+        found = self._run("SELECT * FROM log WHERE revision = ?", (revision,)).fetchone()
+        row = (*found[:6], deadline)
+        self._begin()
+        self._run(
+            "UPDATE log SET deadline = ?, checksum = ? WHERE revision = ?",
+            (deadline, _checksum(row, found[8]), revision),
+        )
+        if revision <= self.compacted:
+            count, total = self._kept
+            self._kept = count, total + _checksum(row, found[8]) - found[7]
+            self._run(_FACT, _fact("kept_sum", self._kept[1]))
+        self._written()
 
     def expire(self, now: int) -> int:
         """Delete the keys whose leases have ended, in one transaction; answers how many."""
         due = self.next_expiry()
         if due is None or due > now:
             return 0
+        revision = self.revision
         with self._batch():
-            count = super().expire(now)
-            self._run("DELETE FROM leases WHERE deadline <= ?", (now,))
-        return count
+            for prefix, key, ended in self.ended(now):
+                revision += 1
+                self._insert(revision, prefix, key, None, ended)
+        self._ahead = True
+        try:
+            return super().expire(now)
+        finally:
+            self._ahead = False
+
+    def trouble(self) -> str:
+        """Why writes are refused, "" if they are not: a disk that was full is looked at again."""
+        if self._full and not self._failed:
+            with suppress(StoreFailedError):
+                self._run(_FACT, _fact("incarnation", self.incarnation))
+                self._full = False
+        return self._failed or (SPACE_EXCEEDED if self._full else "")
 
     # -- writing to the file ---------------------------------------------------------------------
 
     def append(self, prefix: str, key: str, obj: Object | None, entry: Entry | None) -> None:
         """Write the next revision: `obj` (None: deletion) for a key that is `entry` so far."""
-        revision = self.revision + 1
+        if self._ahead:
+            return
+        if self._grouped:
+            self._begin()
+        self._insert(self.revision + 1, prefix, key, obj, entry)
+        self._written()
+
+    def _insert(
+        self, revision: int, prefix: str, key: str, obj: Object | None, entry: Entry | None
+    ) -> None:
         value = obj.json if obj is not None else None
-        created, version, previous = revision, 1, 0
+        self._size = len(value or b"")
+        created, version, previous, deadline = revision, 1, 0, 0
         if entry is not None:
             created, version = entry.create_revision, entry.version + 1
             previous = entry.mod_revision
-        checksum = _checksum(revision, prefix, key, value)
-        if self._grouped:
-            self._begin()
-        self._run(_APPEND, (revision, prefix, key, created, version, previous, value, checksum))
-        self._written()
+        lease, self._lease = self._lease, None
+        if lease is not None and lease[:3] == (prefix, key, revision):
+            deadline = lease[3]
+        row = (revision, prefix, key, created, version, previous, deadline)
+        self._run(_APPEND, (*row, _checksum(row, value), value))
 
     def commit(self) -> None:
         """Make everything written so far durable; what depends on it may then leave the process."""
@@ -245,35 +379,47 @@ class DurableStore(Store):
 
     def _written(self) -> None:
         """One more write is in the file's transaction, which may end here."""
-        if self._batches:
-            return
         self._waiting += 1
         if not self._grouped or self._waiting >= GROUP_LIMIT:
             self.commit()
 
     @contextmanager
     def _batch(self) -> Iterator[None]:
-        """Writes inside share a transaction."""
+        """Writes inside are one transaction, which is durable or has not been once this ends; memory follows later."""
+        self.commit()
         self._begin()
-        self._batches += 1
         try:
             yield
+            self.commit()
         except BaseException:
-            # Memory may hold part of it: neither side may go on.
-            self._failed = self._failed or "a batch of writes was interrupted"
+            with suppress(sqlite3.Error):
+                self._base.rollback()
             raise
-        finally:
-            self._batches -= 1
-        self._written()
 
-    def _run(self, statement: str, values: tuple[object, ...] = ()) -> None:
+    def _sum(self, rows: str, values: tuple[object, ...]) -> tuple[int, int]:
+        """How many rows there are, and the sum of their checksums."""
+        found: tuple[int, int] = self._run(_SUM + rows, values).fetchone()
+        return found
+
+    def _run(self, statement: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
         if self._failed:
             raise StoreFailedError(f"{self.path}: the store takes no writes: {self._failed}")
+        grouped = self._grouped and self._waiting
         try:
-            self._base.execute(statement, values)
+            done = self._base.execute(statement, values)
         except sqlite3.Error as error:
-            self._failed = str(error)
-            raise StoreFailedError(f"{self.path}: cannot write: {error}") from error
+            full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+            if not full or grouped or (self._grouped and statement == "COMMIT"):
+                # Memory may hold what the file does not, or nobody knows what the file holds.
+                self._failed = str(error)
+                raise StoreFailedError(f"{self.path}: cannot write: {error}") from error
+            self._full = True
+            with suppress(sqlite3.Error):
+                self._base.rollback()
+            raise StoreFullError(SPACE_EXCEEDED) from error
+        if self._full and not self._base.in_transaction:
+            self._full = False
+        return done
 
 
 class DurableKeyspace(Keyspace):
@@ -305,6 +451,8 @@ class DurableKeyspace(Keyspace):
 def _prepare(base: sqlite3.Connection, path: Path, revision: int) -> None:
     """Lock the file, check whose it is, and make the tables of a new one."""
     base.execute("PRAGMA locking_mode = EXCLUSIVE")
+    # While there is no write-ahead log yet: a journal that came back after a power loss would undo all.
+    base.execute("PRAGMA synchronous = EXTRA")
     base.execute("BEGIN IMMEDIATE")
     (application,) = base.execute("PRAGMA application_id").fetchone()
     (version,) = base.execute("PRAGMA user_version").fetchone()
@@ -312,28 +460,82 @@ def _prepare(base: sqlite3.Connection, path: Path, revision: int) -> None:
     base.execute("COMMIT")
     if application != APPLICATION and (application or tables):
         raise UsageError(f"{path}: not a store of ours: an SQLite file of another program")
-    if tables and version != FORMAT:
+    if tables and version not in (old_format.FORMAT, FORMAT):
         raise UsageError(f"{path}: store format {version}, expected {FORMAT}")
     (mode,) = base.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise UsageError(f"{path}: cannot keep a write-ahead log at this place")
     base.execute("PRAGMA synchronous = FULL")
+    base.execute(f"PRAGMA journal_size_limit = {LOG_KEPT}")
     if tables:
+        (found,) = base.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok" or base.execute("PRAGMA auto_vacuum").fetchone() != (0,):
+            raise _damaged(path, " ".join(f"its pages do not fit: {found}".split()))
+        if version == old_format.FORMAT:
+            old_format.upgrade(base, path, _rewrite)
+        if dict(base.execute("SELECT name, sql FROM sqlite_master")) != TABLES:
+            raise _damaged(path, "its tables are not those of a store")
         return
     base.execute("BEGIN IMMEDIATE")
     base.execute(f"PRAGMA application_id = {APPLICATION}")
-    base.execute(f"PRAGMA user_version = {FORMAT}")
-    for statement in _TABLES:
-        base.execute(statement)
-    facts = (("start", revision), ("compacted", 0), ("incarnation", 0))
-    base.executemany(_FACT, facts)
+    _make_tables(base)
+    facts = {**dict.fromkeys(FACTS, 0), "start": revision}
+    base.executemany(_FACT, [_fact(*each) for each in facts.items()])
     base.execute("COMMIT")
 
 
-def _checksum(revision: int, prefix: str, key: str, value: bytes | None) -> int:
-    """CRC-32 of a row; a deletion differs from an empty value."""
-    head = f"{revision} {prefix} {key} {'-' if value is None else '+'}"
-    return zlib.crc32(value or b"", zlib.crc32(head.encode("utf-8", "surrogatepass")))
+def _make_tables(base: sqlite3.Connection) -> None:
+    base.execute(f"PRAGMA user_version = {FORMAT}")
+    for statement in TABLES.values():
+        base.execute(statement)
+
+
+def _rewrite(
+    base: sqlite3.Connection, rows: Iterator[old_format.Row], facts: dict[str, int]
+) -> None:
+    """Make tables of today's format of what an older one held, in the transaction that is open."""
+    _make_tables(base)
+    kept, kept_sum = 0, 0
+    for *row, value in rows:
+        checksum = _checksum(tuple(row), value)
+        base.execute(_APPEND, (*row, checksum, value))
+        if row[0] <= facts["compacted"]:
+            kept, kept_sum = kept + 1, kept_sum + checksum
+    facts = {**facts, "kept": kept, "kept_sum": kept_sum}
+    base.executemany(_FACT, [_fact(name, facts[name]) for name in FACTS])
+
+
+def _check_log(path: Path) -> None:
+    """Refuse a write-ahead log that was damaged after it was written. Raises UsageError."""
+    file = path.with_name(f"{path.name}-wal")
+    try:
+        log = file.read_bytes()
+        found = wal.damage(log)
+        if found and file.read_bytes() == log:  # else somebody is writing it: in use
+            raise _damaged(path, found)
+    except OSError:
+        return  # there is none, or whoever opens the store says what is wrong with it
+
+
+def _facts(base: sqlite3.Connection, path: Path) -> dict[str, int]:
+    found = {}
+    for name, value, checksum in base.execute("SELECT * FROM facts"):
+        if checksum != _fact(name, value)[2]:
+            raise _damaged(path, f"the fact {name!r} does not match its checksum")
+        found[name] = value
+    if sorted(found) != sorted(FACTS):
+        raise _damaged(path, "a table is incomplete")
+    return found
+
+
+def _fact(name: str, value: int) -> tuple[str, int, int]:
+    return name, value, zlib.crc32(f"{name} {value}".encode("utf-8", "surrogatepass"))
+
+
+def _checksum(row: tuple[object, ...], value: bytes | None) -> int:
+    """CRC-32 of a row: all before the checksum, and the value; a deletion differs from an empty value."""
+    head = f"{row} {'-' if value is None else '+'}".encode("utf-8", "surrogatepass")
+    return zlib.crc32(value or b"", zlib.crc32(head))
 
 
 def _damaged(path: Path, text: str) -> UsageError:

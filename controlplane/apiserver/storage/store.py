@@ -17,7 +17,24 @@ from attrs import frozen
 
 from controlplane.api.object import Object
 
-__all__ = ["CompactedError", "Entry", "Event", "FutureRevisionError", "Keyspace", "Store"]
+__all__ = [
+    "CompactedError",
+    "Entry",
+    "Event",
+    "FutureRevisionError",
+    "Keyspace",
+    "Store",
+    "StoreFailedError",
+    "StoreFullError",
+]
+
+
+class StoreFailedError(RuntimeError):
+    """A write could not be made durable. Nothing more is accepted until the store is opened again."""
+
+
+class StoreFullError(StoreFailedError):
+    """There is no space left. Nothing was changed; the next write is tried again."""
 
 
 class CompactedError(LookupError):
@@ -175,10 +192,15 @@ class Keyspace:
         self.latest = revision
 
     def _record(self, event: Event) -> None:
-        self._revisions.append(event.revision)
-        self._events.append(event)
+        self.remember(event)
         self.latest = event.revision
         self.store.recorded()
+
+    def remember(self, event: Event) -> None:
+        """Keep an event as part of the history."""
+        self._revisions.append(event.revision)
+        self._events.append(event)
+        self.store.remembered(event)
 
     def _keys(self) -> list[str]:
         if self._pending:
@@ -285,9 +307,12 @@ class Store:
         self.revision += 1
         return self.revision
 
-    def recorded(self) -> None:
-        """Count one kept event, and compact when there are too many."""
+    def remembered(self, event: Event) -> None:
+        """Count one kept event."""
         self._events += 1
+
+    def recorded(self) -> None:
+        """Compact when there is too much history."""
         if self._events > 2 * self._history_limit:
             everything = sorted(
                 event.revision for space in self.keyspaces.values() for event in space._events
@@ -331,9 +356,22 @@ class Store:
 
     def expire(self, now: int) -> int:
         """Delete the keys whose leases have ended; answers how many."""
-        count = 0
+        due = self.ended(now)
+        for prefix, key, _ in due:
+            self.keyspace(prefix).delete(key)
         while self._leases and self._leases[0][0] <= now:
-            _, _, prefix, key, revision = heapq.heappop(self._leases)
-            if self.keyspace(prefix).delete(key, expected=revision) is not None:
-                count += 1
-        return count
+            heapq.heappop(self._leases)
+        return len(due)
+
+    def ended(self, now: int) -> list[tuple[str, str, Entry]]:
+        """The keys whose leases have ended, with their prefixes and entries, in the order in which they did."""
+        found = {}
+        for *_, prefix, key, revision in sorted(each for each in self._leases if each[0] <= now):
+            entry = self.keyspace(prefix).get(key)
+            if entry is not None and entry.mod_revision == revision:
+                found[prefix, key] = (prefix, key, entry)
+        return list(found.values())
+
+    def trouble(self) -> str:
+        """Why nothing can be written where the store is, "" while it can."""
+        return ""

@@ -6,14 +6,21 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+import zlib
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from controlplane.api.object import Object
 from controlplane.api.request import Request
-from controlplane.apiserver.storage.durable_store import DurableStore, StoreFailedError, open_store
+from controlplane.api.stored import Stored
+from controlplane.apiserver.storage.durable_store import (
+    DurableStore,
+    StoreFailedError,
+    StoreFullError,
+    open_store,
+)
 from controlplane.apiserver.storage.store import CompactedError, Store
 from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
 from controlplane.errors import UsageError
@@ -168,21 +175,79 @@ def test_a_write_that_the_file_refuses_changes_nothing_and_ends_all_writing(path
         assert store.revision == 2
 
 
+def fill(store, space):
+    """Write until nothing more fits; how many writes were acknowledged."""
+    pages = store._base.execute("PRAGMA page_count").fetchone()[0]
+    store._base.execute(f"PRAGMA max_page_count = {pages + 10}")
+    written = 0
+    with pytest.raises(StoreFullError, match=r"^etcdserver: mvcc: database space exceeded$"):
+        while True:
+            space.put(f"k{written}", named("x" * 1000))
+            written += 1
+    assert written
+    return written
+
+
 def test_a_full_disk_loses_nothing_that_was_acknowledged(path):
     with opened(path) as store:
-        store._base.execute("PRAGMA max_page_count = 40")
         space = store.keyspace("/pods/")
-        written = 0
-        with pytest.raises(StoreFailedError, match="cannot write: database or disk is full"):
-            while True:
-                space.put(f"k{written}", named("x" * 1000))
-                written += 1
-        with pytest.raises(StoreFailedError, match="takes no writes"):
-            space.delete("k0")
+        written = fill(store, space)
         assert store.revision == written + 1
     with opened(path) as store:
         assert store.revision == written + 1
-        assert len(store.keyspace("/pods/").entries) == written > 0
+        assert len(store.keyspace("/pods/").entries) == written
+
+
+def test_writing_goes_on_when_there_is_space_again(path):
+    with opened(path) as store:
+        space = store.keyspace("/pods/")
+        written = fill(store, space)
+        before = content(store)
+        with pytest.raises(StoreFullError):
+            space.put("k0", named("y" * 9000))
+        assert content(store) == before
+        store._base.execute("PRAGMA max_page_count = 100000")
+        assert store.trouble() == ""
+        assert space.put("k0", named("y" * 9000)) == written + 2
+        after = content(store)
+    with opened(path) as store:
+        assert content(store) == after
+
+
+def test_a_full_disk_leaves_leases_and_history_as_they_are(path):
+    with opened(path, history_limit=20) as store:
+        events = store.keyspace("/events/")
+        for number in range(30):
+            store.expire_at(events, f"e{number}", store.revision + 1, 10)
+            events.put(f"e{number}", named("x" * 3000))
+        fill(store, store.keyspace("/pods/"))
+        before = content(store)
+        with pytest.raises(StoreFullError):
+            while True:  # nothing can be forgotten either, once the freed pages are used up
+                store.compact(store.revision)
+                store.keyspace("/pods/").put("more", named("x" * 3000))
+        with suppress(StoreFullError):
+            assert store.expire(10) == 30
+            before.pop("/events/")
+        after = content(store)
+    with opened(path) as store:
+        assert content(store) == after
+        assert store.next_expiry() in (None, 10)
+
+
+def test_history_is_limited_by_its_length_too(path):
+    with opened(path, history_bytes=100_000) as store:
+        space = store.keyspace("/pods/")
+        for _ in range(300):
+            space.put("a", named("a", "x" * 1000))
+        assert 50 <= store.revision - store.compacted <= 100
+        small = path.stat().st_size
+        for _ in range(1000):
+            space.put("a", named("a", "x" * 1000))
+        assert path.stat().st_size <= small + 300_000
+    with opened(path, history_bytes=100_000) as store:
+        assert store.keyspace("/pods/").get("a").version == 1300
+        assert store._remembered <= 100_000
 
 
 def test_a_reopened_watch_cache_remembers_its_window_and_no_more(path):
@@ -253,9 +318,19 @@ def test_a_store_in_use_is_refused(path):
         ("UPDATE log SET value = 'text' WHERE revision = 9", "a row is malformed"),
         ("UPDATE log SET key = 'other' WHERE revision = 9", "checksum"),
         ("DELETE FROM log WHERE revision = 9", "revision 9 is missing"),
-        ("UPDATE log SET previous = 3 WHERE revision = 9", "follows none"),
+        ("UPDATE log SET created = 3 WHERE revision = 9", "checksum"),
+        ("UPDATE log SET version = 3 WHERE revision = 9", "checksum"),
+        ("UPDATE log SET previous = 3 WHERE revision = 9", "checksum"),
+        ("UPDATE log SET deadline = 3 WHERE revision = 9", "checksum"),
+        ("UPDATE log SET checksum = 3 WHERE revision = 9", "checksum"),
+        ("UPDATE log SET value = NULL WHERE revision = 9", "checksum"),
+        ("DELETE FROM log WHERE revision = 2", "up to the compacted one is missing"),
         ("DELETE FROM facts", "incomplete"),
-        ("DROP TABLE leases", "damaged"),
+        ("UPDATE facts SET value = 7 WHERE name = 'compacted'", "checksum"),
+        ("UPDATE facts SET value = 7 WHERE name = 'incarnation'", "checksum"),
+        ("UPDATE facts SET name = 'other' WHERE name = 'kept'", "checksum"),
+        ("DROP TABLE facts", "damaged"),
+        ("CREATE TABLE more (a INTEGER)", "not those of a store"),
         ("PRAGMA user_version = 7", "store format 7"),
     ],
 )
@@ -263,6 +338,7 @@ def test_damage_is_one_clear_line(path, statement, text):
     with opened(path) as store:
         for number in range(20):
             store.keyspace("/pods/").put(f"k{number}", named(f"k{number}"))
+        store.compact(3)
     rows = sqlite3.connect(path)
     rows.execute(statement)
     rows.commit()
@@ -270,22 +346,184 @@ def test_damage_is_one_clear_line(path, statement, text):
     refused(path, text)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_damaged_bytes_are_noticed_or_harmless(path, seed):
+def everything(store):
+    """All that a store holds, leases and history too."""
+    since = store.compacted
+    return store.revision, since, content(store), history(store, since), sorted(store._leases)
+
+
+def small_store(path):
     with opened(path) as store:
-        write_much(store)
-        whole = content(store)
-    draw = random.Random(seed)
-    data = bytearray(path.read_bytes())
-    start = draw.randrange(len(data))
-    for at in range(start, min(start + draw.choice([1, 16, 4096]), len(data))):
-        data[at] = draw.randrange(256)
+        write_much(store, writes=60)
+        events = store.keyspace("/events/")
+        for number in range(4):
+            store.expire_at(events, f"e{number}", store.revision + 1, 10 + number)
+            events.put(f"e{number}", named(f"e{number}", "long " * 300))
+        store.compact(30)
+        return everything(store)
+
+
+def is_noticed_or_harmless(path, data, whole):
+    """Whether it was noticed."""
     path.write_bytes(data)
     try:
         with opened(path) as store:
-            assert content(store) == whole
+            assert everything(store) == whole
     except UsageError as error:
         assert "\n" not in str(error)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_bytes_are_noticed_or_harmless(path, seed):
+    whole = small_store(path)
+    data = path.read_bytes()
+    draw = random.Random(seed)
+    noticed = 0
+    for _ in range(60):
+        damaged = bytearray(data)
+        at = draw.randrange(len(data))
+        for each in range(at, min(at + draw.choice([1, 16, 4096]), len(data))):
+            damaged[each] ^= 1 << draw.randrange(8)
+        noticed += is_noticed_or_harmless(path, damaged, whole)
+    assert noticed
+
+
+@pytest.mark.slow  # 20,000 files are opened: half a minute
+def test_every_byte_of_a_store_is_covered(path):
+    whole = small_store(path)
+    data = path.read_bytes()
+    noticed = 0
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 1 << at % 8
+        noticed += is_noticed_or_harmless(path, damaged, whole)
+    print(f"{noticed} of {len(data)} flips were noticed, the others change nothing")
+
+
+COLUMNS = ("revision", "prefix", "key", "created", "version", "previous", "deadline", "checksum")
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("column", COLUMNS)
+def test_every_column_is_covered_in_every_row(path, column, compacted):
+    small_store(path)
+    base = sqlite3.connect(path)
+    order = "<=" if compacted else ">"
+    (revision,) = base.execute(
+        f"SELECT min(revision) FROM log WHERE revision {order} 30"
+    ).fetchone()
+    change = f"{column} || 'x'" if column in ("prefix", "key") else f"{column} + 1000"
+    base.execute(f"UPDATE log SET {column} = {change} WHERE revision = ?", (revision,))
+    base.commit()
+    base.close()
+    refused(path, "damaged")
+
+
+def test_a_row_that_is_gone_is_noticed_wherever_it_was(path):
+    small_store(path)
+    base = sqlite3.connect(path)
+    revisions = [each for (each,) in base.execute("SELECT revision FROM log")]
+    base.close()
+    data = path.read_bytes()
+    assert min(revisions) <= 30 < max(revisions)
+    for revision in revisions[:-1]:  # without the last one the file is as it was before that write
+        path.write_bytes(data)
+        base = sqlite3.connect(path)
+        base.execute("DELETE FROM log WHERE revision = ?", (revision,))
+        base.commit()
+        base.close()
+        refused(path, "damaged")
+
+
+def test_damage_in_the_write_ahead_log_is_noticed_unless_it_is_the_last_commit(path):
+    store = DurableStore.open(path)
+    log = path.with_name(f"{path.name}-wal")
+    for number in range(20):
+        store.keyspace("/pods/").put(f"k{number}", named(f"k{number}", "x" * 3000))
+    last = log.stat().st_size
+    store.keyspace("/pods/").put("last", named("last"))
+    files = {each: each.read_bytes() for each in (path, log)}
+    store.close()
+    draw = random.Random(1)
+    for _ in range(40):
+        for each, data in files.items():
+            each.write_bytes(data)
+        damaged = bytearray(files[log])
+        damaged[draw.randrange(last - 9000)] ^= 1 << draw.randrange(8)
+        log.write_bytes(damaged)
+        refused(path, "write-ahead log does not match its checksum")
+    for at in (last + 30, last + 2000):
+        for each, data in files.items():
+            each.write_bytes(data)
+        damaged = bytearray(files[log])
+        damaged[at] ^= 1
+        log.write_bytes(damaged[: last + 4120])
+        with opened(path) as store:  # as if the power had failed amid the last write
+            assert store.revision == 21
+
+
+def test_a_file_of_the_format_before_is_brought_up_to_date(path):
+    whole = small_store(path)
+    make_old(path)
+    with opened(path) as store:
+        assert everything(store)[:4] == whole[:4]
+        assert store.next_expiry() == 10
+        assert store.incarnation == 2
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("PRAGMA user_version").fetchone() == (2,)
+    make_old(path)
+    base = sqlite3.connect(path)
+    base.execute("UPDATE log SET key = 'x' WHERE revision = 50")
+    base.commit()
+    base.close()
+    refused(path, "revision 50 does not match its checksum")
+
+
+def make_old(path):
+    """Turn a file into one of format 1."""
+    base = sqlite3.connect(path)
+    rows = base.execute("SELECT * FROM log").fetchall()
+    facts = base.execute("SELECT name, value FROM facts WHERE name NOT LIKE 'kept%'").fetchall()
+    base.executescript(
+        "DROP TABLE log; DROP TABLE facts; PRAGMA user_version = 1;"
+        "CREATE TABLE log (revision INTEGER PRIMARY KEY, prefix TEXT NOT NULL, key TEXT NOT NULL,"
+        " created INTEGER NOT NULL, version INTEGER NOT NULL, previous INTEGER NOT NULL,"
+        " value BLOB, checksum INTEGER NOT NULL);"
+        "CREATE TABLE leases (revision INTEGER PRIMARY KEY, prefix TEXT NOT NULL, key TEXT NOT NULL,"
+        " deadline INTEGER NOT NULL);"
+        "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID"
+    )
+    for revision, prefix, key, created, version, previous, deadline, _, value in rows:
+        head = f"{revision} {prefix} {key} {'-' if value is None else '+'}".encode()
+        checksum = zlib.crc32(value or b"", zlib.crc32(head))
+        row = (revision, prefix, key, created, version, previous, value, checksum)
+        base.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        if deadline:
+            base.execute(
+                "INSERT INTO leases VALUES (?, ?, ?, ?)", (revision, prefix, key, deadline)
+            )
+    base.executemany("INSERT INTO facts VALUES (?, ?)", facts)
+    base.commit()
+    base.close()
+
+
+def test_what_is_read_back_is_parsed_when_it_is_looked_at(path):
+    with opened(path) as store:
+        store.keyspace("/pods/").put("a", named("a", "x" * 20_000))
+        store.keyspace("/pods/").put("b", named("b", "\ud800"))
+    with opened(path) as store:
+        long, odd = (store.keyspace("/pods/").get(key).object for key in ("a", "b"))
+        assert type(long) is Stored
+        assert len(long.json) > 20_000
+        assert type(long) is Stored
+        assert long.tree["value"] == "x" * 20_000
+        assert type(long) is Object
+        assert long.tree is long.tree
+        assert odd.name == "b"
+        assert odd.tree["value"] == "\ud800"
+        assert odd.json == Object(odd.tree).json
 
 
 def test_a_watch_goes_on_after_reopening(path):
