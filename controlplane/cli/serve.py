@@ -100,6 +100,11 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     callback=_name,
     help="Name of this cluster in the kubeconfig; clusters that run at the same time need one each.",
 )
+@click.option(
+    "--open-to-everybody",
+    is_flag=True,
+    help='Meant, when --token is "" and --host is not this machine alone: everybody who reaches it rules.',
+)
 @click.option("--tls/--no-tls", default=True, help="HTTPS with a certificate made for the session.")
 @click.option(
     "--token",
@@ -130,6 +135,7 @@ def command(
     kubeconfig: Path,
     context: str,
     tls: bool,
+    open_to_everybody: bool,
     token: str | None,
     key_files: tuple[Path, ...],
     record_token_key: bool,
@@ -147,8 +153,14 @@ def command(
     --replay met a difference.
     """
     from controlplane.apiserver.http import kubeconfig as entries
+    from controlplane.apiserver.http.origin import is_local
     from controlplane.serving import neighbours, session
 
+    if token == "" and not open_to_everybody and not is_local(host):
+        raise UsageError(
+            f'--host {host} with --token "" makes everybody who reaches it the administrator: say'
+            " --open-to-everybody too if that is meant"
+        )
     source = loading.from_module(scenario.__name__)
     if replay is None and values.get("epoch") is None:
         values["epoch"] = "now"

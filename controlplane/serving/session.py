@@ -27,7 +27,7 @@ from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDAT
 from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
 from controlplane.scenarios.attention import Attention
-from controlplane.serving import metrics_page, webhook_services
+from controlplane.serving import door, metrics_page, webhook_services
 from controlplane.serving.webhook_calls import WebhookCalls
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.execution import Execution
+
+
+OTHER_FILES = 64
+"""Open files that are no connections: the store, logs, what Python holds."""
 
 
 @frozen
@@ -177,9 +181,10 @@ async def serve_async(
         access,
         pace=pace,
         tls=tls,
-        limits=rim.limits,
+        limits=_affordable(rim.limits),
         write=write,
         pages={metrics_page.PATH: metrics_page.of(cluster)},
+        door=door.of(cluster),
     )
     try:
         port = await listener.open(rim.host, rim.port)
@@ -216,6 +221,22 @@ def last_words(run: Execution) -> str:
     return (
         f"{result.verdict}: {result.reason}. Virtual time {seconds(result.t_ns)} s,"
         f" {result.steps} steps, trace {result.trace_hash}"
+    )
+
+
+def _affordable(limits: Limits) -> Limits:
+    """As many connections as there are files to be had: each is one, and a few are for other things."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return limits
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    left = max(soft - OTHER_FILES, 8)
+    strangers = min(limits.strangers, max(left // 4, 2))
+    return evolve(
+        limits, strangers=strangers, connections=min(limits.connections, left - strangers)
     )
 
 

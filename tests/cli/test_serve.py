@@ -84,3 +84,23 @@ def test_a_release_of_which_nothing_is_known_is_refused_with_those_that_are():
         "controlplane: release '1.19': expected one of 1.25, 1.26, 1.27, 1.28, 1.29, 1.30, 1.31, 1.32, "
         "1.33, 1.34, 1.35, 1.36\n"
     )
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "box.example"])
+def test_nobody_rules_from_the_network_without_a_token_unless_that_is_said_twice(tmp_path, host):
+    done = controlplane("serve", "--host", host, "--token", "", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f'controlplane: --host {host} with --token "" makes everybody who reaches it the administrator: '
+        "say --open-to-everybody too if that is meant\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_it_is_done_when_it_is_said_twice(tmp_path):
+    words = ("--host", "203.0.113.7", "--token", "", "--open-to-everybody", "--no-tls")
+    done = controlplane("serve", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "203.0.113.7:0: cannot listen" in done.stderr, (
+        "an address that this machine does not have"
+    )

@@ -22,6 +22,10 @@ PROTOCOLS: Final = (
     "channel.k8s.io",
 )  # fmt: skip
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSED = 0, 1, 2, 3, 4, 255
+INPUT_LIMIT: Final = 32 << 20
+"""A program in an emulated container gets its whole input at once: at most so many bytes."""
+LINE_LIMIT: Final = 4095
+"""What a terminal takes as one line; upstream's does not take more either."""
 _PROMPT: Final = b"/ # "
 _SUCCESS: Final[Tree] = {"metadata": {}, "status": "Success"}
 
@@ -41,7 +45,7 @@ class Session:
     stdin: bool = False
     tty: bool = False
     done: bool = False
-    _given: bytes = b""
+    _given: bytearray = field(factory=bytearray)
     _typed: bytearray = field(factory=bytearray)
 
     def begin(self) -> list[bytes]:
@@ -78,6 +82,8 @@ class Session:
             return []
         if self.tty and self._is_shell:
             return list(self._type(content))
+        if len(self._given) + len(content) > INPUT_LIMIT:
+            return self._too_much()
         self._given += content
         if self._whole:
             return self._ended()
@@ -101,7 +107,7 @@ class Session:
         return [] if self.done else self._run()
 
     def _run(self) -> list[bytes]:
-        ran = self.shell.run(self.command, self._given)
+        ran = self.shell.run(self.command, bytes(self._given))
         if ran is None:
             name = self.command[0] if self.command else ""
             return self._finish({
@@ -110,6 +116,15 @@ class Session:
                            f'exec in container: exec: "{name}": executable file not found in $PATH',
             })  # fmt: skip
         return [*self._shown(ran), *self._finish(_status(ran.code))]
+
+    def _too_much(self) -> list[bytes]:
+        """The input is longer than what is kept."""
+        self._given.clear()
+        return self._finish({
+            "metadata": {}, "status": "Failure", "reason": "InternalError", "code": 500,
+            "message": "Internal error occurred: error executing command in container: more than "
+                       f"{INPUT_LIMIT} bytes of input",
+        })  # fmt: skip
 
     def _shown(self, ran: Ran) -> Iterator[bytes]:
         for channel, data in ((STDOUT, ran.out), (STDERR, ran.err)):
@@ -120,7 +135,7 @@ class Session:
 
     def _lines(self) -> list[bytes]:
         """The lines so far, one after the other."""
-        text, self._given = self._given, b""
+        text, self._given = self._given, bytearray()
         found: list[bytes] = []
         for line in text.decode("utf-8", "replace").splitlines():
             found += self._one(line)
@@ -155,7 +170,7 @@ class Session:
                 if self._typed:
                     self._typed.pop()
                     yield self._message(STDOUT, b"\b \b")
-            elif byte >= 32:
+            elif byte >= 32 and len(self._typed) < LINE_LIMIT:
                 self._typed.append(byte)
                 yield self._message(STDOUT, bytes([byte]))
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import h11
 
 from controlplane.api.container_inside import Inside
-from controlplane.apiserver.http.spdy import Frames, Opened, Received, Reset
+from controlplane.apiserver.http.spdy import Frames, Opened, Received, Reset, SpdyError
 
 __all__ = ["CHANNELS", "TUNNEL", "VERSION", "ChannelForwarding", "StreamForwarding"]
 
@@ -20,6 +20,8 @@ TUNNEL = "SPDY/3.1+portforward.k8s.io"
 """The WebSocket protocol whose messages are SPDY's bytes."""
 VERSION = "portforward.k8s.io"
 CHANNELS = ("v4.channel.k8s.io", "portforward.k8s.io")
+CONNECTIONS = 256
+"""Connections that one client may forward at once."""
 _LONGEST_BODY = 1 << 20
 
 
@@ -129,6 +131,8 @@ class StreamForwarding:
 
     def _begun(self, event: Opened) -> bytes:
         number = event.headers.get("requestid", "")
+        if max(len(self._data), len(self._errors)) >= CONNECTIONS:
+            raise SpdyError("too many connections at once")
         if event.headers.get("streamtype") == "error":
             self._errors[number] = event.stream
             return b""

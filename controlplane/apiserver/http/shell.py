@@ -26,6 +26,21 @@ _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+|\?))")
 _ENDS: Final = (";", "&&", "||")
 
 
+FILES_LIMIT: Final = 64 << 20
+"""The files that sessions leave in a container may have so many bytes together."""
+FILES: Final = 4096
+OUTPUT_LIMIT: Final = 64 << 20
+SCRIPT_LIMIT: Final = 256 << 10
+"""Bytes of a script, and of what variables in a line stand for."""
+LINES_LIMIT: Final = 10_000
+WORDS: Final = 4096
+_DEEPEST: Final = 8
+
+
+class Exhausted(Exception):
+    """A program wants more than an emulated container has."""
+
+
 @frozen
 class Ran:
     """What a program has written, and its exit code."""
@@ -46,10 +61,14 @@ class Shell:
     code: int = 0
     left: bool = False
     """`exit` was said in the script that runs."""
+    _lines: int = 0
+    _depth: int = 0
+    _kept: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.directory = self.inside.directory
         self.env = dict(self.inside.env)
+        self._kept = sum(len(each or b"") for each in self.written.values())
 
     # ------------------------------------------------------------------ files
 
@@ -68,43 +87,86 @@ class Shell:
             return True
         return any(each.startswith(f"{path}/") for each in self.files())
 
+    def keep(self, path: str, data: bytes) -> None:
+        """Leave a file. Raises Exhausted when there is no room for it."""
+        kept = self._kept - len(self.written.get(path) or b"") + len(data)
+        if kept > FILES_LIMIT or (len(self.written) >= FILES and path not in self.written):
+            raise Exhausted(f"{path}: No space left on device")
+        self._kept = kept
+        self.written[path] = data
+
+    def remove(self, path: str) -> None:
+        """Take a file away."""
+        self._kept -= len(self.written.get(path) or b"")
+        if path in self.inside.files:
+            self.written[path] = None
+        else:
+            self.written.pop(path, None)
+
     # ------------------------------------------------------------------ running
 
     def run(self, words: Sequence[str], given: bytes = b"") -> Ran | None:
         """Run a program to its end; None if there is none of that name."""
         name = posixpath.basename(words[0]) if words else ""
-        if words and words[0] in SHELLS:
-            return self._sh(words, given)
-        program = _PROGRAMS.get(name)
-        return None if program is None else program(self, list(words[1:]), given)
+        try:
+            if words and words[0] in SHELLS:
+                return self._sh(words, given)
+            program = _PROGRAMS.get(name)
+            return None if program is None else program(self, list(words[1:]), given)
+        except Exhausted as error:
+            return Ran(err=f"{name}: {error}\n".encode(), code=1)
 
     def _sh(self, words: Sequence[str], given: bytes) -> Ran:
+        if self._depth >= _DEEPEST:
+            raise Exhausted("shells within shells, too many")
+        self._depth += 1
+        try:
+            return self._script_of(words, given)
+        finally:
+            self._depth -= 1
+
+    def _script_of(self, words: Sequence[str], given: bytes) -> Ran:
         if len(words) > 2 and words[1].startswith("-") and words[1].endswith("c"):
             return self.script(words[2], given)
         return self.script(given.decode("utf-8", "replace"))
 
     def script(self, text: str, given: bytes = b"") -> Ran:
         """Run the lines of a script."""
-        out, err, self.code = b"", b"", 0
+        if len(text) > SCRIPT_LIMIT:
+            raise Exhausted(f"a script of more than {SCRIPT_LIMIT} bytes")
+        out, err, self.code = bytearray(), bytearray(), 0
         for line in text.splitlines():
             ran = self.line(line, given)
-            out, err, given = out + ran.out, err + ran.err, b""
+            out += ran.out
+            err += ran.err
+            given = b""
+            _check_output(len(out) + len(err))
             if self.left:
                 break
         self.left = False
-        return Ran(out, err, self.code)
+        return Ran(bytes(out), bytes(err), self.code)
 
     def line(self, text: str, given: bytes = b"") -> Ran:
         """Run one line."""
+        self._lines += 1
         try:
+            if self._lines > LINES_LIMIT or len(text) > SCRIPT_LIMIT:
+                raise Exhausted("too much for one session")
             words = _words(text)
         except ValueError as error:
             self.code = 2
             return Ran(err=f"sh: syntax error: {error}\n".encode(), code=2)
+        except Exhausted as error:
+            self.code, self.left = 1, True
+            return Ran(err=f"sh: {error}\n".encode(), code=1)
         out, err, last = b"", b"", ";"
         for end, commands in _sequence(words):
             if last == ";" or (last == "&&") == (self.code == 0):
-                ran = self._pipe(commands, given)
+                try:
+                    ran = self._pipe(commands, given)
+                    _check_output(len(out) + len(ran.out))
+                except Exhausted as error:
+                    ran = Ran(err=f"sh: {error}\n".encode(), code=1)
                 out, err, self.code = out + ran.out, err + ran.err, ran.code
             if self.left:
                 break
@@ -119,6 +181,8 @@ class Shell:
         return Ran(ran.out, err, ran.code)
 
     def _command(self, words: list[str], given: bytes) -> Ran:
+        if len(words) > WORDS:
+            raise Exhausted("Argument list too long")
         plain, into, adds = self._redirected(words)
         expanded = [self._expanded(word) for word in plain]
         while expanded and re.fullmatch(r"\w+=.*", expanded[0], re.DOTALL):
@@ -134,7 +198,7 @@ class Shell:
         path = self.path(self._expanded(into))
         if path != "/dev/null":
             before = self.files().get(path, b"") if adds else b""
-            self.written[path] = before + ran.out
+            self.keep(path, before + ran.out)
         return Ran(err=ran.err, code=ran.code)
 
     def _redirected(self, words: list[str]) -> tuple[list[str], str, bool]:
@@ -148,7 +212,22 @@ class Shell:
             return word[1:-1]
         known = {**self.env, "?": str(self.code)}
         text = word[1:-1] if word.startswith('"') else word
-        return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], ""), text)
+        size = 0
+
+        def value(found: re.Match[str]) -> str:
+            nonlocal size
+            text = known.get(found[1] or found[2], "")
+            size += len(text)
+            if size > SCRIPT_LIMIT:
+                raise Exhausted("Argument list too long")
+            return text
+
+        return _VARIABLE.sub(value, text)
+
+
+def _check_output(size: int) -> None:
+    if size > OUTPUT_LIMIT:
+        raise Exhausted(f"more than {OUTPUT_LIMIT} bytes of output")
 
 
 def _words(text: str) -> list[str]:
@@ -196,18 +275,17 @@ def _echo(_shell: Shell, words: list[str], _given: bytes) -> Ran:
 
 
 def _cat(shell: Shell, words: list[str], given: bytes) -> Ran:
-    out, err, code = b"", b"", 0
+    out, err, code = bytearray(), b"", 0
     files = shell.files()
     for word in words or ["-"]:
         path = shell.path(word)
-        if word == "-":
-            out += given
-        elif path in files:
-            out += files[path]
+        if word == "-" or path in files:
+            out += given if word == "-" else files[path]
+            _check_output(len(out))
         else:
             why = "Is a directory" if shell.is_folder(path) else "No such file or directory"
             err, code = err + f"cat: {word}: {why}\n".encode(), 1
-    return Ran(out, err, code)
+    return Ran(bytes(out), err, code)
 
 
 def _ls(shell: Shell, words: list[str], _given: bytes) -> Ran:
@@ -270,7 +348,7 @@ def _rm(shell: Shell, words: list[str], _given: bytes) -> Ran:
     for word in words:
         path = shell.path(word)
         for each in [each for each in shell.files() if each == path or each.startswith(f"{path}/")]:
-            shell.written[each] = None
+            shell.remove(each)
     return Ran()
 
 
@@ -298,6 +376,7 @@ def _tar(shell: Shell, words: list[str], given: bytes) -> Ran:
             for each in chosen:
                 about = tarfile.TarInfo(word.lstrip("/") + each[len(path) :])
                 about.size = len(files[each])
+                _check_output(made.tell() + about.size)
                 about.mode = 0o644
                 archive.addfile(about, io.BytesIO(files[each]))
     return Ran(made.getvalue(), missing.encode(), 2 if missing else 0)
@@ -305,12 +384,14 @@ def _tar(shell: Shell, words: list[str], given: bytes) -> Ran:
 
 def _unpacked(shell: Shell, folder: str, given: bytes) -> Ran:
     try:
-        with tarfile.open(fileobj=io.BytesIO(given)) as archive:
+        with tarfile.open(fileobj=io.BytesIO(given), mode="r:") as archive:
             for member in archive:
+                if member.size > len(given):  # holes are not kept
+                    raise Exhausted(f"{member.name}: Unexpected EOF in archive")
                 content = archive.extractfile(member) if member.isfile() else None
                 if content is not None:
                     path = posixpath.normpath(posixpath.join(folder, member.name.lstrip("/")))
-                    shell.written[path] = content.read()
+                    shell.keep(path, content.read())
     except tarfile.TarError as error:
         return Ran(err=f"tar: {error}\n".encode(), code=1)
     return Ran()

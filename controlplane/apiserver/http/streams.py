@@ -44,6 +44,8 @@ class Streams:
         for event in events:
             if isinstance(event, Opened):
                 channel = _NAMED.get(event.headers.get("streamtype", ""))
+                if channel is not None and channel in self._by_channel:
+                    return messages, reply, False  # one stream of each kind is all there is
                 if channel is not None:
                     self._by_stream[event.stream] = channel
                     self._by_channel[channel] = event.stream

@@ -10,6 +10,8 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_
 
 __all__ = ["Socket", "accepted"]
 
+MESSAGE_LIMIT = 4 << 20
+"""Bytes of one message; clients send some 32 KiB."""
 GONE = (LocalProtocolError, RemoteProtocolError)
 
 
@@ -27,6 +29,7 @@ class Socket:
     def __init__(self, early: bytes = b"") -> None:
         self._connection = Connection(ConnectionType.SERVER, trailing_data=early)
         self._parts: list[bytes] = []
+        self._size = 0
 
     def received(self, data: bytes) -> tuple[list[bytes], bytes, bool]:
         """Whole messages in some bytes (none: the client hung up), what to send for them, and whether it is open."""
@@ -42,13 +45,17 @@ class Socket:
                 elif isinstance(event, CloseConnection):
                     return messages, reply + self._connection.send(event.response()), False
                 elif isinstance(event, Message):
-                    content = event.data
-                    self._parts.append(
-                        content.encode() if isinstance(content, str) else bytes(content)
-                    )
+                    given = event.data
+                    content = given.encode() if isinstance(given, str) else bytes(given)
+                    self._size += len(content)
+                    if self._size > MESSAGE_LIMIT:
+                        goodbye = self._connection.send(CloseConnection(1009, "message too big"))
+                        return messages, reply + goodbye, False
+                    self._parts.append(content)
                     if event.message_finished:
                         messages.append(b"".join(self._parts))
                         self._parts.clear()
+                        self._size = 0
         except GONE:
             return messages, reply, False
         return messages, reply, True

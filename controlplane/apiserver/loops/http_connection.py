@@ -19,7 +19,8 @@ from attrs import frozen
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer
-from controlplane.apiserver.http import bodies
+from controlplane.apiserver.http import bodies, origin
+from controlplane.apiserver.http.access import ANONYMOUS
 from controlplane.apiserver.http.message import StreamStart, packed, to_request
 from controlplane.apiserver.http.shell import Shell
 from controlplane.apiserver.loops import time_control as control
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from controlplane.apiserver.http.streams import Streams
     from controlplane.apiserver.http.websocket import Socket
     from controlplane.apiserver.loops.http_host import Host
+    from controlplane.apiserver.loops.http_listener import Guest
+    from controlplane.apiserver.requests.routing import HttpRequest
 
     Wire = Socket | Streams
 
@@ -44,6 +47,7 @@ __all__ = ["Connection"]
 
 JSON = "application/json"
 READ_SIZE: Final = 65_536
+NO_LIMIT: Final = 1 << 62
 _NO_BODY = (204, 304)
 _READING = ("GET", "HEAD", "OPTIONS")
 _LONG = ("attach", "exec", "log", "portforward", "proxy")
@@ -60,11 +64,21 @@ class Asked:
     headers: list[tuple[str, str]]
     streamed: bool
     """Whether the client understands chunks: HTTP/1.1."""
+    has_body: bool
     _first: dict[str, str]
 
     def header(self, name: str) -> str:
         """The first value of a header, by its lower-case name."""
         return self._first.get(name, "")
+
+
+@frozen
+class Entry:
+    """How a request is let in: as whom, with its body or without, or not at all."""
+
+    user: User
+    refusal: HttpAnswer | None = None
+    reads: bool = True
 
 
 class Refused(Exception):
@@ -76,11 +90,16 @@ class Refused(Exception):
 
 
 class Connection:
-    """Serves one stream until it ends. `host` gives it the world, the limits and who may ask."""
+    """Serves one stream until it ends. `host` gives it the world, the limits and who may ask.
 
-    def __init__(self, stream: trio.abc.Stream, host: Host) -> None:
+    `guest` knows whether its client has said who it is: one that has not gets little time and room.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, host: Host, guest: Guest) -> None:
         self._stream = stream
         self._host = host
+        self._guest = guest
+        self._given = 0
         self._limits = host.limits
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=host.limits.header_bytes)
 
@@ -101,20 +120,31 @@ class Connection:
             if not await self._wait_for_bytes():
                 return False
         asked: Asked | None = None
-        body: bytes | None = None
-        with trio.move_on_after(self._limits.read_s) as scope:
+        self._given = len(self._http.trailing_data[0])
+        until = trio.current_time() + self._limits.read_s
+        with trio.move_on_at(until if self._guest.known else self._guest.deadline) as scope:
             asked = await self._head()
-            if asked is not None:
-                body = await self._body()
         if scope.cancelled_caught:
             raise Refused(408, "Request Timeout")
         if asked is None:
             return False
-        if body is None:
-            await self._answer(asked, _failure(too_large(self._limits.body_bytes)))
+        entry = self._let_in(asked)
+        self._guest.wait_anew()
+        answer, body = entry.refusal, b""
+        if entry.reads or not asked.has_body:
+            read = await self._body_until(until)
+            if read is None:
+                answer = _failure(too_large(self._limits.body_bytes))
+            else:
+                body = read
+        if answer is not None:
+            await self._answer(asked, answer)
+        else:
+            await self._respond(asked, body, entry.user)
+        self._guest.wait_anew()
+        if self._http.their_state is not h11.DONE and self._http.our_state is h11.DONE:
             await self._linger()
             return False
-        await self._respond(asked, body)
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
     # ------------------------------------------------------------------ reading
@@ -122,7 +152,8 @@ class Connection:
     async def _wait_for_bytes(self) -> bool:
         if self._http.trailing_data[0]:
             return True
-        with trio.move_on_after(self._limits.idle_s):
+        until = trio.current_time() + self._limits.idle_s
+        with trio.move_on_at(until if self._guest.known else min(until, self._guest.deadline)):
             data = await self._receive()
             self._http.receive_data(data)
             return bool(data)
@@ -134,7 +165,8 @@ class Connection:
         except trio.BrokenResourceError:  # TLS cut off without a goodbye
             return b""
 
-    async def _next(self) -> Any:
+    async def _next(self, limit: int) -> Any:
+        """The next event, of at most so many bytes."""
         while True:
             try:
                 event = self._http.next_event()
@@ -146,13 +178,18 @@ class Connection:
                 await self._send(
                     self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
                 )
+            if self._given > limit:
+                raise Refused(431, "Request Header Fields Too Large")
+            data = await self._receive()
+            self._given += len(data)
             try:
-                self._http.receive_data(await self._receive())
+                self._http.receive_data(data)
             except h11.RemoteProtocolError as error:
                 raise _refusal(error) from None
 
     async def _head(self) -> Asked | None:
-        event = await self._next()
+        known = self._guest.known
+        event = await self._next(NO_LIMIT if known else self._limits.stranger_header_bytes)
         if not isinstance(event, h11.Request):
             return None
         if event.http_version not in (b"1.0", b"1.1"):
@@ -176,14 +213,24 @@ class Connection:
             raise Refused(400, "Bad Request") from None
         first = dict(reversed(headers))
         streamed = event.http_version == b"1.1"
-        return Asked(event.method.decode("latin-1"), path, query, headers, streamed, first)
+        length = first.get("content-length", "0").strip()
+        has_body = "transfer-encoding" in first or length.strip("0") != ""
+        method = event.method.decode("latin-1")
+        return Asked(method, path, query, headers, streamed, has_body, first)
+
+    async def _body_until(self, until: float) -> bytes | None:
+        """The body, which must be there by a time; None when it is too long."""
+        known = self._guest.known
+        with trio.move_on_at(until if known else min(until, self._guest.deadline)):
+            return await self._body()
+        raise Refused(408, "Request Timeout")
 
     async def _body(self) -> bytes | None:
         """The body; None when it is too long."""
         pieces: list[bytes] = []
         size = 0
         while True:
-            event = await self._next()
+            event = await self._next(NO_LIMIT)
             if isinstance(event, h11.Data):
                 size += len(event.data)
                 if size > self._limits.body_bytes:
@@ -196,20 +243,49 @@ class Connection:
 
     # ------------------------------------------------------------------ answering
 
-    async def _respond(self, asked: Asked, body: bytes) -> None:
+    def _let_in(self, asked: Asked) -> Entry:
+        """Who asks, and whether the body is worth reading: decided before a byte of it is kept.
+
+        A request that the roles do not allow enters the world without its body, and is refused there.
+        """
+        host = self._host
+        anybody = not host.access.tokens
+        try:
+            reason = origin.refusal(
+                asked.header("host"), asked.header("origin"), host.listening, anybody=anybody
+            )
+            if reason:
+                raise ApiError(403, "Forbidden", reason)
+            user = host.access.user(asked.header("authorization"))
+            if user is not ANONYMOUS:
+                self._guest.introduce()
+            if self._is_page(asked):
+                host.door(_request(asked, b"", user))
+                return Entry(user)
+        except ApiError as error:
+            return Entry(ANONYMOUS, _failure(error), reads=False)
+        if asked.has_body and MASTERS not in user.groups:
+            try:
+                host.door(_request(asked, b"", user))
+            except ApiError:
+                return Entry(user, reads=False)
+        return Entry(user)
+
+    def _is_page(self, asked: Asked) -> bool:
+        """Whether it is answered without the world."""
+        timed = asked.path == control.PATH and self._host.pace is not None
+        return timed or asked.path in self._host.pages
+
+    async def _respond(self, asked: Asked, body: bytes, user: User) -> None:
         host = self._host
         try:
-            user = host.access.user(asked.header("authorization"))
             if asked.path == control.PATH and host.pace is not None:
-                if MASTERS not in user.groups:
-                    raise ApiError(403, "Forbidden", "time is for whoever has the token")
                 tree = await control.control(host.pace, asked.method, body)
                 await self._answer(asked, HttpAnswer(200, {"Content-Type": JSON}, tree))
                 return
             page = host.pages.get(asked.path)
             if page is not None:
-                value = packed(0, asked.method, asked.path, asked.query, asked.headers, body, user)
-                await self._answer(asked, page(to_request(value)))
+                await self._answer(asked, page(_request(asked, body, user)))
                 return
         except ApiError as error:
             await self._answer(asked, _failure(error))
@@ -337,7 +413,10 @@ class Connection:
         socket = websocket.Socket(self._http.trailing_data[0])
         tunnel = forwarding.StreamForwarding(inside)
         wanted = ",".join(asked.query.get("ports") or ()).split(",")
-        plain = forwarding.ChannelForwarding(inside, [int(p) for p in wanted if p.isdecimal()])
+        ports = [int(port) for port in wanted if port.isdecimal() and len(port) <= 5]
+        plain = forwarding.ChannelForwarding(
+            inside, [port for port in ports if port < 1 << 16][:128]
+        )
         tunnelled = protocol == forwarding.TUNNEL
         if not tunnelled:
             await self._send(socket.sent(plain.begin()))
@@ -537,6 +616,11 @@ class Connection:
                 await self._stream.send_all(raw.encode("latin-1"))
             except _CLOSED:
                 return
+
+
+def _request(asked: Asked, body: bytes, user: User) -> HttpRequest:
+    """A request as the world would see it."""
+    return to_request(packed(0, asked.method, asked.path, asked.query, asked.headers, body, user))
 
 
 def _is_set(asked: Asked, name: str) -> bool:

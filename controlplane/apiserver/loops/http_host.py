@@ -14,10 +14,16 @@ from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.requests.routing import BODY_LIMIT, HttpRequest
 
-__all__ = ["Host", "Limits", "Page"]
+__all__ = ["Host", "Door", "Limits", "Page", "open_door"]
 
 Page = Callable[[HttpRequest], HttpAnswer]
 """Answers a request at once, or raises ApiError; no part of the world, so that nothing of it is recorded."""
+Door = Callable[[HttpRequest], None]
+"""Lets a request in, as whom it acts, or raises ApiError: asked before its body is read."""
+
+
+def open_door(_http: HttpRequest) -> None:
+    """Lets everybody in."""
 
 
 @frozen
@@ -25,6 +31,14 @@ class Limits:
     """What a client may use: bytes and real seconds."""
 
     connections: int = 4096
+    """Of clients that have said who they are."""
+    strangers: int = 256
+    """Connections besides, of clients that have not: the oldest gives way to the newest."""
+    strangers_of_one: int = 192
+    """So many of them from one address."""
+    stranger_s: float = 5.0
+    """They have so long for their handshake and to the end of their headers, and again for a body."""
+    stranger_header_bytes: int = 1 << 16
     header_bytes: int = 1 << 20
     body_bytes: int = BODY_LIMIT
     reads: int = 400
@@ -36,7 +50,6 @@ class Limits:
     read_s: float = 30.0
     write_s: float = 60.0
     answer_s: float = 60.0
-    handshake_s: float = 10.0
     linger_s: float = 0.5
 
 
@@ -54,6 +67,14 @@ class Host(Protocol):
     @property
     def pace(self) -> Pacer | None:
         """What time control moves; None without it."""
+
+    @property
+    def listening(self) -> str:
+        """The address or name that it was told to listen on."""
+
+    @property
+    def door(self) -> Door:
+        """Who may come in, asked before a body is read."""
 
     @property
     def written(self) -> dict[str, dict[str, bytes | None]]:

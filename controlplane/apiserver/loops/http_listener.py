@@ -9,9 +9,10 @@ import trio
 
 from controlplane.api import identity
 from controlplane.apiserver.http.message import defect, gone, packed
+from controlplane.apiserver.http.strangers import Strangers
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.http_connection import Connection
-from controlplane.apiserver.loops.http_host import Limits
+from controlplane.apiserver.loops.http_host import Limits, open_door
 
 if TYPE_CHECKING:
     import ssl
@@ -21,11 +22,50 @@ if TYPE_CHECKING:
     from actors.pace import Pacer
     from controlplane.api.request import User
     from controlplane.apiserver.http.access import Access
-    from controlplane.apiserver.loops.http_host import Page
+    from controlplane.apiserver.loops.http_host import Door, Page
 
 __all__ = ["Listener"]
 
 BACKLOG = 1024
+
+
+class Guest:
+    """One connection: a stranger, until its client has said who it is."""
+
+    def __init__(self, listener: Listener, address: str) -> None:
+        self._listener = listener
+        self._address = address
+        self.known = False
+        self.scope = trio.CancelScope()
+        """Ends the connection at once."""
+        self.deadline = 0.0
+        """Until when a stranger must have said what it wants."""
+        self.wait_anew()
+        listener.strangers.arrive(address, id(self), self.scope.cancel)
+
+    def wait_anew(self) -> None:
+        """The next request may take as long again."""
+        self.deadline = trio.current_time() + self._listener.limits.stranger_s
+
+    def introduce(self) -> None:
+        """Its client has said who it is: it may stay, if there is room for one more."""
+        if not self.known and self._listener.trust():
+            self.known = True
+            self._listener.strangers.depart(self._address, id(self))
+
+    def depart(self) -> None:
+        """The connection has ended."""
+        if self.known:
+            self._listener.forget()
+        else:
+            self._listener.strangers.depart(self._address, id(self))
+
+
+def _address(stream: trio.SocketStream) -> str:
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return ""
 
 
 class Listener:
@@ -33,7 +73,7 @@ class Listener:
 
     `inlet` and `actor`: where requests enter. `pace` enables time control. `tls` is None for plain
     HTTP. `pages` are answered without the world, by path. `write` is the system's way of writing to
-    an open socket without waiting, where it has one.
+    an open socket without waiting, where it has one. `door` is asked before a body is read.
     """
 
     def __init__(
@@ -47,13 +87,20 @@ class Listener:
         limits: Limits | None = None,
         write: Callable[[int, bytes], int] | None = None,
         pages: Mapping[str, Page] | None = None,
+        door: Door = open_door,
     ) -> None:
         self.access = access
         self.write = write
         self.pace = pace
         self.pages = pages or {}
         self.limits = limits or Limits()
+        self.door = door
+        self.listening = ""
         self.connections = 0
+        self._known = 0
+        self._strangers: Strangers[int] = Strangers(
+            self.limits.strangers, self.limits.strangers_of_one
+        )
         self._under_way = {"reads": 0, "writes": 0}
         self._inlet = inlet
         self._actor = actor
@@ -70,6 +117,7 @@ class Listener:
 
     async def open(self, host: str, port: int) -> int:
         """Bind; the port that was got. OSError when it cannot be had."""
+        self.listening = host
         self._sockets = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
         bound: int = self._sockets[0].socket.getsockname()[1]
         return bound
@@ -91,19 +139,22 @@ class Listener:
                 await trio.sleep(0.01)
 
     async def _connection(self, stream: trio.SocketStream) -> None:
-        if self.connections >= self.limits.connections or self._closing:
+        if self._closing:
             await trio.aclose_forcefully(stream)
             return
         self.connections += 1
+        guest = Guest(self, _address(stream))
         try:
-            await self._serve_one(stream)
+            with guest.scope:
+                await self._serve_one(stream, guest)
         except Exception as error:
             self.defects += 1
             self._inlet.put(self._actor, defect(panic("a connection", error)))
         finally:
             self.connections -= 1
+            guest.depart()
 
-    async def _serve_one(self, socket: trio.SocketStream) -> None:
+    async def _serve_one(self, socket: trio.SocketStream, guest: Guest) -> None:
         stream: trio.abc.Stream = socket
         if self._tls is not None:
             secure: trio.SSLStream[Any] = trio.SSLStream(
@@ -111,16 +162,38 @@ class Listener:
             )
             stream = secure
             try:
-                with trio.fail_after(self.limits.handshake_s):
+                with trio.fail_at(guest.deadline):
                     await secure.do_handshake()
             except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
                 await trio.aclose_forcefully(socket)
                 return
+            except trio.Cancelled:
+                socket.socket.close()
+                raise
         try:
-            await Connection(stream, self).serve()
+            await Connection(stream, self, guest).serve()
         finally:
-            with trio.move_on_after(1, shield=True):
-                await stream.aclose()
+            if guest.scope.cancel_called:
+                socket.socket.close()
+            else:
+                with trio.move_on_after(1, shield=True):
+                    await stream.aclose()
+
+    def trust(self) -> bool:
+        """Whether one more client may stay that has said who it is."""
+        if self._known >= self.limits.connections:
+            return False
+        self._known += 1
+        return True
+
+    def forget(self) -> None:
+        """Such a client has gone."""
+        self._known -= 1
+
+    @property
+    def strangers(self) -> Strangers[int]:
+        """The connections of clients that have not."""
+        return self._strangers
 
     # ------------------------------------------------------------------ for connections
 

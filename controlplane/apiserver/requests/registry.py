@@ -190,6 +190,8 @@ class Registry:
             texts = strategy.warnings(ctx, tree, None)
             for text in texts:
                 ctx.warn(text)
+            if self._access.enabled and ctx.request.verb != "create":
+                self._access.check_create(ctx.info, ctx.request)
             self._admission.validate(ctx, tree, None)
             if self._admission.asks():
                 yield from self._admission.ask(ctx, tree, None)

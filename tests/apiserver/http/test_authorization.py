@@ -140,3 +140,45 @@ async def test_more_about_a_user_must_be_allowed_too():
         assert 'cannot impersonate resource "userextras/scopes"' in ops.tree["message"]
         alone = await session.ask("GET", "/api", Impersonate_Extra_Scopes="dev", **admin)
         assert alone.code == 400
+
+
+APPLY = {"Content_Type": "application/apply-patch+yaml"}
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+async def test_whoever_may_only_change_objects_makes_none_by_put_or_apply():
+    """Upstream: endpoints/handlers/update.go, withAuthorization, asks for create when the object is new."""
+    change = {"apiGroups": ["", "coordination.k8s.io"], "resources": ["configmaps", "leases"],
+              "verbs": ["get", "update", "patch"]}  # fmt: skip
+    create = {"apiGroups": ["", "coordination.k8s.io"], "resources": ["configmaps", "leases"],
+              "verbs": ["create"]}  # fmt: skip
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "a"},
+        "spec": {},
+    }
+    bob = {"Impersonate_User": "bob"}
+    put = ("PUT", f"{LEASES}/a", lease, {})
+    applied = ("PATCH", f"{CONFIGMAPS}/a?fieldManager=m", config("a"), APPLY)
+    async with served() as session:
+        await made(session, "clusterroles", role("ClusterRole", "change", change))
+        await made(session, "namespaces/default/rolebindings",
+                   binding("RoleBinding", "bob", "ClusterRole", "change", user("bob")))  # fmt: skip
+        for (method, path, tree, headers), shown in (
+            (put, 'leases.coordination.k8s.io "a" is forbidden: '),
+            (applied, 'configmaps "a" is forbidden: '),
+        ):
+            found = await session.ask(method, path, tree, **headers, **bob)
+            assert (found.code, found.tree["message"]) == (403, shown)
+            assert (await session.ask("GET", path)).code == 404
+            dry = path + ("&" if "?" in path else "?") + "dryRun=All"
+            assert (await session.ask(method, dry, tree, **headers, **bob)).code == 403
+        await made(session, "clusterroles", role("ClusterRole", "create", create))
+        await made(session, "namespaces/default/rolebindings",
+                   binding("RoleBinding", "bob-too", "ClusterRole", "create", user("bob")))  # fmt: skip
+        for method, path, tree, headers in (put, applied):
+            assert (await session.ask(method, path, tree, **headers, **bob)).code == 201
+        await session.ask("DELETE", f"{RBAC}/namespaces/default/rolebindings/bob-too")
+        method, path, tree, headers = applied
+        assert (await session.ask(method, path, tree, **headers, **bob)).code == 200, "it is there"

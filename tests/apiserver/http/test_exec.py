@@ -79,3 +79,21 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
             asked(f"{PODS}/p/exec?command=true").replace(b"websocket", b"SPDY/3.1")
         )
         assert refused.startswith(b"HTTP/1.1 403")
+
+
+def test_a_message_without_an_end_is_not_collected():
+    from controlplane.apiserver.http.websocket import MESSAGE_LIMIT, Socket
+
+    client = Connection(ConnectionType.CLIENT)
+    server = Socket()
+    piece = bytes(1 << 20)
+    for _ in range(MESSAGE_LIMIT >> 20):
+        found = server.received(client.send(BytesMessage(piece, message_finished=False)))
+        assert found == ([], b"", True)
+    messages, goodbye, still_open = server.received(
+        client.send(BytesMessage(piece, message_finished=False))
+    )
+    assert (messages, still_open) == ([], False)
+    client.receive_data(goodbye)
+    (event,) = client.events()
+    assert (type(event), event.code) == (CloseConnection, 1009)

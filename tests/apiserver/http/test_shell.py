@@ -154,3 +154,70 @@ def test_what_is_no_base64_is_no_message():
     session = Session(shell(), ["cat"], "base64.channel.k8s.io", stdin=True)
     assert session.receive(b"0=") == []
     assert not session.done
+
+
+def test_what_a_program_is_given_is_bounded():
+    session = Session(shell(), ["cat"], V5, stdin=True)
+    session.begin()
+    piece = b"\0" + bytes(1 << 20)
+    for _ in range(32):
+        assert session.receive(piece) == []
+    (refused,) = session.receive(piece)
+    assert session.done
+    assert json.loads(refused[1:])["message"].endswith(f"more than {32 << 20} bytes of input")
+    assert not session._given
+    typed = Session(shell(), ["sh"], V5, stdin=True, tty=True)
+    typed.begin()
+    typed.receive(b"\0" + b"x" * 10_000)
+    assert len(typed._typed) == 4095
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ("a=xxxxxxxx\n" + "a=$a$a$a$a\n" * 20, b"sh: Argument list too long\n"),
+        ('a=\'sh -c "$a"\'\nexport b=$a\nsh -c "$a"', b""),
+        (
+            "echo x > /f\n"
+            + "cat /f /f /f /f /f /f /f /f > /g; cat /g /g /g /g /g /g /g /g > /f\n" * 6,
+            b"bytes of output",
+        ),
+        ("true\n" * 20_000, b"sh: too much for one session\n"),
+        ("echo x\n" * 100_000, b"sh: a script of more than 262144 bytes\n"),
+        ("echo" + " x" * 5000, b"sh: Argument list too long\n"),
+    ],
+)
+def test_no_script_takes_more_than_there_is(script, error):
+    ran = shell().run(["sh", "-c", script])
+    assert error in ran.err
+    assert len(ran.out) <= 64 << 20
+
+
+def test_files_of_a_container_have_bounded_room():
+    inside = shell()
+    inside.keep("/a", bytes(60 << 20))
+    assert inside.run(["sh", "-c", "cat /a > /b"]).err == b"sh: /b: No space left on device\n"
+    assert inside.run(["sh", "-c", "rm /a; echo x > /b"]).code == 0
+    for number in range(4095):
+        inside.keep(f"/f{number}", b"")
+    assert b"No space left" in inside.run(["sh", "-c", "echo x > /more"]).err
+
+
+def test_an_archive_of_holes_or_a_packed_one_is_not_blown_up():
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        about = tarfile.TarInfo("hole")
+        archive.addfile(about)
+    raw = bytearray(made.getvalue())
+    raw[124:136] = b"77777777777\0"
+    raw[148:156] = b" " * 8
+    raw[148:156] = b"%06o\0 " % sum(raw[:512])
+    assert shell().run(["tar", "xmf", "-"], bytes(raw)).code == 1
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        about = tarfile.TarInfo("big")
+        about.size = 1 << 20
+        archive.addfile(about, io.BytesIO(bytes(1 << 20)))
+    inside = shell()
+    assert inside.run(["tar", "xmf", "-"], packed.getvalue()).code == 1
+    assert not inside.written

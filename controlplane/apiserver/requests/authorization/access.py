@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.api.request import User
+from controlplane.api.request import Request, User
 from controlplane.apiserver.kinds.strategy import Lookup
 from controlplane.apiserver.requests.authorization.rbac import (
     Attributes,
@@ -11,6 +11,8 @@ from controlplane.apiserver.requests.authorization.rbac import (
     decide,
     policy_of,
 )
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = ["Access"]
 
@@ -26,6 +28,23 @@ class Access:
         """ApiError 403 for what the user may not do."""
         if self.enabled:
             authorize(self.policy, user, asked)
+
+    def check_create(self, info: ResourceInfo, request: Request) -> None:
+        """ApiError 403 where a PUT or an apply makes an object whose user may not create any.
+
+        Upstream: endpoints/handlers/update.go, withAuthorization.
+        """
+        asked = Attributes(
+            "create",
+            info.group,
+            info.resource,
+            request.subresource,
+            request.namespace,
+            request.name,
+        )
+        verdict = self.verdict(request.user, asked)
+        if not verdict.allowed:
+            raise status.forbidden(info, request.name, verdict.reason)
 
     def verdict(self, user: User, asked: Attributes) -> Verdict:
         """Whether the user may do it, and why."""
