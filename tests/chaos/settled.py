@@ -20,8 +20,12 @@ DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 SCHEDULED = re.compile(r"-\d{8}(?=$|-)")
 """What a CronJob puts behind the names of its runs: the minute."""
 
-TRIGGERED = "endpoints.kubernetes.io/last-change-trigger-time"
-"""A time, which is left out where a slice had to be written twice."""
+PASSED = {
+    # A time, which is left out where a slice had to be written twice.
+    "endpoints.kubernetes.io/last-change-trigger-time",
+    # Numbers that a replica set had before: one too small where its controller had not heard of another one yet.
+    "deployment.kubernetes.io/revision-history",
+}
 NOTED = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
 Tree = dict[str, Any]
@@ -38,7 +42,14 @@ def settled(objects: Sequence[Object]) -> End:
 
 
 def _alive(tree: Tree) -> Tree:
-    """What an object is; of a replica set without pods not what its deployment noted when it had some."""
+    """What an object is, without what nobody looks at any more.
+
+    Of a replica set without pods that is what its deployment noted when it had some; of an attached volume an
+    error that its attacher saved when it was told that writing so had failed.
+    """
+    if tree.get("kind") == "VolumeAttachment" and (tree.get("status") or {}).get("attached"):
+        status = {key: value for key, value in tree["status"].items() if key != "attachError"}
+        return {**tree, "status": status}
     if tree.get("kind") != "ReplicaSet" or tree["spec"].get("replicas"):
         return tree
     metadata = tree["metadata"]
@@ -51,7 +62,7 @@ def _masked(value: Any, drawn: dict[str, str]) -> Any:
         return {
             _masked(key, drawn): _masked(item, drawn)
             for key, item in value.items()
-            if key != TRIGGERED and not (key == "annotations" and item.keys() <= {TRIGGERED})
+            if key not in PASSED and not (key == "annotations" and item.keys() <= PASSED)
         }
     if isinstance(value, list):
         return [_masked(item, drawn) for item in value]

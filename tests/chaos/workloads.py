@@ -173,12 +173,25 @@ async def probes(user: User) -> None:
     await user.patch("apps/v1/Deployment", "ready", {"spec": {"replicas": 3}})
 
 
+def _staying(name: str, **container: Any) -> Tree:
+    """A pod that stays on a node that is not heard of.
+
+    Upstream evicts by name (kubernetes 29522): the timer of a pod that has gone would strike its namesake.
+    """
+    tree = _template(name, **container)
+    tree["metadata"]["name"] = name
+    tree["spec"]["tolerations"] = [
+        {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute"}
+        for key in ("unreachable", "not-ready")
+    ]
+    return tree
+
+
 async def bare_pods(user: User) -> None:
     """Pods that nobody looks after come, are resized, end by themselves and go."""
     for name in ("a", "b", "c", "d"):
         resources = {"requests": {"cpu": "500m"}}
-        tree = _template(name, resources=resources)
-        tree["metadata"]["name"] = name
+        tree = _staying(name, resources=resources)
         if name == "d":
             tree["metadata"]["annotations"] = {"emulate.controlplane/run-seconds": "9"}
             tree["spec"]["restartPolicy"] = "Never"
@@ -191,9 +204,7 @@ async def bare_pods(user: User) -> None:
     await user.sleep(5)
     await user.resize("a", "main", cpu="1500m")
     await user.gone("Pod", "b")
-    tree = _template("b")
-    tree["metadata"]["name"] = "b"
-    await user.create({"apiVersion": "v1", "kind": "Pod", **tree})
+    await user.create({"apiVersion": "v1", "kind": "Pod", **_staying("b")})
     await user.delete("Pod", "c", grace_period_seconds=5)
 
 
@@ -298,7 +309,7 @@ WORKLOADS = {
             ("endpoints", "endpointslice", "garbage-collector"),
             lasts_s=OUTLASTS_S,
         ),
-        Workload("pods", bare_pods, ("pod-garbage-collector-controller",)),
+        Workload("pods", bare_pods, ("pod-garbage-collector-controller",), lasts_s=OUTLASTS_S),
         Workload("autoscaling", autoscaling, ("horizontalpodautoscaling",)),
         Workload("nodes", nodes, lasts_s=OUTLASTS_S),
         Workload("volumes", volumes, storage=True),
