@@ -12,7 +12,7 @@ from importlib import resources
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, MutableMapping
+    from collections.abc import Callable, Iterable, MutableMapping
 
     from actors.log import Event
 
@@ -68,21 +68,36 @@ def _line(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> st
     return "{" + ",".join(parts) + "}\n"
 
 
-def logger(file: IO[str]) -> Any:
-    """A structlog logger that writes event lines to `file`."""
+def _cleaned(clean: Callable[[Event, str], str]) -> Callable[..., str]:
+    def line(logger: object, method: str, fields: MutableMapping[str, Any]) -> str:
+        return clean(fields["record"], _line(logger, method, _flat(logger, method, fields)))
+
+    return line
+
+
+def logger(file: IO[str], clean: Callable[[Event, str], str] | None = None) -> Any:
+    """A structlog logger that writes event lines to `file`, `clean` if asked for."""
     import structlog  # takes a tenth of a second, and most runs write no lines
 
     return structlog.wrap_logger(
         _Lines(file),
-        processors=[_flat, _line],
+        processors=[_flat, _line] if clean is None else [_cleaned(clean)],
         wrapper_class=structlog.BoundLogger,
         cache_logger_on_first_use=True,
     )
 
 
-def write(events: Iterable[Event], file: IO[str], run: str) -> int:
-    """Write events as JSON lines; how many. `run` names the run, for instance the first digits of its trace hash."""
-    out = logger(file).bind(run=run)
+def write(
+    events: Iterable[Event],
+    file: IO[str],
+    run: str,
+    clean: Callable[[Event, str], str] | None = None,
+) -> int:
+    """Write events as JSON lines; how many. `run` names the run, for instance the first digits of its trace hash.
+
+    `clean` makes of an event's line the one that is written.
+    """
+    out = logger(file, clean).bind(run=run)
     count = 0
     for event in events:
         out.msg(None, record=event)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,20 +25,18 @@ def create(path: Path) -> int:
     return made
 
 
-def draft(path: Path) -> TextIO:
-    """A new file for text, in place of what an earlier attempt has left. OSError."""
+def touch(path: Path) -> None:
+    """Make an empty file in place of what is there. OSError."""
     with suppress(FileNotFoundError):
         path.unlink()
-    return os.fdopen(create(path), "w", encoding="utf-8", newline="\n")
+    os.close(create(path))
 
 
 def write(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all. OSError."""
     beside = path.with_name(path.name + ".part")
-    with suppress(FileNotFoundError):
-        beside.unlink()
-    with os.fdopen(create(beside), "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+    touch(beside)
+    beside.write_bytes(content.encode() if isinstance(content, str) else content)
     beside.replace(path)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import msgpack
 from attrs import field, frozen
 
+from actors import private_files
 from actors.choices import N_BITS, N_MAX, ChoiceList
 from actors.errors import RecordingError
 from actors.inlet import Input
@@ -73,10 +74,8 @@ class Recording:
         return MAGIC + _checksum(packed) + packed
 
     def save(self, path: Path) -> None:
-        """Write it whole or not at all."""
-        draft = path.with_name(path.name + ".part")
-        draft.write_bytes(self.to_bytes())
-        draft.replace(path)
+        """Write it whole or not at all, for its owner alone to read."""
+        private_files.write(path, self.to_bytes())
 
 
 def _checksum(packed: bytes) -> bytes:

@@ -12,6 +12,7 @@ from controlplane.api import identity
 from controlplane.api.labels import Requirement, Selector
 from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity
+from controlplane.api.redaction import redacted
 from controlplane.api.request import Request
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
@@ -465,13 +466,13 @@ class Cluster:
         options = ServerOptions(disabled=DISABLED_ADMISSION)
         return ApiServer(uid=_bootstrap_uid(), suffix=str, options=options)
 
-    def dump(self) -> str:
+    def dump(self, *, show_secrets: bool = True) -> str:
         """All stored objects as YAML documents, by storage prefix and key."""
         import yaml
 
         dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
         trees = [
-            entry.object.tree
+            entry.object.tree if show_secrets else redacted(entry.object.tree)
             for prefix in self.store.prefixes()
             for _, entry in sorted(self.store.keyspace(prefix).entries.items())
         ]

@@ -182,6 +182,15 @@ def out_option(what: str = "log.jsonl, run.rec and objects.yaml") -> Decorator:
     )
 
 
+def show_secrets_option() -> Decorator:
+    """`--show-secrets`."""
+    return click.option(
+        "--show-secrets",
+        is_flag=True,
+        help="Leave the data of Secrets and tokens readable in what --out leaves, not redacted.",
+    )
+
+
 def log_level_option(default: str = "trace", *, off: bool = False) -> Decorator:
     """`--log-level LEVEL`."""
     return click.option(

@@ -103,7 +103,9 @@ def print_metrics(families: Iterable[Family]) -> None:
     output.table(f"Metrics: {len(found)}", ["NAME", "LABELS", "VALUE"], found)
 
 
-def kept(run: Execution, out: Path | None) -> tuple[tuple[str, ...], UsageError | None]:
+def kept(
+    run: Execution, out: Path | None, *, show_secrets: bool = False
+) -> tuple[tuple[str, ...], UsageError | None]:
     """Leave a run's files, if that was asked for: their names, or why they could not be written.
 
     So that what a run came to can still be printed.
@@ -111,7 +113,7 @@ def kept(run: Execution, out: Path | None) -> tuple[tuple[str, ...], UsageError 
     if out is None:
         return (), None
     try:
-        return run.save(out), None
+        return run.save(out, show_secrets=show_secrets), None
     except UsageError as error:
         return (), error
 

@@ -16,6 +16,7 @@ from controlplane.cli.options import (
     log_level_option,
     out_option,
     replay_option,
+    show_secrets_option,
 )
 from controlplane.scenarios import files, loading
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @declared_options(files.SCENARIO, but=(files.FILES,))
 @replay_option()
 @out_option()
+@show_secrets_option()
 @log_level_option()
 @driver_option("trio")
 @click.option("--metrics", is_flag=True, help="Also print what the components counted.")
@@ -39,6 +41,7 @@ def command(
     output_format: str,
     metrics: bool,
     out: Path | None,
+    show_secrets: bool,
     log_level: str,
     driver: Any,
     replay: Path | None,
@@ -74,7 +77,7 @@ def command(
     wall = time.perf_counter() - started
     progress.clear()
     status = output.Outcome.status = interruption.STATUS if ended.came else int(not run.result.ok)
-    left, unwritten = reporting.kept(run, out)
+    left, unwritten = reporting.kept(run, out, show_secrets=show_secrets)
     idle = note_of(
         run, [(each.tree["apiVersion"], each.tree["kind"]) for each in run.plan.given.submissions]
     )

@@ -15,6 +15,7 @@ from controlplane.cli.options import (
     log_level_option,
     out_option,
     replay_option,
+    show_secrets_option,
 )
 from controlplane.cli.run import prepare
 from controlplane.errors import UsageError
@@ -127,6 +128,7 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 @declared_options(scenario.SCENARIO, but=(files.FILES,))
 @replay_option()
 @out_option()
+@show_secrets_option()
 @log_level_option()
 def command(
     host: str,
@@ -140,6 +142,7 @@ def command(
     key_files: tuple[Path, ...],
     record_token_key: bool,
     out: Path | None,
+    show_secrets: bool,
     replay: Path | None,
     log_level: str,
     **values: Any,
@@ -196,7 +199,8 @@ def command(
             entries.remove(kubeconfig, address, context, alone=neighbours.alone)
         run.cluster.store.close()
     output.echo(session.last_words(run))
-    reporting.print_left(out, run.save(out) if out is not None else ())
+    left = run.save(out, show_secrets=show_secrets) if out is not None else ()
+    reporting.print_left(out, left)
     if out is not None and replay is None:
         output.echo(f"{out}/run.rec {replaying.note_of(run.plan.header())}")
     reporting.tell_traceback(run.traceback, out)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from actors import EventLog, Replay
+from actors import EventLog, Replay, private_files
 from controlplane.errors import UsageError
 from controlplane.scenarios.execution import Execution, make_folder
 from controlplane.scenarios.replaying import RECORDING, load
@@ -96,9 +96,7 @@ class Corpus:
                 for each in tally.failing
             ],
         }
-        draft = self.folder / f"{CAMPAIGN}.part"
-        draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-        draft.replace(self.folder / CAMPAIGN)
+        private_files.write(self.folder / CAMPAIGN, json.dumps(told, indent=2) + "\n")
 
     def _read(self) -> None:
         path = self.folder / CAMPAIGN

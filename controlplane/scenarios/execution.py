@@ -7,26 +7,30 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from actors import EventLog, record
+from actors import EventLog, private_files, record
 from actors import UsageError as RuntimeUsageError
 from actors.jsonl import write
 from controlplane import __version__
+from controlplane.api.redaction import cleaner
 from controlplane.api.times import SECOND
 from controlplane.errors import UsageError
 from controlplane.scenarios.run import Run
 from controlplane.scenarios.user import User
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Iterator
+    from collections.abc import Callable, Coroutine, Iterable, Iterator
     from pathlib import Path
 
     from actors import Context, Recording, RunResult, Strategy
     from actors.inlet import Input
+    from actors.log import Event
     from actors.world import Driver
     from controlplane.cluster import Cluster
     from controlplane.scenarios.plan import Plan
     from controlplane.scenarios.scenario import Main
 
+QUOTING = frozenset(("apiserver.panic", "kubelet.error", "kubelet.fatal", "pod.written"))
+"""Events whose data quote what programs and clients wrote."""
 LEFT = ("log.jsonl", "run.rec", "objects.yaml")
 """What `Run.save` leaves; with `traceback.txt` when the run ended with an exception."""
 
@@ -103,25 +107,42 @@ class Execution(Run):
         """The run as something that can be repeated."""
         return recording_of(self.plan, self.result, self.world.strategy)
 
-    def save(self, folder: Path, recording: Recording | None = None) -> tuple[str, ...]:
+    def save(
+        self, folder: Path, recording: Recording | None = None, *, show_secrets: bool = False
+    ) -> tuple[str, ...]:
         """Leave recording, log, objects and traceback in `folder`, each whole or not at all; their names.
+
+        Only their owner may read them. Data of Secrets and tokens are in the recording alone, as far as a
+        replay needs them, unless `show_secrets`.
 
         `recording` is that of the run that this one repeats, if it does. Raises UsageError for a full
         disk; what was written by then stays, the recording first.
         """
         result = self.result
         make_folder(folder)
-        texts = {"objects.yaml": self.cluster.dump()}
+        clean = None if show_secrets else cleaner(self._secrets())
+        of_line = None if clean is None else _clean_lines(clean)
+        texts = {"objects.yaml": self.cluster.dump(show_secrets=show_secrets)}
         if self.traceback:
-            texts["traceback.txt"] = self.traceback
+            texts["traceback.txt"] = self.traceback if clean is None else clean(self.traceback)
         with written(folder / "run.rec") as draft:
             draft.write_bytes((recording or self.recording()).to_bytes())
         with written(folder / "log.jsonl") as draft, draft.open("w", encoding="utf-8") as file:
-            write(self.world.log, file, result.trace_hash[:12])
+            write(self.world.log, file, result.trace_hash[:12], of_line)
         for name, text in texts.items():
             with written(folder / name) as draft:
                 draft.write_text(text, encoding="utf-8")
         return (*LEFT, *(name for name in texts if name not in LEFT))
+
+    def _secrets(self) -> list[dict[str, Any]]:
+        """The Secrets that are stored, as trees."""
+        return [each.tree for each in self.cluster.objects("/registry/secrets/")]
+
+
+def _clean_lines(clean: Callable[[str], str]) -> Callable[[Event, str], str]:
+    """What keeps secrets out of a log: values of Secrets where texts of others are quoted, tokens everywhere."""
+    plain = cleaner()
+    return lambda event, line: (clean if event.event in QUOTING else plain)(line)
 
 
 def _as_user(ctx: Context, main: Main, run: Run) -> Coroutine[Any, Any, Any]:
@@ -144,9 +165,9 @@ def traceback_of(result: RunResult) -> str:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for results. Raises UsageError."""
+    """Make a folder for results, for its owner alone. Raises UsageError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(folder)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be made: {error.strerror}") from error
 
@@ -160,10 +181,14 @@ def check_folder(folder: Path) -> None:
 
 @contextmanager
 def written(path: Path, *, keep: bool = True) -> Iterator[Path]:
-    """A draft that becomes the file once it was written whole. Raises UsageError; then nothing is left of it."""
+    """A draft that becomes the file once it was written whole. Raises UsageError; then nothing is left of it.
+
+    It is there, empty and for its owner alone, to be written over.
+    """
     draft = path.with_name(f"{path.name}.part")
     try:
         try:
+            private_files.touch(draft)
             yield draft
             if keep:
                 draft.replace(path)

@@ -215,3 +215,17 @@ def test_metrics_are_told_as_a_table_or_as_data_when_asked_for():
     bound = ("profile", "default-scheduler"), ("result", "scheduled")
     assert found["scheduler_schedule_attempts_total", *bound] == told["activity"]["bound"]
     assert "metrics" not in json.loads(controlplane(*asked[:-1], "--format", "json").stdout)
+
+
+def test_secrets_are_shown_when_that_is_asked_for(tmp_path):
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s"},
+        "data": {"a": "aHVudGVy"},
+    }
+    (tmp_path / "s.json").write_text(json.dumps(secret))
+    for words, text in ((), "REDACTED"), (("--show-secrets",), "aHVudGVy"):
+        done = controlplane("run", "s.json", "--out", "out", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert f"a: {text}\n" in (tmp_path / "out" / "objects.yaml").read_text()

@@ -107,7 +107,7 @@ def _entries(path: Path) -> dict[str, Address]:
 def _replace(path: Path, entries: dict[str, Address], current: str) -> None:
     draft = path.with_name(path.name + ".part")
     draft.unlink(missing_ok=True)
-    draft.touch(mode=0o600)
+    draft.touch(mode=0o600, exist_ok=False)
     draft.write_text(_text(entries, current), encoding="utf-8")
     draft.replace(path)
 

@@ -50,6 +50,7 @@ __all__ = ["DurableStore", "StoreFailedError", "StoreFullError", "open_store"]
 APPLICATION: Final = 0x6B637031
 """Marks our files among SQLite's; see `PRAGMA application_id`."""
 FORMAT: Final = 2
+FILE_MODE: Final = 0o600
 GROUP_LIMIT: Final = 512
 """A grouped store commits by itself after so many writes."""
 LOG_KEPT: Final = 16 << 20
@@ -94,6 +95,22 @@ def open_store(spec: str) -> Store:
     if scheme != "sqlite" or not path:
         raise UsageError(f'store "{spec}": expected memory or sqlite:FILE')
     return DurableStore.open(path)
+
+
+def _keep_private(path: Path) -> None:
+    """Make the file for its owner alone, before SQLite does, whose other files get its mode; or take others' rights.
+
+    What fails here fails again when SQLite opens it, and is told then.
+    """
+    with suppress(OSError):
+        try:
+            path.touch(mode=FILE_MODE, exist_ok=False)
+            path.chmod(FILE_MODE)  # a umask may have taken even the owner's rights
+        except FileExistsError:
+            for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+                with suppress(FileNotFoundError):
+                    if each.is_file() and each.stat().st_mode & 0o077:
+                        each.chmod(FILE_MODE)
 
 
 class DurableStore(Store):
@@ -142,6 +159,7 @@ class DurableStore(Store):
         not ours, or damaged.
         """
         path = Path(path)
+        _keep_private(path)
         try:
             name = f"{path.absolute().as_uri()}?vfs={vfs}" if vfs else path
             base = sqlite3.connect(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 
 import pytest
 import trio
@@ -132,6 +134,38 @@ async def test_a_replay_gives_the_same_tokens_if_the_recording_holds_their_key(t
     found = [each.tree["status"]["token"] for each in answers[1:3]]
     assert (found == given) is recorded
     assert (answers[3].tree["status"].get("authenticated") is True) is recorded
+
+
+async def test_what_people_read_of_a_session_holds_no_secret(tmp_path):
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+              "stringData": {"password": "correct horse"}}  # fmt: skip
+    encoded = b"Y29ycmVjdCBob3JzZQ=="
+    before = os.umask(0)
+    try:
+        async with served(keep=True) as session:
+            made = await session.ask("POST", "/api/v1/namespaces/default/secrets", secret)
+            assert made.code == 201
+            given = await tokens(session)
+            review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+                      "spec": {"token": given[0]}}  # fmt: skip
+            await session.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+        session.serving.save(tmp_path / "out")
+        session.serving.save(tmp_path / "shown", show_secrets=True)
+    finally:
+        os.umask(before)
+    for name in ("log.jsonl", "objects.yaml"):
+        raw = (tmp_path / "out" / name).read_bytes()
+        for hidden in (b"correct horse", encoded, given[0].encode(), given[1].encode()):
+            assert hidden not in raw
+    assert b"password: REDACTED" in (tmp_path / "out" / "objects.yaml").read_bytes()
+    assert encoded in (tmp_path / "shown" / "objects.yaml").read_bytes()
+    recording = (tmp_path / "out" / "run.rec").read_bytes()
+    assert b"correct horse" in recording, "a replay needs what was sent"
+    assert given[1].encode() not in recording, "and not what was answered"
+    for folder in ("out", "shown"):
+        modes = [stat.S_IMODE(each.stat().st_mode) for each in (tmp_path / folder).iterdir()]
+        assert modes == [0o600] * 3
+        assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
 
 
 def test_recordings_of_what_was_not_served_hold_no_key():

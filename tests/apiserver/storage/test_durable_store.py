@@ -1,5 +1,7 @@
+import os
 import random
 import sqlite3
+import stat
 import zlib
 from contextlib import closing, contextmanager, suppress
 
@@ -544,3 +546,19 @@ def test_what_was_acknowledged_survives_kill_9(path):
 def test_what_was_acknowledged_survives_kill_9_a_hundred_times(path):
     killed = kill_again_and_again(path, 100, 2)
     print(f"{killed.acknowledged} acknowledged, {killed.unfinished} events of unfinished requests")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_only_its_owner_reads_a_store(tmp_path, umask):
+    path = tmp_path / "store.db"
+    before = os.umask(umask)
+    try:
+        store = DurableStore.open(path)
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+        store.close()
+        assert set(modes.values()) == {0o600}, modes
+        path.chmod(0o644)
+        DurableStore.open(path).close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "one that was made before"
