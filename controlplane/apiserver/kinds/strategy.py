@@ -50,7 +50,8 @@ class Context:
     allocate (`Strategy.allocates`), `fetched` what was read from the store because `lookup` did not
     have it. `cursors` is the server's memory of where it allocated last. `suffix` makes the end of
     a generated name. `storage` is where the handling of the request reads and writes. `audit` are
-    the notes of admission for the audit log. `admitted_as` makes of a stored tree what admission
+    the notes of admission for the audit log. `reinvocation` is what admission remembers
+    between its two rounds. `admitted_as` makes of a stored tree what admission
     policies see of it, where that is another kind. `document` is the
     object as it was written: of a patched one what the patch made, before it was read.
     """
@@ -71,6 +72,7 @@ class Context:
     audit: dict[str, str] | None = None
     admitted_as: Callable[[Tree], Tree] | None = None
     document: Any = None
+    reinvocation: Any = None
 
     def written(self, *path: str) -> Any:
         """A part of the document, in which a list without items is not yet the same as none."""

@@ -18,7 +18,11 @@ from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests import bootstrap, subresources, usage
 from controlplane.apiserver.requests.admission.chain import Admission
-from controlplane.apiserver.requests.admission.policies.source import Source
+from controlplane.apiserver.requests.admission.policies.mutating import (
+    MutatingPolicies,
+    Mutations,
+)
+from controlplane.apiserver.requests.admission.policies.source import Source, Sources
 from controlplane.apiserver.requests.admission.policies.validating import (
     Checks,
     ValidatingPolicies,
@@ -90,7 +94,21 @@ class ApiServer:
             table,
             self.access,
         )
-        self.policies = policies.source
+        mutating = MutatingPolicies(
+            Source(
+                shelf,
+                table.by_kind,
+                "mutatingadmissionpolicies",
+                "mutatingadmissionpolicybindings",
+                Mutations,
+                self._ever_written,
+            ),
+            shelf,
+            table,
+            self.access,
+            lambda ctx, tree: bodies.read(_unlabelled(ctx), tree),
+        )
+        self.policies = Sources(mutating.source, policies.source)
         self.webhooks = Webhooks(
             shelf,
             table,
@@ -107,6 +125,7 @@ class ApiServer:
             policies=policies,
             minor=int(options.build["minor"]),
             webhooks=self.webhooks,
+            mutating=mutating,
         )
         self._suffix = suffix
         self._registered: set[tuple[str, str]] = set()

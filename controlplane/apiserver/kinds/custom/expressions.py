@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from controlplane.apiserver.kinds.custom.cel import CelError, compiled
-from controlplane.apiserver.kinds.custom.cel.types import DYN, Type, read_type
+from controlplane.apiserver.kinds.custom.cel.structs import PATCHES
+from controlplane.apiserver.kinds.custom.cel.types import DYN, Type, read_type, resolved
 from controlplane.apiserver.kinds.custom.rules import location
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
 
-__all__ = ["expression_problems", "policy_types", "variable_type"]
+__all__ = ["expression_problems", "policy_types", "variable_type", "wrong_type"]
 
 
 def _object(type_name: str, /, **fields: str | Type) -> Type:
@@ -51,15 +52,24 @@ _AUTHORIZER: Final = "kubernetes.authorization."
 
 
 def policy_types(
-    variables: Mapping[str, Type] | None = None, *, params: bool = True, authorizer: bool = True
+    variables: Mapping[str, Type] | None = None,
+    *,
+    params: bool = True,
+    authorizer: bool = True,
+    patches: bool = False,
 ) -> dict[str, Type]:
-    """What an expression of a policy may speak of, with types; `variables` are the policy's so far."""
+    """What an expression of a policy may speak of, with types; `variables` are the policy's so far.
+
+    With `patches` it may write down what a mutation is made of.
+    """
     types = {"object": DYN, "oldObject": DYN, "request": _REQUEST, "namespaceObject": _NAMESPACE}
     if params:
         types["params"] = DYN
     if authorizer:
         types["authorizer"] = read_type(f"{_AUTHORIZER}Authorizer")
         types["authorizer.requestResource"] = read_type(f"{_AUTHORIZER}ResourceCheck")
+    if patches:
+        types[PATCHES] = DYN
     if variables is not None:
         types["variables"] = Type("kubernetes.variables", fields=dict(variables))
     return types
@@ -73,11 +83,17 @@ def expression_problems(
         program = compiled(source, types)
     except CelError as error:
         return [invalid(path, source, f"compilation failed: {location(source, error)}")]
-    if gives and program.gives.name not in gives:
-        wanted = f"one of [{' '.join(gives)}]" if len(gives) > 1 else gives[0]
-        shown = wanted.replace("null", "null_type")
-        return [invalid(path, source, f"must evaluate to {shown}")]
+    if gives and str(program.gives) not in gives:
+        return [invalid(path, source, wrong_type(program.gives, gives))]
     return []
+
+
+def wrong_type(found: Type, gives: tuple[str, ...]) -> str:
+    """What is said of an expression that comes to something else than it should."""
+    wanted = f"one of [{' '.join(gives)}]" if len(gives) > 1 else gives[0]
+    found = resolved(found, {})
+    shown = "null_type" if found.name == "null" else str(found)
+    return f"must evaluate to {wanted.replace('null', 'null_type')} but got {shown}"
 
 
 def variable_type(source: str, types: Mapping[str, Type]) -> Type:

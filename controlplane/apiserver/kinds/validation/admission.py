@@ -406,18 +406,23 @@ def _validation(
 def validate_mutating_policy(tree: Tree) -> list[FieldError]:
     """A MutatingAdmissionPolicy."""
     spec = tree.get("spec") or {}
-    errors = _policy(spec, {})
+    variables: dict[str, Type] = {}
+    errors = _policy(spec, variables)
+    types = policy_types(variables, params=spec.get("paramKind") is not None, patches=True)
     if not spec.get("mutations"):
         errors.append(required("spec.mutations", "mutations must contain at least one item"))
     for mutation, path in entries(spec, "mutations", "spec"):
-        errors += _mutation(mutation, path)
+        errors += _mutation(mutation, path, types)
     return errors + choice(spec, "reinvocationPolicy", "spec", _REINVOCATION)
 
 
 _PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 
 
-def _mutation(mutation: Tree, path: str) -> list[FieldError]:
+_PATCH_TYPES = {"ApplyConfiguration": ("Object",), "JSONPatch": ("list(JSONPatch)",)}
+
+
+def _mutation(mutation: Tree, path: str, types: dict[str, Type]) -> list[FieldError]:
     kind = mutation.get("patchType") or ""
     if kind not in _PATCHES:
         return choice(mutation, "patchType", path, tuple(_PATCHES))
@@ -428,6 +433,10 @@ def _mutation(mutation: Tree, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.{key}", f"must be specified when patchType is {kind}"))
     elif not patch.get("expression", "").strip():
         errors.append(required(f"{path}.{key}.expression"))
+    else:
+        errors += expression_problems(
+            patch["expression"].strip(), f"{path}.{key}.expression", types, _PATCH_TYPES[kind]
+        )
     other = next(name for name in _PATCHES.values() if name != key)
     if mutation.get(other) is not None:
         text = f"must not be specified when patchType is {kind}"

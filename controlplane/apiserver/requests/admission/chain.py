@@ -14,6 +14,10 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission import namespaces, nodes, pods, quota, storage
 from controlplane.apiserver.requests.admission.pod_security import plugin as pod_security
+from controlplane.apiserver.requests.admission.policies.mutating import (
+    MutatingPolicies,
+    Reinvocation,
+)
 from controlplane.apiserver.requests.admission.policies.validating import ValidatingPolicies
 from controlplane.apiserver.requests.admission.webhooks import Webhooks
 from controlplane.apiserver.storage.transactions import Get, Steps
@@ -47,10 +51,10 @@ _VALIDATING: tuple[tuple[str, frozenset[str] | None, Callable[..., None]], ...] 
     ("RuntimeClass", frozenset(("pods",)), pods.overhead_check),
     ("PersistentVolumeClaimResize", frozenset(("persistentvolumeclaims",)), storage.resize_check),
 )
-VALIDATING = "ValidatingAdmissionPolicy"
+MUTATING, VALIDATING = "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"
 CHANGING, JUDGING = "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"
 DEFAULT_PLUGINS = (
-    *dict.fromkeys(name for name, _, _ in (*_MUTATING, *_VALIDATING)), CHANGING, VALIDATING,
+    *dict.fromkeys(name for name, _, _ in (*_MUTATING, *_VALIDATING)), MUTATING, CHANGING, VALIDATING,
     JUDGING, "ResourceQuota",
 )  # fmt: skip
 OWN_ENDPOINTS = {"binding": "CREATE", "eviction": "CREATE", "token": "CREATE", "exec": "CONNECT",
@@ -63,7 +67,7 @@ class Admission:
 
     `disabled` names plugins that are switched off. With `auto_namespaces` objects may be created in
     namespaces that do not exist. If the `lookup_lags` behind the store, what it does not know is asked
-    of the store. `policies` are asked after all plugins. `minor` is
+    of the store. `mutating` policies are asked after the plugins that mutate, `policies` after all. `minor` is
     the release: what the newest standards for pods are.
     """
 
@@ -76,6 +80,7 @@ class Admission:
         policies: ValidatingPolicies | None = None,
         minor: int = 36,
         webhooks: Webhooks | None = None,
+        mutating: MutatingPolicies | None = None,
     ) -> None:
         self.disabled = frozenset(disabled)
         self._minor = minor
@@ -83,6 +88,7 @@ class Admission:
         self._calls = {
             name: webhooks is not None and name not in self.disabled for name in (CHANGING, JUDGING)
         }
+        self._mutations = None if MUTATING in self.disabled else mutating
         self._policies = None if VALIDATING in self.disabled else policies
         self._auto_namespaces = auto_namespaces
         self._mutating: dict[str, tuple[Mutation, ...]] = {}
@@ -109,7 +115,28 @@ class Admission:
             ctx.fetched = {**(ctx.fetched or {}), wanted: found.object}
 
     def mutate(self, ctx: Context, tree: Tree, old: Tree | None) -> Tree:
-        """The tree after all mutating plugins."""
+        """The tree after all mutating plugins and policies; webhooks are asked later, in steps.
+
+        Where none are, the second round follows at once.
+        """
+        tree = self._plugged(ctx, tree, old)
+        if self._mutations is None or not self._mutations.source.hooks:
+            return tree
+        state = ctx.reinvocation = Reinvocation()
+        tree = self._mutations.mutate(ctx, tree, old, state)
+        if state.wanted and not self.asks():
+            tree = self._again(ctx, tree, old)
+        return tree
+
+    def _again(self, ctx: Context, tree: Tree, old: Tree | None) -> Tree:
+        """The second round of plugins and policies."""
+        tree = self._plugged(ctx, tree, old)
+        if self._mutations is not None and isinstance(ctx.reinvocation, Reinvocation):
+            ctx.reinvocation.second = True
+            tree = self._mutations.mutate(ctx, tree, old, ctx.reinvocation)
+        return tree
+
+    def _plugged(self, ctx: Context, tree: Tree, old: Tree | None) -> Tree:
         resource = ctx.info.resource
         chain = self._mutating.get(resource)
         if chain is None:
@@ -160,9 +187,10 @@ class Admission:
 
     def ask_to_change(self, ctx: Context, tree: Tree, old: Tree | None) -> Steps[Tree]:
         """The tree after all mutating webhooks."""
+        changed = isinstance(ctx.reinvocation, Reinvocation) and ctx.reinvocation.wanted
         if self._hooks is None or not self._calls[CHANGING]:
-            return tree
-        return (yield from self._hooks.mutate(ctx, tree, old, self.mutate))
+            return self._again(ctx, tree, old) if changed else tree
+        return (yield from self._hooks.mutate(ctx, tree, old, self._again, changed=changed))
 
     def ask(self, ctx: Context, tree: Tree | None, old: Tree | None) -> Steps[None]:
         """Raise if a validating webhook refuses; `tree` is None for a deletion."""

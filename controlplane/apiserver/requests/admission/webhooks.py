@@ -146,13 +146,17 @@ class Webhooks:
         tree: Tree,
         old: Tree | None,
         again: Callable[[Context, Tree, Tree | None], Tree],
+        *,
+        changed: bool,
     ) -> Steps[Tree]:
-        """The tree after all mutating webhooks. ApiError."""
+        """The tree after all mutating webhooks, and after `again` if they or others before them `changed` it.
+
+        ApiError.
+        """
         if self._actor is None or exempt(ctx.info):
-            return tree
+            return again(ctx, tree, old) if changed else tree
         asked: list[_Hook] = []
         repeat: dict[str, _Hook] = {}
-        changed = False
         for hook in self._hooks(MUTATING):
             new = yield from self._asked_to_change(ctx, hook, tree, old, asked)
             if new != tree:

@@ -12,13 +12,17 @@ from typing import Any
 from controlplane.apiserver.requests.patching.documents import DocumentError, Node, node_of
 from controlplane.apiserver.schema.codec import WrittenFloat
 
-__all__ = ["JsonPatchError", "MAX_OPERATIONS", "json_patch"]
+__all__ = ["JsonPatchError", "JsonPatchTestError", "MAX_OPERATIONS", "json_patch"]
 
 MAX_OPERATIONS = 10_000
 
 
 class JsonPatchError(ValueError):
     """The patch does not apply to the document."""
+
+
+class JsonPatchTestError(JsonPatchError):
+    """A test in the patch failed."""
 
 
 def json_patch(document: Any, operations: list[Any]) -> Any:
@@ -64,7 +68,7 @@ def _applied(root: Node, operation: dict[str, Any]) -> Node:
         return given
     if not path and action == "test":
         if not _equal(root, given):
-            raise JsonPatchError("test of the root failed")
+            raise JsonPatchTestError("test of the root failed")
         return root
     container, key = _found(root, path)
     if action == "add":
@@ -74,7 +78,7 @@ def _applied(root: Node, operation: dict[str, Any]) -> Node:
     elif action == "replace":
         container.put(key, given)
     elif not _equal(container.child(key), given):
-        raise JsonPatchError(f"test {path} failed")
+        raise JsonPatchTestError(f"test {path} failed")
     return root
 
 

@@ -14,6 +14,7 @@ from controlplane.apiserver.kinds.custom.cel.signatures import (
     NAMED_TYPES,
     Overload,
 )
+from controlplane.apiserver.kinds.custom.cel.structs import PATCHES, struct_type
 from controlplane.apiserver.kinds.custom.cel.syntax import CelError, Expr, Unsigned
 from controlplane.apiserver.kinds.custom.cel.types import (
     BOOL,
@@ -84,10 +85,29 @@ class _Checker:
             return self.method(expr, names)
         if expr.op == "list":
             return list_of(self.joined(expr.args, names))
+        if expr.op == "struct":
+            return self.struct(expr, names)
         if expr.op == "map":
             keys, values = expr.args[::2], expr.args[1::2]
             return map_of(self.joined(keys, names), self.joined(values, names))
         return self.macro(expr, names)
+
+    def struct(self, expr: Expr, names: dict[str, Type]) -> Type:
+        made = struct_type(expr.name) if PATCHES in names else None
+        if made is None:
+            return self.undeclared(expr.name, expr.at)
+        assert made.fields is not None
+        for field, part in zip(expr.value, expr.args, strict=True):
+            wanted, given = made.fields.get(field), self.infer(part, names)
+            if field in expr.bound and given.name == "optional_type":
+                given = given.params[0]
+            if wanted is None:
+                self.wrong(part.at, f"undefined field '{field}'")
+            elif not assignable(wanted, given, {}):
+                self.wrong(part.at, (
+                    f"expected type of field '{field}' is '{wanted}' but provided type is '{given}'"
+                ))  # fmt: skip
+        return made
 
     def undeclared(self, name: str, at: int) -> Type:
         return self.wrong(at, f"undeclared reference to '{name}' (in container '')")
@@ -133,7 +153,7 @@ class _Checker:
         prefix = qualified(expr.args[0])
         if prefix and prefix.partition(".")[0] not in names:
             overloads = FUNCTIONS.get(f"{prefix}.{expr.name}")
-            if overloads is not None:
+            if overloads is not None and (prefix != "jsonpatch" or PATCHES in names):
                 return self.resolve(expr, overloads, takes, method=False)
         target = self.infer(expr.args[0], names)
         overloads = METHODS.get(expr.name)

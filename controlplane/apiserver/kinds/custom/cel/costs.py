@@ -157,6 +157,8 @@ def _worth(expr: Expr, names: dict[str, Tree | None]) -> _Worth:
     if expr.op == "map":
         total = 30 + sum(_worth(part, names).cost for part in parts)
         return _Worth(_capped(total), len(parts) // 2)
+    if expr.op == "struct":
+        return _Worth(_capped(40 + sum(_worth(part, names).cost for part in parts)), len(parts))
     if expr.op == "macro":
         return _macro(expr, names)
     return _call(expr.name, [_worth(part, names) for part in parts])

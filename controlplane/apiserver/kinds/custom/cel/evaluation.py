@@ -14,6 +14,7 @@ from controlplane.apiserver.kinds.custom.cel.library import (
     compare,
 )
 from controlplane.apiserver.kinds.custom.cel.signatures import NAMED_TYPES
+from controlplane.apiserver.kinds.custom.cel.structs import Struct
 from controlplane.apiserver.kinds.custom.cel.syntax import CelError, Expr, unescaped
 from controlplane.apiserver.kinds.custom.cel.values import Optional
 
@@ -54,11 +55,30 @@ def _plain(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
     if expr.op == "list":
         items = [closure(part, names, watch) for part in expr.args]
         return lambda scope: [item(scope) for item in items]
+    if expr.op == "struct":
+        return _struct(expr, [closure(part, names, watch) for part in expr.args])
     if expr.op == "map":
         runs = [closure(part, names, watch) for part in expr.args]
         pairs = list(zip(runs[::2], runs[1::2], strict=True))
         return lambda scope: {key(scope): value(scope) for key, value in pairs}
     return _macro(expr, names, watch)
+
+
+def _struct(expr: Expr, runs: list[Eval]) -> Eval:
+    name, fields, maybe = expr.name, expr.value, expr.bound
+
+    def run(scope: Scope) -> Struct:
+        values: dict[str, Any] = {}
+        for field, part in zip(fields, runs, strict=True):
+            value = part(scope)
+            if field in maybe and isinstance(value, Optional):
+                if not value.present:
+                    continue
+                value = value.value
+            values[field] = value
+        return Struct(name, values)
+
+    return run
 
 
 def _missing(name: Any) -> CelError:

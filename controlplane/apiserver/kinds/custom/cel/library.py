@@ -578,6 +578,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     ),
     "sets.intersects": lambda a, b: any(contained(item, b) for item in a),
     "lists.range": lambda count: list(range(count)),
+    "jsonpatch.escapeKey": lambda text: text.replace("~", "~0").replace("/", "~1"),
     "strings.quote": lambda text: json.dumps(text, ensure_ascii=False),
     "optional.of": lambda value: Optional(value, True),
     "optional.none": Optional, "optional.ofNonZeroValue": _non_zero,

@@ -19,7 +19,7 @@ __all__ = ["METER", "Meter", "metered"]
 METER: Final = "@meter"
 """The name of the meter among the variables: no expression can speak of it."""
 _TRAVERSAL, _REGEX = 0.1, 0.25
-_LIST, _MAP = 10, 30
+_LIST, _MAP, _STRUCT = 10, 30, 40
 _FREE = frozenset(("_&&_", "_||_", "_?_:_", "!_"))
 _COMPARED = frozenset(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"))
 _WHOLE_TEXT = frozenset((
@@ -91,6 +91,8 @@ def _cost(expr: Expr, values: dict[int, Any]) -> int:
         return 0 if all(part.op == "const" for part in expr.args) else _LIST
     if op == "map":
         return _MAP
+    if op == "struct":
+        return _STRUCT
     if expr.name in _FREE:
         return 1 if expr.name == "!_" else 0
     sizes = [_size(values.get(id(part))) for part in expr.args]

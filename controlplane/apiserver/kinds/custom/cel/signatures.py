@@ -59,7 +59,7 @@ semver(string) kubernetes.Semver; semver(string, bool) kubernetes.Semver
 isSemver(string) bool; isSemver(string, bool) bool
 sets.contains(list(A), list(A)) bool; sets.equivalent(list(A), list(A)) bool
 sets.intersects(list(A), list(A)) bool; lists.range(int) list(int)
-strings.quote(string) string
+strings.quote(string) string; jsonpatch.escapeKey(string) string
 optional.of(A) optional_type(A); optional.none() optional_type(A)
 optional.ofNonZeroValue(A) optional_type(A)
 format.named(string) optional_type(kubernetes.NamedFormat)

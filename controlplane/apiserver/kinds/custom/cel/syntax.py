@@ -58,7 +58,9 @@ class CelError(Exception):
 class Expr:
     """A part of an expression: what it is, its parts, and its place.
 
-    `op` is one of const, ident, select, optselect, has, call, method, list, map, macro. Operators
+    `op` is one of const, ident, select, optselect, has, call, method, list, map, struct, macro. A
+    struct's `name` is its type, its `value` the names of the fields, `bound` those that
+    may be left out. Operators
     are calls of functions with upstream's names, such as `_==_`. A method's or macro's first part
     is what it is called on.
     """
@@ -138,6 +140,16 @@ def _tokens(source: str) -> list[tuple[str, Any, int]]:
         at = match.end()
     out.append(("end", "<EOF>", len(source)))
     return out
+
+
+def _type_name(expr: Expr) -> str:
+    """The dotted name that an expression is; "" if it is none."""
+    if expr.op == "ident":
+        return expr.name
+    if expr.op == "select":
+        before = _type_name(expr.args[0])
+        return f"{before}.{expr.name}" if before else ""
+    return ""
 
 
 class _Parser:
@@ -222,8 +234,35 @@ class _Parser:
                 index = self.ternary()
                 self.take("]")
                 node = Expr("call", at, (node, index), "_[_]" if sign == "[" else "_[?_]")
+            elif sign == "{" and _type_name(node):
+                node = self.struct(_type_name(node))
             else:
                 return node
+
+    def struct(self, name: str) -> Expr:
+        """An object of a type, written as `Type{field: value}`."""
+        at = self.take("{")[2]
+        fields: list[str] = []
+        values: list[Expr] = []
+        maybe: list[str] = []
+        while self.peek() != "}":
+            optional = self.peek() == "?"
+            if optional:
+                self.take()
+            kind, field, _ = self.take()
+            if kind != "name":
+                self.at -= 1
+                raise self.unexpected()
+            fields.append(unescaped(field))
+            if optional:
+                maybe.append(fields[-1])
+            self.take(":")
+            values.append(self.ternary())
+            if self.peek() != ",":
+                break
+            self.take()
+        self.take("}")
+        return Expr("struct", at, tuple(values), name, tuple(fields), tuple(maybe))
 
     def arguments(self, close: str) -> tuple[Expr, ...]:
         found: list[Expr] = []

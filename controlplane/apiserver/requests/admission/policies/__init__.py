@@ -2,5 +2,5 @@
 
 `matching` says whether a rule is about a request, `expressions` compiles and computes, `parameters`
 finds what a binding hands to its policy, `source` keeps the stored policies compiled, `validating`
-decides. Upstream: apiserver pkg/admission/plugin/policy.
+and `mutating` decide. Upstream: apiserver pkg/admission/plugin/policy.
 """

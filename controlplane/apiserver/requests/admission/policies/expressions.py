@@ -79,9 +79,11 @@ class Expressions:
             self._variables[name] = made
             self._types[name] = DYN if made.program is None else made.program.gives
 
-    def compile(self, source: str, *, authorizer: bool = True) -> Compiled:
-        """An expression over the request's objects and the variables so far."""
-        types = policy_types(self._types, params=self._params, authorizer=authorizer)
+    def compile(self, source: str, *, authorizer: bool = True, patches: bool = False) -> Compiled:
+        """An expression over the request's objects and the variables so far; of `patches` if it mutates."""
+        types = policy_types(
+            self._types, params=self._params, authorizer=authorizer, patches=patches
+        )
         source = source.strip()
         try:
             return Compiled(source, compiled(source, types, counted=True))

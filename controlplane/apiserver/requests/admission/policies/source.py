@@ -9,7 +9,7 @@ the order of a map. Upstream: apiserver pkg/admission/plugin/policy/generic/poli
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import frozen
 
@@ -19,7 +19,7 @@ from controlplane.apiserver.kinds.strategy import Lookup
 from controlplane.apiserver.requests.admission.policies.matching import Criteria, criteria
 from controlplane.apiserver.schema.resources import ResourceInfo
 
-__all__ = ["GROUP", "INTERVAL_NS", "Binding", "Hook", "Source"]
+__all__ = ["GROUP", "INTERVAL_NS", "Binding", "Hook", "Source", "Sources"]
 
 GROUP: Final = "admissionregistration.k8s.io"
 INTERVAL_NS: Final = 1_000_000_000
@@ -48,6 +48,26 @@ class Hook(Generic[T]):
     problem: str
     bindings: tuple[Binding, ...]
     compiled: T
+
+
+class Sources:
+    """Those of several kinds of policies, looked at together, where upstream has a watch for each."""
+
+    def __init__(self, *sources: Source[Any]) -> None:
+        self._sources = sources
+
+    def is_stale(self) -> bool:
+        """Whether policies or bindings are others than at the last look."""
+        return any(source.is_stale() for source in self._sources)
+
+    def waits(self) -> bool:
+        """Whether some policy's parameters are of a kind that was not served at the last look."""
+        return any(source.waits() for source in self._sources)
+
+    def refresh(self) -> None:
+        """Look at what is stored now."""
+        for source in self._sources:
+            source.refresh()
 
 
 class Source(Generic[T]):

@@ -42,7 +42,7 @@ from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 
-__all__ = ["Checks", "ValidatingPolicies", "conditions_hold", "scope_of"]
+__all__ = ["Checks", "ValidatingPolicies", "conditions_hold", "namespace_object", "scope_of"]
 
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 _LONGEST_MESSAGE: Final = 5 * 1024
@@ -147,7 +147,8 @@ def _request(given: Attributes, match: ResourceInfo) -> Tree:
     return request
 
 
-def _namespace_object(tree: Tree | None) -> Tree | None:
+def namespace_object(tree: Tree | None) -> Tree | None:
+    """A namespace as expressions see it."""
     if tree is None:
         return None
     meta = {key: value for key, value in tree["metadata"].items()
@@ -223,7 +224,7 @@ class ValidatingPolicies:
                 continue
             home = None
             if given.namespace and given.kind != ("", "v1", "Namespace"):
-                home = _namespace_object(namespace(given.namespace))
+                home = namespace_object(namespace(given.namespace))
             for param in params:
                 scope = scope_of(given, match.info, home, param, self._access)
                 outcome = _evaluated(hook, scope, fails=fails)
