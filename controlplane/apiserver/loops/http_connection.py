@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from controlplane.apiserver.http.bodies import Chunk
     from controlplane.apiserver.http.streams import Streams
     from controlplane.apiserver.http.websocket import Socket
+    from controlplane.apiserver.loops.http_guest import Guest
     from controlplane.apiserver.loops.http_host import Host
-    from controlplane.apiserver.loops.http_listener import Guest
     from controlplane.apiserver.requests.routing import HttpRequest
 
     Wire = Socket | Streams

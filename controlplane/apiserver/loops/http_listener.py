@@ -12,6 +12,7 @@ from controlplane.apiserver.http.message import defect, gone, packed
 from controlplane.apiserver.http.strangers import Strangers
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.http_connection import Connection
+from controlplane.apiserver.loops.http_guest import Guest
 from controlplane.apiserver.loops.http_host import Limits, open_door
 
 if TYPE_CHECKING:
@@ -27,38 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Listener"]
 
 BACKLOG = 1024
-
-
-class Guest:
-    """One connection: a stranger, until its client has said who it is."""
-
-    def __init__(self, listener: Listener, address: str) -> None:
-        self._listener = listener
-        self._address = address
-        self.known = False
-        self.scope = trio.CancelScope()
-        """Ends the connection at once."""
-        self.deadline = 0.0
-        """Until when a stranger must have said what it wants."""
-        self.wait_anew()
-        listener.strangers.arrive(address, id(self), self.scope.cancel)
-
-    def wait_anew(self) -> None:
-        """The next request may take as long again."""
-        self.deadline = trio.current_time() + self._listener.limits.stranger_s
-
-    def introduce(self) -> None:
-        """Its client has said who it is: it may stay, if there is room for one more."""
-        if not self.known and self._listener.trust():
-            self.known = True
-            self._listener.strangers.depart(self._address, id(self))
-
-    def depart(self) -> None:
-        """The connection has ended."""
-        if self.known:
-            self._listener.forget()
-        else:
-            self._listener.strangers.depart(self._address, id(self))
 
 
 def _address(stream: trio.SocketStream) -> str:

@@ -1,0 +1,58 @@
+"""Whoever is connected: a stranger, who is given little, until the client has said who it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.http.strangers import Strangers
+    from controlplane.apiserver.loops.http_host import Limits
+
+__all__ = ["Guest", "House"]
+
+
+class House(Protocol):
+    """Who lets guests in: the listener."""
+
+    strangers: Strangers
+    limits: Limits
+
+    def trust(self) -> bool:
+        """Whether there is room for one more who is known."""
+
+    def forget(self) -> None:
+        """One of those has gone."""
+
+
+class Guest:
+    """One connection: a stranger, until its client has said who it is."""
+
+    def __init__(self, house: House, address: str) -> None:
+        self._house = house
+        self._address = address
+        self.known = False
+        self.scope = trio.CancelScope()
+        """Ends the connection at once."""
+        self.deadline = 0.0
+        """Until when a stranger must have said what it wants."""
+        self.wait_anew()
+        house.strangers.arrive(address, id(self), self.scope.cancel)
+
+    def wait_anew(self) -> None:
+        """The next request may take as long again."""
+        self.deadline = trio.current_time() + self._house.limits.stranger_s
+
+    def introduce(self) -> None:
+        """Its client has said who it is: it may stay, if there is room for one more."""
+        if not self.known and self._house.trust():
+            self.known = True
+            self._house.strangers.depart(self._address, id(self))
+
+    def depart(self) -> None:
+        """The connection has ended."""
+        if self.known:
+            self._house.forget()
+        else:
+            self._house.strangers.depart(self._address, id(self))
