@@ -16,8 +16,13 @@ __all__ = ["Guest", "House"]
 class House(Protocol):
     """Who lets guests in: the listener."""
 
-    strangers: Strangers
-    limits: Limits
+    @property
+    def strangers(self) -> Strangers[int]:
+        """The connections of those who are not known yet."""
+
+    @property
+    def limits(self) -> Limits:
+        """How long a stranger may stay."""
 
     def trust(self) -> bool:
         """Whether there is room for one more who is known."""
