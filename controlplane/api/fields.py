@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Final, NamedTuple
 
+from controlplane.api.equality import remembered
 from controlplane.api.labels import SelectorError
 
 
@@ -85,26 +86,20 @@ def unescape(value: str) -> str:
 
 
 def _terms(text: str) -> list[str]:
-    terms = [""]
-    escaped = False
-    for char in text:
-        if char == "," and not escaped:
-            terms.append("")
-            continue
-        escaped = char == "\\" and not escaped
-        terms[-1] += char
-    return terms
+    return _TERM.findall(text) if text else [""]
 
 
 def _split(term: str) -> tuple[str, str, str] | None:
-    for at in range(len(term)):
-        for operator in ("!=", "==", "="):
-            if term.startswith(operator, at):
-                return term[:at], operator, term[at + len(operator) :]
-    return None
+    found = _OPERATOR.search(term)
+    return None if found is None else (term[: found.start()], found[0], term[found.end() :])
 
 
-@lru_cache(maxsize=4096)
+_TERM: Final = re.compile(r"(?:^|(?<=,))(?:[^\\,]|\\.?)*+(?=,|\Z)", re.DOTALL)
+"""What stands between commas that no backslash is before."""
+_OPERATOR: Final = re.compile("!=|==?")
+
+
+@remembered(4096)
 def parse(text: str) -> FieldSelector:
     """The selector of a `fieldSelector` parameter; SelectorError with upstream's message."""
     found = []

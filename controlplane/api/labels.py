@@ -6,9 +6,9 @@ Rules and messages are those of apimachinery's `labels` package and `LabelSelect
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Final
 
+from controlplane.api.equality import remembered
 from controlplane.api.meta import LabelSelector
 from controlplane.api.validation import (
     aggregate,
@@ -383,7 +383,7 @@ class _Parser:
                 raise SelectorError(f"found '{literal}', expected: ',', or identifier")
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def parse(text: str) -> Selector:
     """The selector of a `labelSelector` parameter; SelectorError with upstream's message."""
     return Selector(_Parser(text).parse())

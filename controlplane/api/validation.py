@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
+from controlplane.api.equality import remembered
+
 _NAME_FORM: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _NAME: Final = re.compile(_NAME_FORM)
 _VALUE: Final = re.compile(f"({_NAME_FORM})?")
@@ -77,7 +79,7 @@ def qualified_name_errors(name: str) -> tuple[str, ...]:
     return label_key_errors(name, "a qualified name")
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def label_value_errors(value: str) -> tuple[str, ...]:
     """What is wrong with a label value; empty when it is valid."""
     errors = []

@@ -23,7 +23,7 @@ from controlplane.apiserver.requests.pod_logs import shown
 from controlplane.apiserver.requests.registries import no_such_resource
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path, to_request
 from controlplane.apiserver.requests.server import ApiServer, failure
-from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.schema.protobuf import writing
 from controlplane.apiserver.storage.transactions import Steps, Storage
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
@@ -149,6 +149,7 @@ def answering(
     server: ApiServer, http: HttpRequest, target: Target | None, now: int, storage: Storage
 ) -> Steps[HttpAnswer | WatchAnswer]:
     """The handling of an HTTP request to the path of `target`: access, negotiation, answer."""
+    work.begin()
     try:
         if server.access.enabled:
             server.access.check(http.user, rbac.attributes_of(http, target))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from functools import lru_cache
+
+from controlplane.api.equality import remembered
 
 __all__ = [
     "config_key", "dns_1035_label", "dns_label", "dns_subdomain", "env_var_name", "http_header",
@@ -92,7 +93,7 @@ def masked(name: str) -> str:
     return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def dns_label(name: str) -> Problems:
     """RFC 1123 label."""
     problems = []
@@ -106,7 +107,7 @@ def dns_label(name: str) -> Problems:
     return tuple(problems)
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def dns_subdomain(name: str) -> Problems:
     """RFC 1123 subdomain."""
     problems = []
@@ -117,7 +118,7 @@ def dns_subdomain(name: str) -> Problems:
     return tuple(problems)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def wildcard_subdomain(name: str) -> Problems:
     """RFC 1123 subdomain that begins with `*.`."""
     problems = []
@@ -133,7 +134,7 @@ _UNDERSCORE_SUBDOMAIN = _UNDERSCORE_LABEL + "(\\." + _UNDERSCORE_LABEL + ")*"
 _underscore_form = re.compile(_UNDERSCORE_SUBDOMAIN)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def underscore_subdomain(name: str) -> Problems:
     """RFC 1123 subdomain in which underscores may stand."""
     problems = []
@@ -148,7 +149,7 @@ def underscore_subdomain(name: str) -> Problems:
     return tuple(problems)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def dns_1035_label(name: str) -> Problems:
     """RFC 1035 label, which starts with a letter."""
     problems = []
@@ -164,7 +165,7 @@ def prefixed(problems: Problems, prefix: str) -> Problems:
     return tuple(f"{prefix} {problem}" for problem in problems)
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def qualified_name(name: str) -> Problems:
     """`[prefix/]name`."""
     problems: list[str] = []
@@ -197,7 +198,7 @@ label_key = qualified_name
 """A label key is a qualified name."""
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def label_value(value: str) -> Problems:
     """A label value."""
     problems = []
@@ -262,7 +263,7 @@ def port_name(port: str) -> Problems:
     return tuple(problems)
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def ip_problems(text: str) -> Problems:
     """An IP address."""
     try:

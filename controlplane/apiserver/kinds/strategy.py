@@ -67,6 +67,7 @@ class Context:
     track_fields: bool = False
     dry_run: bool = False
     warnings: list[str] | None = None
+    warned: dict[str, None] | None = None
     siblings: tuple[tuple[str, Object], ...] = ()
     fetched: dict[tuple[str, str, str, str], Object] | None = None
     audit: dict[str, str] | None = None
@@ -92,8 +93,10 @@ class Context:
     def warn(self, text: str) -> None:
         """Add a warning to the answer; the same text only once."""
         if self.warnings is None:
-            self.warnings = []
-        if text not in self.warnings:
+            self.warnings, self.warned = [], {}
+        assert self.warned is not None
+        if text not in self.warned:
+            self.warned[text] = None
             self.warnings.append(text)
 
     def annotate(self, key: str, value: str) -> None:

@@ -87,9 +87,11 @@ def _warnings(meta: Tree, spec: Tree, meta_path: str, path: str) -> list[str]:
                          '"seccompProfile" field instead')  # fmt: skip
     if "volumes" in spec:
         found += _volumes(spec["volumes"], f"{path}.volumes")
+    aliases: dict[str | None, None] = {}
     for index, alias in enumerate(spec.get("hostAliases") or ()):
-        earlier = [a.get("ip") for a in spec["hostAliases"][:index]]
-        if alias.get("ip") in earlier:
+        known = alias.get("ip") in aliases
+        aliases[alias.get("ip")] = None
+        if known:
             found.append(f'{path}.hostAliases[{index}].ip: duplicate ip "{alias.get("ip")}"')
     for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
         place = f"{path}.imagePullSecrets[{index}].name"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from controlplane.api.equality import Seen
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import conversion
@@ -186,8 +187,9 @@ def unique_owners(ctx: Context, meta: Tree) -> Tree:
         return meta
     kept: list[Tree] = []
     repeated: list[str] = []
+    seen = Seen()
     for owner in owners:
-        if owner in kept:
+        if seen.again(owner):
             repeated.append(owner.get("uid", ""))
         else:
             kept.append(owner)

@@ -41,7 +41,7 @@ from controlplane.apiserver.requests.registries import Registries, no_such_resou
 from controlplane.apiserver.requests.registry import Services
 from controlplane.apiserver.requests.watching import Watching
 from controlplane.apiserver.requests.writing import Writer
-from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.transactions import AWAY, AtHand, Steps, Storage
@@ -266,6 +266,7 @@ class ApiServer:
 
     def allowed_steps(self, request: Request, now: int, storage: Storage = AWAY) -> Steps[Response]:
         """The handling of a request whose user may do it."""
+        work.begin()
         info = self.table.get(request.group, request.version, request.resource)
         if info is None:
             return failure(no_such_resource())

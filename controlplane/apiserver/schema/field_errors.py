@@ -47,25 +47,14 @@ def _shown(value: Any) -> str:
 
 def go_quote(text: str) -> str:
     """The text as Go's %q prints it."""
-    out = ['"']
-    for char in text:
-        code = ord(char)
-        if char in '"\\':
-            out.append("\\" + char)
-        elif char == "\n":
-            out.append("\\n")
-        elif char == "\t":
-            out.append("\\t")
-        elif char == "\r":
-            out.append("\\r")
-        elif char in "\a\b\f\v":
-            out.append({"\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}[char])
-        elif code < 0x20 or code == 0x7F:
-            out.append(f"\\x{code:02x}")
-        else:
-            out.append(char)
-    out.append('"')
-    return "".join(out)
+    return f'"{text.translate(_QUOTED)}"'
+
+
+_QUOTED = str.maketrans({
+    **{chr(code): f"\\x{code:02x}" for code in (*range(0x20), 0x7F)},
+    '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b",
+    "\f": "\\f", "\v": "\\v",
+})  # fmt: skip
 
 
 @frozen

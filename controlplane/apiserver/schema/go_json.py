@@ -8,12 +8,14 @@ import codecs
 import json
 import re
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, ClassVar, Final
 
 import yaml
 
 from controlplane.api.depth import DEPTH, EXCEEDED, too_deep
-from controlplane.api.yaml_text import Excessive, check_aliases, guard
+from controlplane.api.yaml_text import Excessive, TooMany, check_aliases, guard
+from controlplane.apiserver.schema import work
 from controlplane.apiserver.schema.codec import PairsDict, WrittenFloat
 
 __all__ = ["TextError", "YamlDuplicates", "parse_json", "parse_yaml", "syntax_error"]
@@ -253,6 +255,58 @@ def syntax_error(text: str) -> str:
     return ""
 
 
+_NODES: Final = 150_000
+"""Nodes of YAML that are composed within about a second."""
+_OTHERWISE: Final = re.compile(rb"\\u[dD][89a-fA-F]|\x7f|\"<<\"|\"[^\"]{1000}")
+"""What YAML does not read as JSON does: halves of pairs, control characters, merge keys, long keys."""
+
+
+class _NotPlainError(ValueError):
+    """JSON that YAML reads in another way."""
+
+
+def _written_as_json(raw: bytes) -> Any:
+    """The value of YAML that is plain JSON, as most of what clients apply is; None for anything else."""
+    if raw[:1] != b"{" or not raw.isascii() or _OTHERWISE.search(raw):
+        return None
+    try:
+        value = _plain(raw.decode("ascii"))
+    except (ValueError, RecursionError):
+        return None
+    if raw.count(b"{") + raw.count(b"[") > DEPTH and too_deep(value):
+        return None
+    return value
+
+
+def _sorted_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(sorted(pairs, key=itemgetter(0)))
+    if len(found) != len(pairs):
+        raise _NotPlainError
+    return found
+
+
+def _plain_float(text: str) -> int | WrittenFloat:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise _NotPlainError
+    return _as_json(value)
+
+
+def _plain_int(text: str) -> int:
+    value = int(text) if len(text) < 20 else None
+    if value is None or not -(2**63) <= value < 2**64:
+        raise _NotPlainError
+    return value
+
+
+_plain: Final = json.JSONDecoder(
+    object_pairs_hook=_sorted_pairs,
+    parse_constant=_constant,
+    parse_float=_plain_float,
+    parse_int=_plain_int,
+).decode
+
+
 class YamlDuplicates(TextError):
     """A YAML mapping has a key twice; `value` is the document all the same."""
 
@@ -444,9 +498,17 @@ def _yaml_error(error: yaml.YAMLError) -> str:
 
 
 def parse_yaml(raw: bytes) -> Any:
-    """The value of a YAML text's first document. TextError; YamlDuplicates when a key stands twice."""
+    """The value of a YAML text's first document. TextError; YamlDuplicates when a key stands twice.
+
+    ApiError 504 for a text of so many values that composing it takes too long.
+    """
+    written = _written_as_json(raw)
+    if written is not None:
+        return written
     try:
-        guard(raw)
+        guard(raw, nodes=_NODES)
+    except TooMany:
+        raise work.interrupted() from None
     except Excessive as error:
         raise TextError(_yaml_error(error)) from None
     loader = _Loader(raw)

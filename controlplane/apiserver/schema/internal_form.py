@@ -83,5 +83,23 @@ def difference(old: Tree, new: Tree) -> str:
     def lines(tree: Tree) -> list[str]:
         return json.dumps(tree, indent=1, ensure_ascii=False).split("\n")
 
-    found = list(difflib.unified_diff(lines(old), lines(new), n=3, lineterm=""))
+    before, after = lines(old), lines(new)
+    if len(before) + len(after) > _COMPARED:
+        before, after = _apart(before, after)
+    found = list(difflib.unified_diff(before, after, n=3, lineterm=""))
     return "".join(f"{line}\n" for line in found[2:])
+
+
+_COMPARED = 4000
+"""Lines in all; of more only the beginnings of what differs are compared."""
+
+
+def _apart(before: list[str], after: list[str]) -> tuple[list[str], list[str]]:
+    """The lines from where two long texts come apart, a few before that included."""
+    same = next(
+        (at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]),
+        min(len(before), len(after)),
+    )
+    start = max(same - 3, 0)
+    most = start + _COMPARED // 2
+    return before[start:most], after[start:most]

@@ -3,9 +3,12 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controlplane.api.depth import DEPTH
 from controlplane.apiserver.schema.go_json import TextError, parse_json, parse_yaml
+from controlplane.apiserver.schema.status import ApiError
 
 
 def refused(parse, text):
@@ -89,3 +92,28 @@ def test_yaml_bombs_are_refused():
 def test_whatever_yaml_says_a_value_is_it_can_be_written_as_json(text):
     value = parse_yaml(f"a: {text}".encode())
     assert json.loads(json.dumps(value)) == value
+
+
+@given(st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.text(max_size=5),
+              st.floats(allow_nan=False, allow_infinity=False)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+))  # fmt: skip
+def test_yaml_that_is_json_is_read_as_yaml_all_the_same(value):
+    text = json.dumps({"a": value}).encode()
+
+    def outcome(raw):
+        try:
+            return parse_yaml(raw)
+        except TextError as error:
+            return str(error).partition(": ")[2][:10] and "refused"
+
+    assert outcome(text) == outcome(b" " + text)  # the space keeps it from being read as JSON
+
+
+def test_yaml_of_too_many_values_is_interrupted():
+    with pytest.raises(ApiError) as error:
+        parse_yaml(b"a: [" + b"1," * 10**6 + b"]")
+    assert (error.value.code, error.value.reason) == (504, "Timeout")
+    assert "request did not complete within requested timeout" in error.value.message

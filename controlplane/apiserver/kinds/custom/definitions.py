@@ -190,6 +190,7 @@ def _hoisted(versions: list[Tree], key: str) -> bool:
 def _dumped(given: list[Tree] | None) -> Raw:
     versions = given or []
     out = []
+    hoisted = {key: _hoisted(versions, key) for key in _PART_NAMES}
     for version in versions:
         shown: Tree = dict.fromkeys(_DUMPED)
         shown.update(Name=version.get("name", ""), Served=version.get("served", False),
@@ -197,7 +198,7 @@ def _dumped(given: list[Tree] | None) -> Raw:
                      Deprecated=version.get("deprecated", False),
                      DeprecationWarning=version.get("deprecationWarning"))  # fmt: skip
         for key, name in _PART_NAMES.items():
-            if not _hoisted(versions, key):
+            if not hoisted[key]:
                 shown[name] = internal_part(key, version.get(key))
         out.append(shown)
     return Raw(json.dumps(out if given is not None else None, separators=(",", ":")))
@@ -244,12 +245,13 @@ def _version_errors(given: list[Tree] | None) -> list[FieldError]:
         errors.append(invalid("spec.versions", _dumped(given), text))
     if versions:
         errors += _labels(versions[0].get("name", ""), "spec.version")
+    hoisted = {key: _hoisted(versions, key) for key in ("schema", *(key for key, _ in _CHECKS))}
     for index, version in enumerate(versions):
         for key, check in _CHECKS:
-            if _hoisted(versions, key):
+            if hoisted[key]:
                 continue
             where = f"spec.versions[{index}].{key}"
-            if key == "selectableFields" and _hoisted(versions, "schema"):
+            if key == "selectableFields" and hoisted["schema"]:
                 # The internal form has the schema no longer where these fields are looked for.
                 if version.get(key):
                     text = "may only be set when `version.schema.openAPIV3Schema` is not included"

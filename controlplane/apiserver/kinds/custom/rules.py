@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any, Final
 
+from attrs import define
+
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.cel import (
     CelError,
@@ -15,6 +17,7 @@ from controlplane.apiserver.kinds.custom.cel import (
     compiled,
 )
 from controlplane.apiserver.kinds.custom.cel.costs import Place
+from controlplane.apiserver.kinds.custom.cel.metering import METER, Meter
 from controlplane.apiserver.kinds.custom.cel.types import (
     BOOL,
     DYN,
@@ -24,7 +27,7 @@ from controlplane.apiserver.kinds.custom.cel.types import (
     optional_of,
 )
 from controlplane.apiserver.kinds.custom.cel.values import seen
-from controlplane.apiserver.kinds.custom.schemas import UNSET, child
+from controlplane.apiserver.kinds.custom.schemas import UNSET, Former, child
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,
@@ -210,13 +213,38 @@ def _compiled_message(
     return None, [FieldError("FieldValueInvalid", where, _rule_value(rule), problem)]
 
 
-def apply_rules(value: Any, schema: Tree, path: str, old: Any = UNSET) -> list[FieldError]:
+PER_CALL: Final = 1_000_000
+"""What one rule may cost for one value. Upstream: apiserver pkg/apis/cel/config.go."""
+BUDGET: Final = 10_000_000
+"""What all rules may cost for one object."""
+_SPENT: Final = (
+    "validation failed due to running out of cost budget, no further validation rules will be run"
+)
+_TOO_MUCH: Final = "no further validation rules will be run due to call cost exceeds limit for rule"
+
+
+@define(eq=False)
+class _Budget:
+    """What the rules of one object have left to spend; below zero no further rule is run."""
+
+    left: int = BUDGET
+
+    def meter(self) -> Meter:
+        return Meter(PER_CALL)
+
+
+def apply_rules(
+    value: Any, schema: Tree, path: str, old: Any = UNSET, budget: _Budget | None = None
+) -> list[FieldError]:
     """The violations of all rules in a schema; `old` is the value's former state, if any."""
     errors: list[FieldError] = []
+    budget = budget if budget is not None else _Budget()
     for rule in schema.get(RULES, ()):
-        found = _violation(value, schema, rule, path, old)
+        found = _violation(value, schema, rule, path, old, budget)
         if found is not None:
             errors.append(found)
+        if budget.left < 0:
+            return errors
     if isinstance(value, dict):
         more = schema.get("additionalProperties")
         before = old if isinstance(old, dict) else {}
@@ -224,26 +252,25 @@ def apply_rules(value: Any, schema: Tree, path: str, old: Any = UNSET) -> list[F
             inner = schema.get("properties", {}).get(name, more)
             if isinstance(inner, dict):
                 errors += apply_rules(value[name], inner, child(path, name),
-                                      before.get(name, UNSET))  # fmt: skip
+                                      before.get(name, UNSET), budget)  # fmt: skip
+            if budget.left < 0:
+                return errors
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+        former = Former(schema, old, placed=False)
         for index, item in enumerate(value):
-            was = _before(item, schema, old)
-            errors += apply_rules(item, schema["items"], f"{path}[{index}]", was)
+            was = former.of(item, index)
+            errors += apply_rules(item, schema["items"], f"{path}[{index}]", was, budget)
+            if budget.left < 0:
+                return errors
     return errors
 
 
-def _before(item: Any, schema: Tree, old: Any) -> Any:
-    """The former state of a list's element: known only in lists of type map."""
-    keys = schema.get("x-kubernetes-list-map-keys")
-    if not keys or not isinstance(old, list) or not isinstance(item, dict):
-        return UNSET
-    wanted = [item.get(key) for key in keys]
-    return next((was for was in old if [was.get(key) for key in keys] == wanted), UNSET)
-
-
-def _violation(value: Any, schema: Tree, rule: Tree, path: str, old: Any) -> FieldError | None:
+def _violation(
+    value: Any, schema: Tree, rule: Tree, path: str, old: Any, budget: _Budget
+) -> FieldError | None:
     source = rule.get("rule", "")
-    scope: dict[str, Any] = {"self": seen(value, schema)}
+    meter = budget.meter()
+    scope: dict[str, Any] = {"self": seen(value, schema), METER: meter}
     try:
         program = compile_rule(source)
         if "oldSelf" in program.variables:
@@ -255,15 +282,25 @@ def _violation(value: Any, schema: Tree, rule: Tree, path: str, old: Any) -> Fie
                 scope["oldSelf"] = seen(old, schema)
         elif old is not UNSET and old == value:
             return None
-        if program.run(scope):
+        passed = program.run(scope)
+        budget.left -= meter.spent
+        if budget.left < 0:
+            return FieldError("FieldValueInvalid", path or "<nil>", schema.get("type", ""), _SPENT)
+        if passed:
             return None
     except CelError as error:
         said = str(rule.get("message", "")).strip() or source
         text = f"{error} evaluating rule: {said}"
         if str(error).startswith("no such overload"):
             text = f"'{error}': {_SIGNATURE}: {said}"
+        elif str(error).startswith("operation cancelled: actual cost limit exceeded"):
+            text = f"'{error}': {_TOO_MUCH}: {said}"
+            budget.left = -1
+        else:
+            budget.left -= meter.spent
         shown = schema.get("type", "")
         return FieldError("FieldValueInvalid", path or "<nil>", shown, text)
+    scope[METER] = budget.meter()
     text = _message(rule, scope)
     target = rule.get("fieldPath", "").strip()
     where = path + ((field_path(target, schema) or target) if target else "")

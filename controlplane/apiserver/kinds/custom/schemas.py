@@ -8,12 +8,13 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Hashable
 from typing import Any
 
+from controlplane.api.equality import Seen, by_value
 from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
+from controlplane.apiserver.schema import go_regexp
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,
@@ -193,11 +194,10 @@ KNOWN_FORMATS = frozenset((
 """Formats that validation of custom resources knows."""
 
 
-@lru_cache(maxsize=1024)
-def _pattern(text: str) -> re.Pattern[str] | None:
+def _pattern(text: str) -> go_regexp.Pattern | None:
     try:
-        return re.compile(text)
-    except re.error:
+        return go_regexp.compiled(text)
+    except go_regexp.PatternError:
         return None
 
 
@@ -237,8 +237,9 @@ def validate(
     elif isinstance(value, list):
         items = schema.get("items")
         if isinstance(items, dict):
+            former = Former(schema, old)
             for index, item in enumerate(value):
-                was = _old_item(item, index, schema, old)
+                was = former.of(item, index)
                 errors += validate(
                     item, items, f"{path}[{index}]", was, update=update, inside=inside
                 )
@@ -252,17 +253,44 @@ def validate(
     return errors
 
 
-def _old_item(item: Any, index: int, schema: Tree, old: Any) -> Any:
-    if not isinstance(old, list):
-        return UNSET
-    keys = schema.get("x-kubernetes-list-map-keys")
-    if schema.get("x-kubernetes-list-type") == "map" and keys and isinstance(item, dict):
-        wanted = [item.get(key) for key in keys]
-        for was in old:
-            if isinstance(was, dict) and [was.get(key) for key in keys] == wanted:
-                return was
-        return UNSET
-    return item if item in old else (old[index] if index < len(old) and not keys else UNSET)
+class Former:
+    """The former elements of a list, by what an element of now is known by.
+
+    `placed`: without keys, an equal element or the one in the same place is the former one.
+    """
+
+    __slots__ = ("_keys", "_known", "_old", "_placed")
+
+    def __init__(self, schema: Tree, old: Any, *, placed: bool = True) -> None:
+        self._old: list[Any] | None = old if isinstance(old, list) else None
+        keys = schema.get("x-kubernetes-list-map-keys")
+        self._keys: list[str] = keys or []
+        self._placed = placed
+        self._known: dict[Hashable, Any] = {}
+        if self._old is None:
+            return
+        if self._keys:
+            for item in self._old:
+                if isinstance(item, dict):
+                    self._known.setdefault(self._key(item), item)
+        elif placed:
+            self._known = {by_value(item): item for item in self._old}
+
+    def _key(self, item: Tree) -> Hashable:
+        return tuple([by_value(item.get(key)) for key in self._keys])
+
+    def of(self, item: Any, index: int) -> Any:
+        """The former state of an element, or UNSET."""
+        old = self._old
+        if old is None:
+            return UNSET
+        if self._keys:
+            return self._known.get(self._key(item), UNSET) if isinstance(item, dict) else UNSET
+        if not self._placed:
+            return UNSET
+        if by_value(item) in self._known:
+            return item
+        return old[index] if index < len(old) else UNSET
 
 
 def _check_type(value: Any, schema: Tree, path: str, shown: str, errors: list[FieldError]) -> None:
@@ -347,7 +375,7 @@ def _check_string(
         )
     elif pattern:
         compiled = _pattern(pattern)
-        if compiled is not None and not compiled.search(value):
+        if compiled is not None and not compiled.found(value):
             errors.append(invalid(path, value, f"{shown} in body should match '{pattern}'"))
 
 
@@ -391,7 +419,8 @@ def _check_list(
         )
     if most is not None and len(value) > most:
         errors.append(too_many(path, len(value), most))
-    if schema.get("uniqueItems") and any(item in value[:i] for i, item in enumerate(value)):
+    seen = Seen()
+    if schema.get("uniqueItems") and any(seen.again(item) for item in value):
         errors.append(invalid(path, Raw(""), f"{shown} in body shouldn't contain duplicates"))
 
 
@@ -429,15 +458,14 @@ def check_lists(value: Any, schema: Tree, path: str) -> list[FieldError]:
     elif isinstance(value, list):
         kind = schema.get("x-kubernetes-list-type")
         keys = schema.get("x-kubernetes-list-map-keys", ())
-        seen: list[Any] = []
+        seen = Seen()
         for index, item in enumerate(value):
             identity = item
             if kind == "map" and isinstance(item, dict):
                 identity = {key: item[key] for key in keys if key in item}
             if kind in ("map", "set"):
-                if identity in seen:
+                if seen.again(identity):
                     errors.append(duplicate(f"{path}[{index}]", identity))
-                seen.append(identity)
         items = schema.get("items")
         if isinstance(items, dict):
             for index, item in enumerate(value):

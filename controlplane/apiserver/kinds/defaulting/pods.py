@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from controlplane.api import quantity
+from controlplane.api.equality import remembered
 from controlplane.api.tree import Tree
 
 __all__ = ["default_pod", "default_pod_spec", "default_template", "each", "filled"]
@@ -61,10 +62,10 @@ def inside(tree: Tree, key: str, change: Callable[[Any], Any]) -> Tree:
     return tree if new is part else {**tree, key: new}
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def pull_policy(image: str) -> str:
     """Always for images without a tag or with tag latest, else IfNotPresent."""
-    if not _IMAGE.fullmatch(image) or len(image) > 255 - len("docker.io/library/"):
+    if len(image) > 255 - len("docker.io/library/") or not _IMAGE.fullmatch(image):
         return "IfNotPresent"
     name, _, digest = image.partition("@")
     last = name.rpartition("/")[2]
@@ -74,7 +75,7 @@ def pull_policy(image: str) -> str:
     return "Always" if tag == "latest" else "IfNotPresent"
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def _milli(text: str) -> str:
     """Resource amounts are rounded up to thousandths."""
     return str(quantity.parse(text).round_up(quantity.MILLI)[0])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.custom.cel.types import Type
@@ -167,8 +168,9 @@ def _review_versions(versions: list[str], path: str) -> list[FieldError]:
     if not versions:
         return [required(place, f"must specify one of {known}")]
     errors: list[FieldError] = []
+    seen = Seen()
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if seen.again(version):
             errors.append(invalid(f"{place}[{index}]", version, "duplicate version"))
         else:
             errors += problems(f"{place}[{index}]", version, names.dns_1035_label(version))
@@ -484,10 +486,11 @@ def validate_validating_policy_binding(tree: Tree) -> list[FieldError]:
     spec = tree.get("spec") or {}
     errors, place = _binding(spec), "spec.validationActions"
     actions = spec.get("validationActions") or []
+    seen = Seen()
     for index, action in enumerate(actions):
         if action not in ("Audit", "Deny", "Warn"):
             errors.append(not_supported(f"{place}[{index}]", action, ("Audit", "Deny", "Warn")))
-        if action in actions[:index]:
+        if seen.again(action):
             errors.append(duplicate(f"{place}[{index}]", action))
     if "Deny" in actions and "Warn" in actions:
         text = ("must not contain both Deny and Warn (repeating the same validation failure "

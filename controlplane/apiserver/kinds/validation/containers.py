@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from attrs import define, field
 
 from controlplane.api import quantity
@@ -47,7 +45,6 @@ _RESOURCE_FIELDS = (
     "requests.ephemeral-storage", "requests.memory",
 )  # fmt: skip
 _BYTES = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
-_SUBSCRIPT = re.compile(r"(.*)\['(.*)'\]")
 
 
 @define(eq=False)
@@ -402,9 +399,8 @@ def validate_field_ref(ref: Tree, allowed: tuple[str, ...], path: str) -> list[F
     if ref["apiVersion"] != "v1":
         why = f"error converting fieldPath: unsupported pod version: {ref['apiVersion']}"
         return [invalid(f"{path}.fieldPath", text, why)]
-    match = _SUBSCRIPT.fullmatch(text)
-    if match:
-        base, key = match[1], match[2]
+    base, subscripted, key = text.removesuffix("']").partition("['")
+    if base and subscripted and text.endswith("']"):
         if base == "metadata.annotations":
             return [invalid(path, key, p) for p in names.qualified_name(key.lower())]
         if base == "metadata.labels":

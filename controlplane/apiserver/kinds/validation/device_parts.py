@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.checks import choice, problems
@@ -52,14 +53,12 @@ def limited(tree: Tree, key: str, path: str, most: int = MAX_ITEMS) -> list[Fiel
 
 def same_items(values: Iterable[Any], path: str) -> list[FieldError]:
     """Values of a list that stood there before, empty ones too."""
-    seen: list[Any] = []
-    errors = []
-    for index, value in enumerate(values):
-        if value in seen:
-            errors.append(duplicate(f"{path}[{index}]", value))
-        else:
-            seen.append(value)
-    return errors
+    seen = Seen()
+    return [
+        duplicate(f"{path}[{index}]", value)
+        for index, value in enumerate(values)
+        if seen.again(value)
+    ]
 
 
 def driver_name(name: str, path: str) -> list[FieldError]:

@@ -81,7 +81,7 @@ def _node_resources(status: Tree) -> list[FieldError]:
 
 def _taints(taints: list[Tree], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: list[tuple[str, str]] = []
+    seen: dict[tuple[str, str], None] = {}
     for index, taint in enumerate(taints):
         place = f"{path}[{index}]"
         key, value, effect = (taint.get(name, "") for name in ("key", "value", "effect"))
@@ -99,7 +99,7 @@ def _taints(taints: list[Tree], path: str) -> list[FieldError]:
             errors.append(FieldError(error.reason, place, error.value,
                                      "taints must be unique by key and effect pair"
                                      ))  # fmt: skip
-        seen.append((key, effect))
+        seen[key, effect] = None
     return errors
 
 

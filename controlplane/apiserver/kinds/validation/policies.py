@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.conditions import validate_conditions
@@ -147,9 +148,10 @@ def validate_runtime_class(tree: Tree) -> list[FieldError]:
 
         errors += validate_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector")
         tolerations = scheduling.get("tolerations") or []
+        seen = Seen()
         for index, toleration in enumerate(tolerations):
             errors += validate_tolerations([toleration], "scheduling.tolerations", index)
-            if toleration in tolerations[:index]:
+            if seen.again(toleration):
                 shown = toleration_shown(toleration)
                 errors.append(duplicate(f"scheduling.tolerations[{index}]", shown))
     return errors

@@ -170,7 +170,8 @@ def validate_pod_resource_name(name: str, path: str) -> list[FieldError]:
 
 def _claims(claims: list[Tree], known: list[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: list[tuple[str, str]] = []
+    seen: dict[tuple[str, str], None] = {}
+    names_known = dict.fromkeys(known)
     for index, claim in enumerate(claims):
         place = f"{path}[{index}]"
         name, request = claim.get("name", ""), claim.get("request", "")
@@ -182,8 +183,8 @@ def _claims(claims: list[Tree], known: list[str], path: str) -> list[FieldError]
         if (name, request) in seen or (name, "") in seen:
             errors.append(duplicate(place, name))
         else:
-            seen.append((name, request))
-        if name not in known:
+            seen[name, request] = None
+        if name not in names_known:
             error = not_found(place, name)
             detail = "must be one of the names in pod.spec.resourceClaims"
             if not known:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from controlplane.api import labels
 from controlplane.api.decoding import decode as decode_view
 from controlplane.api.meta import LabelSelector
@@ -288,6 +290,9 @@ _INCLUSION = ("Honor", "Ignore")
 def validate_topology_spread(constraints: list[Tree], path: str) -> list[FieldError]:
     """Topology spread constraints of a pod."""
     errors: list[FieldError] = []
+    left = Counter(
+        (each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints
+    )
     for index, constraint in enumerate(constraints):
         place = f"{path}[{index}]"
         skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
@@ -298,11 +303,10 @@ def validate_topology_spread(constraints: list[Tree], path: str) -> list[FieldEr
             errors.append(required(f"{place}.topologyKey", "can not be empty"))
         if when not in _UNSATISFIABLE:
             errors.append(not_supported(f"{place}.whenUnsatisfiable", when, _UNSATISFIABLE))
-        for other in constraints[index + 1 :]:
-            if (other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) == (key, when):
-                errors.append(duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}",
-                                        f"{{{key}, {when}}}"))  # fmt: skip
-                break
+        left[key, when] -= 1
+        if left[key, when]:
+            errors.append(duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}",
+                                    f"{{{key}, {when}}}"))  # fmt: skip
         minimum = constraint.get("minDomains")
         if minimum is not None:
             if minimum <= 0:

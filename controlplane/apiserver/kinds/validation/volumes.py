@@ -33,7 +33,12 @@ _VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name",
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File",
                "FileOrCreate", "Socket")  # fmt: skip
 _MODE_TEXT = "must be a number between 0 and 0777 (octal), both inclusive"
-_IQN = re.compile(r"iqn\.\d{4}-\d{2}\.([a-z0-9-]+\.?)+[a-z0-9](:[^,;*&$|\s]+)?", re.IGNORECASE)
+_IQN = re.compile(
+    r"iqn\.\d{4}-\d{2}\.(?:(?:[a-z0-9-]+\.)++[a-z0-9-]*|[a-z0-9-]+)[a-z0-9]"
+    r"(:[^,;*&$|\s]+)?",
+    re.IGNORECASE,
+)
+"""Upstream says `([[:alnum:]-]+\\.?)+[[:alnum:]]`: the same texts, but for what backtracking takes."""
 _EUI = re.compile(r"eui\.[a-f0-9]{16}", re.IGNORECASE)
 _NAA = re.compile(r"naa\.[a-f0-9]{32}", re.IGNORECASE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from controlplane.api.tree import Tree
@@ -45,8 +46,8 @@ def _merged_list(live: list[Any], config: list[Any], known: Field) -> list[Any]:
     theirs = {item_key(known, item): item for item in config}
     ours = {item_key(known, item): item for item in live}
     left, right = list(ours), list(theirs)
-    shared = [key for key in right if key in ours]
-    upcoming = shared.pop(0) if shared else None
+    shared = deque(key for key in right if key in ours)
+    upcoming = shared.popleft() if shared else None
     done: dict[str, None] = {}
     out: list[Any] = []
 
@@ -69,7 +70,7 @@ def _merged_list(live: list[Any], config: list[Any], known: Field) -> list[Any]:
                 take(key)
                 i += 1
                 j += 1
-                upcoming = shared.pop(0) if shared else None
+                upcoming = shared.popleft() if shared else None
                 continue
             if key in theirs and upcoming is not None and upcoming != key:
                 i += 1
@@ -88,7 +89,7 @@ def _merged_list(live: list[Any], config: list[Any], known: Field) -> list[Any]:
             take(key)
             j += 1
             if upcoming == key:
-                upcoming = shared.pop(0) if shared else None
+                upcoming = shared.popleft() if shared else None
     return out
 
 

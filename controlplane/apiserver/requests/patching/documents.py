@@ -12,6 +12,7 @@ from typing import Any
 
 __all__ = ["DocumentError", "Node", "node_of"]
 
+_DIGITS = 18
 _INDEX = re.compile(r"[+-]?\d+")
 
 
@@ -92,6 +93,8 @@ class Node:
         if items is None or not _INDEX.fullmatch(key):
             raise DocumentError(f"no index {key}")
         size = len(items) + more
+        if len(key) > _DIGITS:
+            raise DocumentError(f"index {key} out of range")
         index = int(key)
         if index < 0:
             index += size

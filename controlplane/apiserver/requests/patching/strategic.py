@@ -8,9 +8,10 @@ Errors are `PatchError`; its `code` is 400, 422, or 500 for what upstream gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
+from controlplane.api.equality import Seen, by_value, first_by_value
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.patching.go_text import go_type, go_value
 from controlplane.apiserver.schema.types import Field, Kind, StructType
@@ -269,18 +270,17 @@ def _merge_list(
         return original
     if _element_type(original, patch) != "map[string]interface {}":
         if deleting:
-            return [item for item in original if item not in patch]
-        merged = []
-        for item in (*original, *patch):
-            if item not in merged:
-                merged.append(item)
+            gone = Seen(patch)
+            return [item for item in original if item not in gone]
+        seen = Seen()
+        merged = [item for item in (*original, *patch) if not seen.again(item)]
         return _ordered(merged, patch, original, "")
     if not merge_key:
         raise PatchError(
             f"cannot merge lists without merge key for {'map' if struct is None else 'struct'}"
         )
     replace = False
-    remaining = list(original)
+    deleted: list[Any] = []
     plain: list[Tree] = []
     for item in patch:
         if _DIRECTIVE not in item:
@@ -290,7 +290,7 @@ def _merge_list(
         if directive == "delete":
             if merge_key not in item:
                 raise _no_key(item, merge_key)
-            remaining = [ours for ours in remaining if ours.get(merge_key) != item[merge_key]]
+            deleted.append(item[merge_key])
         elif directive == "replace":
             replace = True
         elif directive == "merge":
@@ -299,14 +299,19 @@ def _merge_list(
             raise _bad_type(directive, item)
     if replace:
         return plain
+    gone = Seen(deleted)
+    remaining = [ours for ours in original if ours.get(merge_key) not in gone]
     merged = list(remaining)
+    places: dict[Hashable, int] = {}
+    for index, ours in enumerate(merged):
+        if merge_key in ours:
+            places.setdefault(by_value(ours[merge_key]), index)
     for item in plain:
         if merge_key not in item:
             raise _no_key(item, merge_key)
-        for index, ours in enumerate(merged):
-            if merge_key in ours and ours[merge_key] == item[merge_key]:
-                merged[index] = _merge_map(ours, item, struct)
-                break
+        index = places.setdefault(by_value(item[merge_key]), len(merged))
+        if index < len(merged):
+            merged[index] = _merge_map(merged[index], item, struct)
         else:
             merged.append(item)  # as it stands: directives inside are unknown fields
     _check_keys(merged, plain, merge_key)
@@ -319,17 +324,18 @@ def _ordered(merged: list[Any], order: list[Any], server: list[Any], merge_key: 
     named = [identity(item) for item in order]
     if [identity(item) for item in merged] == named:
         return merged
-    before = [identity(item) for item in server]
+    wanted = first_by_value(named)
+    before = first_by_value(identity(item) for item in server)
 
-    def place(where: list[Any], item: Any) -> int:
-        found = identity(item)
-        return where.index(found) if found in where else len(where)
+    def place(where: dict[Hashable, int], item: Any) -> int:
+        return where.get(by_value(identity(item)), len(server) + len(named))
 
     chosen = sorted(
-        (item for item in merged if identity(item) in named), key=lambda item: place(named, item)
+        (item for item in merged if by_value(identity(item)) in wanted),
+        key=lambda item: place(wanted, item),
     )
     others = sorted(
-        (item for item in merged if identity(item) not in named),
+        (item for item in merged if by_value(identity(item)) not in wanted),
         key=lambda item: place(before, item),
     )
     result = []
@@ -342,8 +348,9 @@ def _ordered(merged: list[Any], order: list[Any], server: list[Any], merge_key: 
             result.append(others[left])
             left += 1
         else:
-            a, b = identity(others[left]), identity(chosen[right])
-            if a in before and b in before and before.index(a) < before.index(b):
+            a = before.get(by_value(identity(others[left])))
+            b = before.get(by_value(identity(chosen[right])))
+            if a is not None and b is not None and a < b:
                 result.append(others[left])
                 left += 1
             else:

@@ -43,5 +43,5 @@ def compiled(source: str, types: Mapping[str, Type], *, counted: bool = False) -
 
 @lru_cache(maxsize=4096)
 def compile_rule(source: str, names: frozenset[str] = RULE_NAMES) -> Program:
-    """The compiled expression over variables of any type. CelError with all mistakes."""
-    return compiled(source, dict.fromkeys(sorted(names), DYN))
+    """The compiled expression over variables of any type, counted. CelError with all mistakes."""
+    return compiled(source, dict.fromkeys(sorted(names), DYN), counted=True)

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, timezone
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -37,6 +36,7 @@ from controlplane.apiserver.kinds.custom.cel.values import (
     duration,
     moment,
 )
+from controlplane.apiserver.schema import go_regexp
 
 __all__ = ["FUNCTIONS", "METHODS", "arithmetic", "compare", "equal"]
 
@@ -281,12 +281,11 @@ def _is_quantity(text: Any) -> bool:
     return True
 
 
-@lru_cache(maxsize=512)
-def _pattern(text: str) -> re.Pattern[str]:
+def _pattern(text: str) -> go_regexp.Pattern:
     try:
-        return re.compile(text)
-    except re.error as error:
-        raise failed(f"error parsing regexp: {error}") from None
+        return go_regexp.compiled(text)
+    except go_regexp.PatternError as error:
+        raise failed(str(error)) from None
 
 
 def _non_zero(value: Any) -> Optional:
@@ -568,7 +567,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "bool": _to_bool, "bytes": _to_bytes, "duration": _to_duration, "timestamp": _to_timestamp,
     "dyn": lambda value: value, "type": _type_name, "quantity": _quantity,
     "isQuantity": _is_quantity,
-    "matches": lambda text, pattern: _pattern(pattern).search(text) is not None,
+    "matches": lambda text, pattern: _pattern(pattern).found(text, metered=True),
     "ip": read_address, "isIP": is_address, "ip.isCanonical": is_canonical,
     "cidr": read_network, "isCIDR": is_network, "url": read_url, "isURL": is_url,
     "semver": read_semver, "isSemver": is_semver,
@@ -591,7 +590,7 @@ METHODS: Final[dict[str, Callable[..., Any]]] = {
     "contains": lambda text, part: part in text,
     "startsWith": lambda text, part: text.startswith(part),
     "endsWith": lambda text, part: text.endswith(part),
-    "matches": lambda text, pattern: _pattern(pattern).search(text) is not None,
+    "matches": lambda text, pattern: _pattern(pattern).found(text, metered=True),
     "lowerAscii": lambda text: text.translate(_ASCII_DOWN),
     "upperAscii": lambda text: text.translate(_ASCII_UP),
     "trim": lambda text: text.strip(),
@@ -600,9 +599,9 @@ METHODS: Final[dict[str, Callable[..., Any]]] = {
     "replace": lambda text, old, new, limit=-1: text.replace(old, new, limit),
     "substring": _substring, "charAt": _char_at, "format": _format,
     "indexOf": _index_of, "lastIndexOf": _last_index_of,
-    "find": lambda text, pattern: ((m := _pattern(pattern).search(text)) and m[0]) or "",
+    "find": lambda text, pattern: _pattern(pattern).search(text, metered=True) or "",
     "findAll": lambda text, pattern, limit=-1: [
-        m[0] for m in _pattern(pattern).finditer(text)
+        *_pattern(pattern).each(text, metered=True)
     ][: limit if limit >= 0 else None],
     "isSorted": lambda items: all(a <= b for a, b in pairwise(items)),
     "sum": _total, "min": _least, "max": _most,

@@ -25,6 +25,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
+_LOGICAL = 2
 MACROS = {
     "all": (2, 3), "exists": (2, 3), "exists_one": (2, 3), "existsOne": (2, 3), "filter": (2,),
     "map": (2, 3), "optMap": (2,), "optFlatMap": (2,), "transformList": (3, 4),
@@ -75,9 +76,11 @@ class Expr:
 
 def walked(expr: Expr) -> Iterator[Expr]:
     """An expression and all its parts."""
-    yield expr
-    for part in expr.args:
-        yield from walked(part)
+    left = [expr]
+    while left:
+        part = left.pop()
+        yield part
+        left += reversed(part.args)
 
 
 def unescaped(name: str) -> str:
@@ -198,11 +201,29 @@ class _Parser:
         if level == len(_LEVELS):
             return self.unary()
         left = self.binary(level + 1)
+        if level < _LOGICAL and self.peek() in _LEVELS[level]:
+            return self.logical(left, level)
         while self.peek() in _LEVELS[level]:
             _, sign, at = self.take()
             name = "@in" if sign == "in" else f"_{sign}_"
             left = Expr("call", at, (left, self.binary(level + 1)), name)
         return left
+
+    def logical(self, first: Expr, level: int) -> Expr:
+        """A chain of `&&` or `||` as a balanced tree. Upstream: cel-go parser/helper.go, logicManager."""
+        terms, places = [first], []
+        while self.peek() in _LEVELS[level]:
+            places.append(self.take()[2])
+            terms.append(self.binary(level + 1))
+        name = f"_{_LEVELS[level][0]}_"
+
+        def balanced(low: int, high: int) -> Expr:
+            middle = (low + high + 1) // 2
+            left = terms[middle] if middle == low else balanced(low, middle - 1)
+            right = terms[middle + 1] if middle == high else balanced(middle + 1, high)
+            return Expr("call", places[middle], (left, right), name)
+
+        return balanced(0, len(places) - 1)
 
     def unary(self) -> Expr:
         sign = self.peek()
@@ -341,4 +362,41 @@ class _Parser:
 
 def parsed(source: str) -> Expr:
     """The tree of an expression. CelError."""
-    return _Parser(source).whole()
+    if len(source) > SIZE_LIMIT:
+        raise CelError(
+            f"expression code point size exceeds limit: size: {len(source)}, limit {SIZE_LIMIT}"
+        )
+    try:
+        found = _Parser(source).whole()
+    except RecursionError:
+        raise CelError(_TOO_DEEP) from None
+    if _too_deep(found):
+        raise CelError(_TOO_DEEP)
+    return found
+
+
+SIZE_LIMIT = 100_000
+"""Characters of an expression. Upstream: cel-go parser/options.go."""
+DEPTH_LIMIT = 250
+"""Levels of an expression; `&&` and `||` are balanced, and count once. Upstream: the same file."""
+_TOO_DEEP = f"expression recursion limit exceeded: {DEPTH_LIMIT}"
+_BALANCED = ("_&&_", "_||_")
+
+
+def _too_deep(expr: Expr) -> bool:
+    level = [expr]
+    for _ in range(DEPTH_LIMIT):
+        if not level:
+            return False
+        following: list[Expr] = []
+        for each in level:
+            parts = list(each.args)
+            while each.name in _BALANCED and parts:
+                part = parts.pop()
+                if part.name == each.name:
+                    parts += part.args
+                else:
+                    following.append(part)
+            following += parts
+        level = following
+    return bool(level)
