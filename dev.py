@@ -4,6 +4,7 @@
     python3 dev.py run FILE... [OPTIONS]   the main job: emulate a cluster (controlplane run)
     python3 dev.py test [PYTEST ARGS]      the tests
     python3 dev.py check                   format, lint, types, import contract, all tests: what CI runs
+    python3 dev.py nightly [--scale 0.01]  kills, hostile requests, faults and a soak for hours; a table
     python3 dev.py bench [NAMES]           the benchmarks
     python3 dev.py controlplane ARGS...    any other command
     python3 dev.py golden [DIR...]         golden answers of real Kubernetes against ours
@@ -187,6 +188,7 @@ def main() -> int:
     verbs = {
         "run": [str(BIN / "controlplane"), "run", *rest],
         "test": [python, *PYTEST, *rest],
+        "nightly": [python, "-m", "tests.chaos.nightly", *rest],
         "bench": [python, "-m", "bench", *rest],
         "controlplane": [str(BIN / "controlplane"), *rest],
         "golden": [python, "-m", "tests.golden", *rest],

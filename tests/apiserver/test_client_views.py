@@ -207,7 +207,7 @@ def claims(token):
     head, body, signature = token.split(".")
     assert signature
     parts = [json.loads(base64.urlsafe_b64decode(part + "==")) for part in (head, body)]
-    assert parts[0]["alg"] == "HS256"
+    assert parts[0]["alg"] == "ES256"
     return parts[1]
 
 
