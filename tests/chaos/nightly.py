@@ -3,8 +3,8 @@
     python3 dev.py nightly [--scale 0.01] [--seed 0] [--only NAME ...]
 
 At scale 1 that is 500 kills under load, all requests that are made to take long, ten thousand fault runs with
-one API server and as many with three, and an hour's soak. The suite runs small parts of the same campaigns. A campaign says itself what failed and which
-command shows it again; exit status 1 if any did.
+one API server and as many with three, and an hour's soak. The suite runs small parts of the same campaigns. A
+campaign says itself what failed and which command shows it again; exit status 1 if any did.
 """
 
 from __future__ import annotations
