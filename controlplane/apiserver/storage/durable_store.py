@@ -247,6 +247,8 @@ class DurableStore(Store):
         for prefix in self.prefixes():
             space = self.keyspace(prefix)
             space._sorted = sorted(space.entries)
+            space.forgotten = self.compacted
+            space.latest = max((self.compacted, *space._revisions[-1:]))
         for deadline, revision, prefix, key in sorted(leases):
             leased = self.keyspace(prefix).get(key)
             if leased is not None and leased.mod_revision == revision:

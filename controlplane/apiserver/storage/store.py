@@ -97,6 +97,7 @@ class Keyspace:
         "_revisions",
         "_sorted",
         "entries",
+        "forgotten",
         "latest",
         "prefix",
         "store",
@@ -112,6 +113,8 @@ class Keyspace:
         self._events: list[Event] = []
         self.latest = 0
         """Revision of the last write to one of these keys."""
+        self.forgotten = 0
+        """Revision of the last of these writes that is not remembered any more."""
 
     def fork(self, store: Store) -> Keyspace:
         """A copy that belongs to `store`."""
@@ -122,6 +125,7 @@ class Keyspace:
         copy._revisions = list(self._revisions)
         copy._events = list(self._events)
         copy.latest = self.latest
+        copy.forgotten = self.forgotten
         return copy
 
     def get(self, key: str) -> Entry | None:
@@ -189,7 +193,7 @@ class Keyspace:
         self._pending = []
         self._revisions = []
         self._events = []
-        self.latest = revision
+        self.latest = self.forgotten = revision
 
     def _record(self, event: Event) -> None:
         self.remember(event)
@@ -245,8 +249,14 @@ class Keyspace:
         return found
 
     def events_after(self, revision: int) -> list[Event]:
-        """Events with a greater revision, oldest first. CompactedError if some are gone."""
+        """Events with a greater revision, oldest first, for who begins there. CompactedError if that is compacted."""
         if revision < self.store.compacted:
+            raise CompactedError(self.store.compacted)
+        return self.news_after(revision)
+
+    def news_after(self, revision: int) -> list[Event]:
+        """The same for who has followed so far: compaction is no harm as long as nothing was missed by it."""
+        if revision < self.forgotten:
             raise CompactedError(self.store.compacted)
         if not self._revisions or self._revisions[-1] <= revision:
             return []
@@ -255,6 +265,8 @@ class Keyspace:
     def compact(self, revision: int) -> int:
         """Forget events up to `revision`; answers how many there were."""
         cut = bisect_right(self._revisions, revision)
+        if cut:
+            self.forgotten = self._revisions[cut - 1]
         del self._revisions[:cut]
         del self._events[:cut]
         return cut

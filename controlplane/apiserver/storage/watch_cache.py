@@ -151,6 +151,8 @@ class Watcher:
                 self.on_stop()
 
 
+LEAST_KEPT = 100
+"""Upstream: cacher, defaultLowerBoundCapacity."""
 Scope = tuple[str, str, str]
 
 
@@ -225,29 +227,28 @@ class WatchCache:
     # -- feeding ---------------------------------------------------------------------------------
 
     def is_behind(self) -> bool:
-        """Whether something was written of this resource that the cache has not seen, or it must relist."""
-        revision = self.revision
-        return self.keyspace.latest > revision or self.keyspace.store.compacted > revision
+        """Whether something was written of this resource that the cache has not seen."""
+        return self.keyspace.latest > self.revision
 
     def pending(self) -> list[Event]:
         """The store's events that the cache has not seen yet, oldest first."""
-        return self.keyspace.events_after(self.revision)
+        return self.keyspace.news_after(self.revision)
 
     def advance(self, up_to: int | None = None) -> int:
         """Take the store's events up to revision `up_to` (None: all); answers how many.
 
-        If the store has compacted what the cache needs, every watch ends and the cache relists, as
+        If the store has forgotten what the cache has not seen, every watch ends and the cache relists, as
         upstream does when its own watch breaks.
         """
         target = self.keyspace.store.revision if up_to is None else up_to
         if target <= self.revision:
             return 0
         store = self.keyspace.store
-        if self.keyspace.latest <= self.revision and store.compacted <= self.revision:
+        if self.keyspace.latest <= self.revision:
             self.revision = min(target, store.revision)  # nothing happened to these keys
             return 0
         try:
-            events = self.keyspace.events_after(self.revision)
+            events = self.keyspace.news_after(self.revision)
         except CompactedError:
             self.terminate_watchers()
             self.relist()
@@ -260,7 +261,15 @@ class WatchCache:
             count += 1
         self.received += count
         self.revision = max(self.revision, min(target, self.keyspace.store.revision))
+        self._forget(store.compacted)
         return count
+
+    def _forget(self, compacted: int) -> None:
+        """Of what the store has forgotten keep no more than upstream's cache has room for at least."""
+        revisions = self._revisions
+        while len(revisions) > LEAST_KEPT and revisions[0] <= compacted:
+            self._events.popleft()
+            self._oldest = revisions.popleft()
 
     def _apply(self, event: Event) -> None:
         key = event.key

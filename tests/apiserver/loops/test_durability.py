@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from actors import Context, EventLog
+from controlplane.api.object import Object
 from controlplane.api.request import Request
 from controlplane.apiserver.front.answering import served_by
 from controlplane.apiserver.front.discovery import answer
@@ -17,6 +18,8 @@ from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.requests.unfinished import finish_deletions
 from controlplane.apiserver.storage.durable_store import DurableStore
+from controlplane.apiserver.storage.store import Store
+from controlplane.apiserver.storage.watch_cache import WatchCache
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.cluster import EPOCH_NS, Cluster, ClusterConfig
@@ -189,3 +192,44 @@ def test_a_deletion_without_grace_is_finished_after_a_kill_between_its_writes(tm
     again = server_over(cluster.store)
     assert finish_deletions(again, EPOCH_NS) == 0
     cluster.store.close()
+
+
+def test_watches_of_what_does_not_change_go_on_while_history_is_forgotten(tmp_path) -> None:
+    ended = []
+
+    async def main(ctx: Context, cluster: Cluster) -> None:
+        client = Client(ctx)
+        await client.create(CONFIG_MAPS, config_map("one"))
+        found = await client.list(PODS, "default")
+        stream = client.watch(PODS, "default", resourceVersion=found.resource_version)
+        for number in range(60):
+            await client.patch(CONFIG_MAPS, "default", "one", {"data": {"n": str(number)}})
+            await ctx.sleep(20 * SECOND)
+        assert cluster.store.compacted > int(found.resource_version)
+        while stream.ready():
+            ended.append((await stream.recv()).payload)
+        await client.create(PODS, pod("a", "100m"), "default")
+        ended.append((await stream.recv()).payload)
+
+    run(tmp_path / "store.db", main).store.close()
+    assert ended
+    assert not [each for each in ended if each.end]
+
+
+def test_watch_caches_keep_no_more_of_what_is_forgotten_than_upstream_keeps_at_least() -> None:
+    store = Store()
+    space = store.keyspace("/registry/pods/")
+    cache = WatchCache(space)
+    revisions = []
+    for number in range(400):
+        revisions.append(space.put(f"k{number}", Object({"metadata": {"name": f"k{number}"}})))
+        cache.advance()
+    assert cache.oldest < revisions[0]
+    store.compact(revisions[-250])
+    revisions.append(space.put("more", Object({"metadata": {"name": "more"}})))
+    cache.advance()
+    assert cache.oldest == revisions[-250 - 1]
+    store.compact(store.revision)
+    revisions.append(space.put("most", Object({"metadata": {"name": "most"}})))
+    cache.advance()
+    assert cache.oldest == revisions[-101]
