@@ -391,6 +391,10 @@ class Context:
         """
         self._kernel.alter(one, other, answer, count, label)
 
+    def relent(self, one: str, other: str) -> None:
+        """What is left of `lose`, `intercept` and `alter` between two actors, either way, does not come any more."""
+        self._kernel.relent(one, other)
+
     def at_step(self, step: int, call: Callable[[], None]) -> None:
         """Let the world do something between two steps, before step `step`: a fault, planned ahead."""
         self._kernel.at_step(step, call)

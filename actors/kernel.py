@@ -859,6 +859,16 @@ class Kernel:
         self.fault("alter", a=one, b=other, count=count, answer=label)
         self.link_between(other, one).altered.extend([answer] * count)
 
+    def relent(self, one: str, other: str) -> None:
+        """Losses, interceptions and alterations between two actors that are still to come do not, either way."""
+        pending = [self.links.get(pair) for pair in ((one, other), (other, one))]
+        links = [link for link in pending if link is not None and link.has_pending_faults()]
+        if not links:
+            return
+        self.fault("relent", a=one, b=other)
+        for link in links:
+            link.relent()
+
     def at_step(self, step: int, call: Callable[[], None]) -> None:
         """Do something between two steps, before step `step`, if the run comes that far."""
         self._struck += 1  # two for the same step happen in the order in which they were asked for

@@ -100,6 +100,16 @@ class Link:
         while self._held:
             self._held.popleft()()
 
+    def has_pending_faults(self) -> bool:
+        """Whether messages that are still to come are to be lost or answered falsely."""
+        return bool(self.losing or self.answers or self.altered)
+
+    def relent(self) -> None:
+        """They are not any more."""
+        self.losing = 0
+        self.answers.clear()
+        self.altered.clear()
+
     def _after(self, channel: tuple[int, Any], arrive: Callable[[], None]) -> None:
         if self.cut:
             self._held.append(partial(self._after, channel, arrive))

@@ -792,7 +792,8 @@ class PodWorker:
         if self._removed:
             return
         last = self.phase == TERMINATED
-        if last and self.pod.status.phase in status.TERMINAL and self._reported is None:
+        anew = last and self._reported is None and self.pod.status.phase in status.TERMINAL
+        if anew and all(slot.seen == NOT_SEEN for slot in self._slots.values()):
             return
         override = self._override
         self._final = last
@@ -804,13 +805,15 @@ class PodWorker:
         if last and not override and not self._static and found not in status.TERMINAL:
             override = {"phase": status.FAILED}
         ready = self.sandbox.ready(now) and not stopped and not last
+        # Who has begun anew finds a sandbox that was stopped, which has no address any more.
+        has_address = self.sandbox.ready(now) and (not anew or self.pod.spec.host_network)
         tree = status.build(
             self.pod,
             reports,
             now=now,
             start_time=self.start_time,
             sandbox_ready=ready,
-            ip=self.sandbox.ip if self.sandbox.ready(now) else "",
+            ip=self.sandbox.ip if has_address else "",
             host_ip=self.host_ip,
             before=self._before(),
             terminating=ends,

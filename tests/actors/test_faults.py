@@ -158,6 +158,23 @@ def test_an_altered_answer_is_told_after_what_was_asked_for_has_happened() -> No
     assert faults(world)[0]["answer"] == "504"
 
 
+def test_what_was_to_strike_coming_messages_can_be_called_off() -> None:
+    done: list[int] = []
+
+    async def main(ctx: Context) -> None:
+        ctx.intercept("user", "server", "busy", count=2)
+        ctx.alter("user", "server", "timed out")
+        ctx.lose("server", "user", 3)
+        assert await ctx.ask("server", 1) == "busy"
+        ctx.relent("user", "server")
+        ctx.relent("user", "server")  # nothing is left: not worth a word
+        assert await ctx.ask("server", 2) is None
+
+    world = run(main, count, done)
+    assert done == [2]
+    assert [each["fault"] for each in faults(world)][3:] == ["relent"]
+
+
 @pytest.mark.parametrize("driver", ["bare", "trio"])
 def test_a_fault_can_be_planned_for_any_step(driver: str) -> None:
     seen: list[int] = []

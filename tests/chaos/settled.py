@@ -27,6 +27,8 @@ PASSED = {
     "deployment.kubernetes.io/revision-history",
 }
 NOTED = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
+ENDED = ("Succeeded", "Failed")
+ADDRESSES = ("podIP", "podIPs")
 
 Tree = dict[str, Any]
 
@@ -44,11 +46,15 @@ def settled(objects: Sequence[Object]) -> End:
 def _alive(tree: Tree) -> Tree:
     """What an object is, without what nobody looks at any more.
 
-    Of a replica set without pods that is what its deployment noted when it had some; of an attached volume an
-    error that its attacher saved when it was told that writing so had failed.
+    Of a pod that has ended that is its address, which a kubelet that begins anew does not find in a sandbox that
+    was stopped; of a replica set without pods what its deployment noted when it had some; of an attached volume
+    an error that its attacher saved when it was told that writing so had failed.
     """
     if tree.get("kind") == "VolumeAttachment" and (tree.get("status") or {}).get("attached"):
         status = {key: value for key, value in tree["status"].items() if key != "attachError"}
+        return {**tree, "status": status}
+    if tree.get("kind") == "Pod" and tree["status"].get("phase") in ENDED:
+        status = {key: value for key, value in tree["status"].items() if key not in ADDRESSES}
         return {**tree, "status": status}
     if tree.get("kind") != "ReplicaSet" or tree["spec"].get("replicas"):
         return tree

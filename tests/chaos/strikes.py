@@ -23,6 +23,9 @@ OUTLASTS_S = (*LASTS_S, 400)
 """One more than pods stay on a node that is not heard of."""
 COUNTS = (1, 3, 10)
 """How many requests in a row are answered with an error."""
+RELENTS_S = LASTS_S[-1]
+"""What strikes the next requests strikes no others than those of so long: whoever asks once in five minutes, or
+backs off that far, would be struck until long after all had to be well."""
 STEPS = 24
 SUPERVISED_S = 10
 """How often it is looked whether a process has ended by itself, as upstream's do that cannot go on; then it is
@@ -41,20 +44,36 @@ DONE = {
 """What is also answered when it has been done."""
 
 
+def _relenting(one: str, other: str, strikes: Operation) -> Operation:
+    """What strikes coming requests, for a while."""
+
+    def does(user: User) -> None:
+        strikes.does(user)
+        user.ctx.at_time(user.ctx.now + RELENTS_S * SECOND, partial(user.ctx.relent, one, other))
+
+    return Operation(strikes.name, does)
+
+
 def _refused(one: str, other: str, code: str, count: int) -> Operation:
     error = ERRORS[code]
     answer = Response(error.code, error.tree)
-    return Operation(
+    refuse = Operation(
         "refuse", lambda user: user.ctx.intercept(one, other, answer, count=count, label=code)
     )
+    return _relenting(one, other, refuse)
 
 
 def _denied(one: str, other: str, code: str, count: int) -> Operation:
     error = DONE[code]
     answer = Response(error.code, error.tree)
-    return Operation(
+    deny = Operation(
         "deny", lambda user: user.ctx.alter(one, other, answer, count=count, label=code)
     )
+    return _relenting(one, other, deny)
+
+
+def _lost(one: str, other: str) -> Operation:
+    return _relenting(one, other, faults.lose(one, other))
 
 
 def _all(what: Callable[[str], Operation], names: Sequence[str]) -> Operation:
@@ -106,8 +125,8 @@ def of(cluster: Cluster) -> dict[str, list[Strike]]:
             for seconds in (0.3, 3)
         ],
         "break": [Strike(faults.break_link(*way)) for way in every],
-        "lose request": [Strike(faults.lose(one, other)) for one, other in every],
-        "lose answer": [Strike(faults.lose(other, one)) for one, other in every],
+        "lose request": [Strike(_lost(one, other)) for one, other in every],
+        "lose answer": [Strike(_lost(other, one)) for one, other in every],
         **{
             f"refuse {code}": [Strike(_refused(*way, code, count)) for way in ways for count in COUNTS]
             for code in ERRORS

@@ -16,6 +16,7 @@ from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import Client
 from controlplane.cluster import ClusterConfig
 from controlplane.controllers.selection import STANDARD
+from controlplane.controllers.snapshot.names import CLAIM_FINALIZER
 from controlplane.scenarios import controller_churn, storage
 from controlplane.scenarios.run import Run
 from controlplane.scenarios.setting import Setting
@@ -240,6 +241,18 @@ async def nodes(user: User) -> None:
     await user.patch("Node", "node-2", {"spec": {"taints": [gone]}})
 
 
+def _claims_are_let_go(run: Run) -> bool:
+    """Whether no claim is held for a snapshot that is being made.
+
+    The snapshot controller lets go of the claim that its cache shows, whenever it looks at a snapshot. As
+    upstream's does, it holds one for ever if its claims lag until the last snapshot of that claim has gone.
+    """
+    claims = run.objects("/registry/persistentvolumeclaims/")
+    return not any(
+        CLAIM_FINALIZER in each.tree["metadata"].get("finalizers", ()) for each in claims
+    )
+
+
 async def volumes(user: User) -> None:
     """Claims are provisioned, used by pods, snapshotted, restored, and go."""
     await storage.claims(user, 2)
@@ -253,6 +266,7 @@ async def volumes(user: User) -> None:
     await user.wait_until(lambda run: storage.ready(run) == 2, patience_s=PATIENCE_S)
     await storage.restore(user, "restored", "one")
     await user.wait_until(lambda run: storage.bound(run) == 4, patience_s=PATIENCE_S)
+    await user.wait_until(_claims_are_let_go, patience_s=PATIENCE_S)
     await storage.remove(user, "VolumeSnapshot", "one")
     await storage.remove(user, "Pod", "first")
     await user.gone("Pod", "first")

@@ -3,10 +3,15 @@ from __future__ import annotations
 import pytest
 
 from controlplane.api.coordination import Lease
+from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_micro_time, format_time
+from controlplane.apiserver.schema.status import ApiError
+from controlplane.client.resources import NODES
+from controlplane.cluster import APISERVER, CONTROLLER_MANAGER
 from controlplane.controllers import node_lifecycle as lifecycle
 from controlplane.controllers.node_lifecycle import HealthBook
 from tests.controllers.builders import NOW, node, pod
+from tests.controllers.worlds import Small
 
 GRACE = lifecycle.MONITOR_GRACE_NS
 STARTUP = lifecycle.STARTUP_GRACE_NS
@@ -149,3 +154,16 @@ def test_zones_and_old_labels():
     assert lifecycle.zone_of(node()) == ""
     labels = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "other"}
     assert lifecycle.missing_labels(node(labels=labels)) == {"beta.kubernetes.io/os": "linux"}
+
+
+def test_a_conflict_when_the_node_is_read_is_tried_again_as_one_when_it_is_written():
+    """Upstream retries both as one; nothing else looks at the node before its next change."""
+
+    async def cordon(client, ctx):
+        await client.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
+        conflict = ApiError(409, "Conflict", "the object has been modified", {})
+        answer = Response(conflict.code, conflict.tree)
+        ctx.intercept(CONTROLLER_MANAGER, APISERVER, answer, count=2, label="409")
+
+    small = Small((), 5, cordon, nodes=1).run()
+    assert [taint.key for taint in small.one("minions").spec.taints] == [lifecycle.UNSCHEDULABLE]

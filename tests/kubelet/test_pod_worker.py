@@ -408,6 +408,34 @@ def test_a_restarted_kubelet_finds_its_containers_running():
     assert again.reports()[0].restart_count == 0
 
 
+def test_a_restarted_kubelet_says_the_last_of_a_pod_that_had_ended():
+    """The kubelet may have died between the status with the phase and the one after the sandbox was stopped."""
+    meta = {"annotations": {"emulate.controlplane/run-seconds": "5"}}
+    run = Run(pod_tree(meta=meta, restartPolicy="Never")).until(100)
+    assert run.status["phase"] == "Succeeded"
+    known = [
+        item | {"status": "True"} if item["type"] == "PodReadyToStartContainers" else item
+        for item in run.status["conditions"]
+    ]
+    told = run.status | {"conditions": known}
+    again = PodWorker(
+        Pod.from_tree(run.tree | {"status": told}),
+        run.now,
+        DURATIONS,
+        sandbox=run.worker.sandbox,
+        host_ip="10.1.0.1",
+        cache=run.cache,
+    )
+    (said, finished), _ = again.step(run.now)
+    assert finished == Finished("u")
+    found = {item["type"]: item["status"] for item in said.status["conditions"]}
+    assert found["PodReadyToStartContainers"] == "False"
+    assert said.status["containerStatuses"] == run.status["containerStatuses"]
+    assert said.status["phase"] == "Succeeded"
+    assert "podIP" in told
+    assert "podIP" not in said.status  # the sandbox that had it is stopped
+
+
 def test_a_terminal_pod_without_containers_is_only_deleted():
     tree = pod_tree(meta={"deletionTimestamp": format_time(START)})
     tree["status"]["phase"] = "Failed"

@@ -155,20 +155,19 @@ class NodeController:
     async def _edit_taints(
         self, ctx: Context, client: Client, name: str, edit: Callable[[list[Tree]], list[Tree]]
     ) -> None:
-        """Read, edit and patch the taints, guarded by the resource version; anew after a conflict."""
+        """Read, edit and patch the taints, guarded by the resource version; anew after a conflict of either."""
         for attempt in range(1, TAINT_TRIES + 1):
             query = {"resourceVersion": "0"} if attempt == 1 else {}
-            node = await client.get(NODES, "", name, **query)
-            taints: list[Tree] = (node.tree.get("spec") or {}).get("taints") or []
-            edited = edit(taints)
-            if edited == taints:
-                return
-            patch = {
-                "metadata": {"resourceVersion": str(node.resource_version)},
-                "spec": {"taints": edited or None},
-            }
             try:
-                await client.patch(NODES, "", name, patch)
+                node = await client.get(NODES, "", name, **query)
+                taints: list[Tree] = (node.tree.get("spec") or {}).get("taints") or []
+                edited = edit(taints)
+                if edited != taints:
+                    patch = {
+                        "metadata": {"resourceVersion": str(node.resource_version)},
+                        "spec": {"taints": edited or None},
+                    }
+                    await client.patch(NODES, "", name, patch)
             except ApiError as error:
                 if not is_conflict(error) or attempt == TAINT_TRIES:
                     raise
