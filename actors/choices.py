@@ -89,6 +89,15 @@ class ChoiceList:
         return sum(1 for word in self.packed if word & N_MAX)
 
 
+class Unkept(ChoiceList):
+    """A list that stays empty: nobody will ask for a recording, and a server runs for months."""
+
+    __slots__ = ()
+
+    def append(self, kind: str, n: int, value: int, label: str) -> None:
+        """Nothing."""
+
+
 def name_of(options: Sequence[Any], index: int) -> str:
     """What an option is called among the others: its label, with a number where labels do not tell them apart."""
     label: str = options[index].label

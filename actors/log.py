@@ -111,7 +111,7 @@ class EventLog:
         self._hash = hashlib.blake2b(digest_size=16)
         self._count = 0
         self._room = FLUSH_EVENTS
-        self._digests: list[bytes] = []
+        self._digests = bytearray()
         self._expected: Marks | None = None
         self._differs: Callable[[str], None] | None = None
         self.events = 0
@@ -190,7 +190,7 @@ class EventLog:
         whole = self.events % FLUSH_EVENTS == 0
         self._room = FLUSH_EVENTS - self.events % FLUSH_EVENTS
         if whole and chunk:
-            self._digests.append(self._hash.digest()[:MARK_BYTES])
+            self._digests += self._hash.digest()[:MARK_BYTES]
             self._compare(chunk, first)
         if not self.keep_all:
             if self.level >= OFF:
@@ -206,8 +206,8 @@ class EventLog:
         expected = self._expected
         if expected is None or self._differs is None:
             return
-        at = len(self._digests) - 1
-        if at < len(expected.digests) and expected.digests[at] == self._digests[at]:
+        at = len(self._digests) // MARK_BYTES - 1
+        if at < len(expected.digests) and expected.digests[at] == self._digests[-MARK_BYTES:]:
             return
         self._report(chunk, first)
 
@@ -237,7 +237,9 @@ class EventLog:
         """What tells this trace from others; the log must be closed."""
         assert self.closed
         checks = checks_of(self._chunks) if self.keep_all else b""
-        return Marks(self._hash.hexdigest(), tuple(self._digests), checks)
+        whole = bytes(self._digests)
+        digests = (whole[at : at + MARK_BYTES] for at in range(0, len(whole), MARK_BYTES))
+        return Marks(self._hash.hexdigest(), tuple(digests), checks)
 
     def close(self) -> str:
         """Take no more events; the trace hash, 32 hex digits."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, frozen
 
+from actors.choices import Unkept
 from actors.context import Context
 from actors.drivers import bare
 from actors.errors import UsageError
@@ -259,6 +260,11 @@ class World:
         if self._kernel.inlet is None:
             self._kernel.inlet = Inlet(self._kernel)
         return self._kernel.inlet
+
+    def keep_no_recording(self) -> None:
+        """Nobody will ask for one: neither inputs nor choices are kept, which grow as long as the run lasts."""
+        self.inlet().keep = False
+        self._kernel.choices = Unkept()
 
     def run(self, driver: Driver = "trio", *, until_ns: int | None = None) -> RunResult:
         """Run until the world has settled, or virtual time `until_ns`. From inside Trio use `run_async`."""

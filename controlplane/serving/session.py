@@ -157,7 +157,8 @@ async def serve_async(
     cluster = run.cluster
     assert isinstance(cluster, ServedCluster)
     inlet = cluster.world.inlet()
-    inlet.keep = keep
+    if not keep:
+        cluster.world.keep_no_recording()
     tls, authority = None, b""
     if rim.tls:
         from controlplane.apiserver.http import certificates

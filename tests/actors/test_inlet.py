@@ -63,6 +63,26 @@ def test_a_session_with_input_replays_bit_for_bit(driver):
     assert again.trace_hash == first.trace_hash
 
 
+def test_what_nobody_will_replay_is_not_kept():
+    heard: list[object] = []
+    kept, forgotten = (build(heard, strategy=RandomWalk(1)) for _ in range(2))
+    forgotten.keep_no_recording()
+    results = []
+    for world in (kept, forgotten):
+        inlet = world.inlet()
+
+        async def outside_world(ctx: Context, inlet=inlet) -> None:
+            await ctx.sleep(3 * SECOND + 5)
+            inlet.put("service", {"verb": "GET"})
+
+        world.actor("outside-world", outside_world)
+        results.append(world.run("bare"))
+    assert results[0].trace_hash == results[1].trace_hash
+    assert (len(results[0].inputs), len(results[1].inputs)) == (1, 0)
+    assert len(results[0].choices) > 0
+    assert len(results[1].choices) == 0
+
+
 def test_a_replay_takes_no_other_input():
     heard: list[object] = []
     world = build(heard)
