@@ -2,9 +2,10 @@
 
     python3 dev.py nightly [--scale 0.01] [--seed 0] [--only NAME ...]
 
-At scale 1 that is 500 kills under load, all requests that are made to take long, ten thousand fault runs with
-one API server and as many with three, and an hour's soak. The suite runs small parts of the same campaigns. A
-campaign says itself what failed and which command shows it again; exit status 1 if any did.
+At scale 1 that is 500 kills under load, a million fuzzed requests in process and a hundred thousand over HTTP,
+all requests that are made to take long, ten thousand fault runs with one API server and as many with three, and
+an hour's soak. The suite runs small parts of the same campaigns. A campaign says itself what failed and which
+command shows it again; exit status 1 if any did.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ class Campaign:
 
 CAMPAIGNS = (
     Campaign("kills", "killed under load", 500, "tests.chaos.kills --kills {n} --seed {seed}"),
+    Campaign(
+        "requests",
+        "requests of all sorts, in process",
+        1_000_000,
+        "tests.chaos.fuzz --requests {n} --seed {seed}",
+    ),
     Campaign("hostile", "times all bodies that are made to take long", 1, "bench.bench_hostile"),
     Campaign("healing", "fault runs", 10_000, "tests.chaos.healing --runs {n} --seed {seed}"),
     Campaign(

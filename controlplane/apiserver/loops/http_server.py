@@ -259,9 +259,10 @@ def json_request(http: HttpRequest) -> HttpRequest:
     except protobuf.Unreadable:
         return http
     headers = {**http.headers, "content-type": "application/json"}
-    return HttpRequest(
-        http.method, http.path, http.query, headers, json.dumps(tree).encode(), http.user
-    )
+    raw = json.dumps(
+        tree, separators=(",", ":")
+    ).encode()  # compact, as texts within it mostly came
+    return HttpRequest(http.method, http.path, http.query, headers, raw, http.user)
 
 
 class HttpWatch:

@@ -1,0 +1,138 @@
+"""Requests made from a seed: nothing that upstream would not answer, nothing lost, and what fails is made small."""
+
+import pytest
+from attrs import evolve
+
+from tests.chaos.fuzz import replay, traffic
+from tests.chaos.fuzz.campaign import episode, main
+from tests.chaos.fuzz.messages import Message, place_of, resource_of
+from tests.chaos.fuzz.process import Process, run
+from tests.chaos.fuzz.shrinking import Shrinking, as_test
+
+CORE = "/api/v1/namespaces/default"
+MAPS = f"{CORE}/configmaps"
+
+
+def test_the_same_seed_stands_for_the_same_requests():
+    first, again = traffic.requests(7, 3), traffic.requests(7, 3)
+    assert first == again
+    assert first != traffic.requests(7, 4)
+    assert {"GET", "POST", "PUT", "PATCH", "DELETE"} <= {each.method for each in first}
+
+
+@pytest.mark.parametrize("number", [0, 4])  # the second has a store in a file
+def test_some_requests(number):
+    assert episode(0, number, 300).findings == []
+
+
+@pytest.mark.slow  # twenty thousand requests
+def test_more_requests(capsys):
+    assert main(["--requests", "20000", "--seed", "1"]) == 0, capsys.readouterr().out
+
+
+def test_places_of_paths():
+    assert place_of(f"{CORE}/pods/a/log") == f"{CORE}/pods/a"
+    assert place_of(f"{CORE}/pods") == place_of("/version") == place_of("/api/v1/nodes") == ""
+    assert place_of("/api/v1/namespaces/a/finalize") == "/api/v1/namespaces/a"
+    assert resource_of("/apis/apps/v1/namespaces/a/deployments/d/scale") == "apps/deployments/scale"
+
+
+# -- that it finds ---------------------------------------------------------------------------------
+
+
+TWO = [
+    Message(method, target, (("content-type", "application/json"),), body)
+    for method, target, body in (
+        ("GET", "/version", b""),
+        ("POST", MAPS, b'{"metadata": {"name": "m"}, "data": {"a": "b", "c": "d"}}'),
+        ("POST", MAPS, b'{"metadata": {"name": "n"}}'),
+        ("GET", f"{MAPS}/m?pretty=1&limit=3", b""),
+    )
+]
+ANSWER = Process._answer
+
+
+def kinds(findings):
+    return [(each.kind, each.text) for each in findings]
+
+
+def findings_when(monkeypatch, spoil):
+    """What is found when `spoil` may change what is answered to a message."""
+    monkeypatch.setattr(Process, "_answer", lambda *given: spoil(*given, ANSWER(*given)))
+    return run(TWO)[1]
+
+
+def test_an_exception_is_found_and_made_small(monkeypatch):
+    def fail(process, message, answered):
+        if message.method == "GET" and "pretty" in message.target:
+            assert process.get(f"{MAPS}/n").code == 404, "two"
+        return answered
+
+    (found,) = findings_when(monkeypatch, fail)
+    assert (found.kind, found.text[:14]) == ("exception", "AssertionError")
+    small = Shrinking(found, durable=False).shrunk(TWO)
+    assert [(each.method, each.target) for each in small] == [
+        ("POST", MAPS), ("GET", f"{MAPS}/m?pretty=1")]  # fmt: skip
+    assert "assert replay([" in as_test(small, found)
+
+
+def test_a_write_that_is_lost_is_found(monkeypatch):
+    def lose(process, message, answered):
+        if message.method == "POST" and message.target == MAPS:
+            return evolve(answered, tree={**answered.tree, "data": {"other": "data"}})
+        return answered
+
+    found = findings_when(monkeypatch, lose)
+    assert kinds(found) == [("register", "another object is served: ConfigMap")] * 2
+
+
+def test_a_refused_request_that_writes_is_found(monkeypatch):
+    def refuse(process, message, answered):
+        return (
+            evolve(answered, code=409)
+            if message.method == "POST" and message.target == MAPS
+            else answered
+        )
+
+    found = findings_when(monkeypatch, refuse)
+    assert ("register", "a refused request wrote to /configmaps") in kinds(found)
+
+
+def test_a_failure_that_upstream_does_not_give_is_found(monkeypatch):
+    def fail(process, message, answered):
+        return evolve(answered, code=500) if message.target == "/version" else answered
+
+    assert "5xx" in [kind for kind, _ in kinds(findings_when(monkeypatch, fail))]
+
+
+def test_news_that_a_watch_does_not_tell_is_found(monkeypatch):
+    opened = Message("GET", f"{MAPS}?watch=1")
+    process = Process()
+    process.send(opened)
+    monkeypatch.setattr(Process, "_read", lambda *_: [])
+    process.send(TWO[1])
+    assert kinds(process.findings) == [("watch", "events are missing")]
+
+
+# -- what was found --------------------------------------------------------------------------------
+
+
+def test_texts_within_objects_in_protobuf_are_as_compact_as_they_came():
+    body = (
+        b"k8s\x00\n#\n\x12resource.k8s.io/v1\x12\rResourceClaim\x12\x8d\x01\n\x11\n\x01x\x12\x00\x1a\x00\"\x00*\x002"
+        b"\x008\x00B\x00\x12x\nv\n=\n\x01r\x128\n\x02dc\x12$\n\"\n device.attributes['d.io'].x == 1\x1a\nExactCount"
+        b' \x02\n\x0c\n\x01s\x1a\x07\n\x01a\x12\x02dc\x12\x0b\n\x01r\x12\x06d.io/x\x1a\x1a\n\x01r\x12\x15\n\x13\n\x04'
+        b'd.io\x12\x0b\n\t{"k":"v"}'
+    )  # fmt: skip
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    media = "application/vnd.kubernetes.protobuf"
+    process = Process()
+    process.send(Message("POST", claims, (("content-type", media),), body))
+    told = process.get(f"{claims}/x").tree
+    again = process.send(Message("POST", claims, (("content-type", media),), body))
+    assert again is not None and again.code == 409
+    parameters = process.store.keyspace("/registry/resourceclaims/").get("default/x").object.tree
+    config = parameters["spec"]["devices"]["config"][0]["opaque"]["parameters"]
+    assert type(config) is dict
+    assert told["spec"]["devices"]["config"][0]["opaque"]["parameters"] == {"k": "v"}
+    assert replay([("POST", claims, {"content-type": media}, body)], durable=True) == []
