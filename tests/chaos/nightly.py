@@ -45,6 +45,12 @@ CAMPAIGNS = (
         1_000_000,
         "tests.chaos.fuzz --requests {n} --seed {seed}",
     ),
+    Campaign(
+        "http",
+        "requests of all sorts over HTTP",
+        100_000,
+        "tests.chaos.fuzz --requests {n} --seed {seed} --http",
+    ),
     Campaign("hostile", "times all bodies that are made to take long", 1, "bench.bench_hostile"),
     Campaign("healing", "fault runs", 10_000, "tests.chaos.healing --runs {n} --seed {seed}"),
     Campaign(

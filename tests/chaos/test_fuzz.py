@@ -136,3 +136,46 @@ def test_texts_within_objects_in_protobuf_are_as_compact_as_they_came():
     assert type(config) is dict
     assert told["spec"]["devices"]["config"][0]["opaque"]["parameters"] == {"k": "v"}
     assert replay([("POST", claims, {"content-type": media}, body)], durable=True) == []
+
+
+HUGE = ("1e400", "-1e400", "9" * 400)
+THING = "/apis/x.io/v1/namespaces/default/things"
+
+
+@pytest.mark.parametrize("number", HUGE, ids=lambda text: text[:6])
+def test_numbers_that_no_float_holds_are_refused(number):
+    process = Process()
+    told = f"json: cannot unmarshal number {number} into Go value of type float64"
+    kind = b'"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "h"}'
+    for method, target, media, body, code in (
+        ("POST", THING, "application/json", b"{%s, %s}" % (kind, b'"spec": {"any": {"a": [N]}}'), 400),
+        ("PATCH", f"{THING}/o", "application/merge-patch+json", b'{"spec": {"any": {"a": N}}}', 422),
+        ("PATCH", f"{THING}/o", "application/json-patch+json",
+         b'[{"op": "add", "path": "/spec/any", "value": {"a": N}}]', 422),
+        ("PATCH", f"{CORE}/pods/a", "application/strategic-merge-patch+json", b'{"spec": {"x": N}}', 400),
+    ):  # fmt: skip
+        raw = body.replace(b"N", number.encode())
+        found = process.send(Message(method, target, (("content-type", media),), raw))
+        assert found is not None, process.findings
+        assert (found.code, told in found.tree["message"]) == (code, True), found.tree["message"][
+            -300:
+        ]
+    assert process.findings == process.end() == []
+
+
+@pytest.mark.parametrize("key", ["items", "additionalProperties"])
+def test_a_part_of_a_schema_that_is_none_is_refused(key):
+    body = b'{"spec": {"versions": [{"schema": {"openAPIV3Schema": {"%s": {"properties": {"a": 7}}}}}]}}'
+    process = Process()
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    found = process.send(Message("POST", definitions, (), body % key.encode()))
+    assert found is not None, process.findings
+    where = f"JSONSchemaProps.spec.versions.schema.openAPIV3Schema.{key}.properties"
+    assert found.tree["message"].endswith(
+        f"json: cannot unmarshal number into Go struct field {where} of type v1.JSONSchemaProps"
+    )
+
+
+@pytest.mark.slow  # two processes are started, one after the other
+def test_some_requests_over_http(capsys):
+    assert main(["--requests", "1500", "--seed", "2", "--http"]) == 0, capsys.readouterr().out

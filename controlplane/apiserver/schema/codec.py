@@ -14,6 +14,7 @@ import base64
 import binascii
 import re
 from functools import cache
+from math import isfinite
 from typing import Any
 
 from controlplane.api import quantity
@@ -28,6 +29,7 @@ __all__ = [
     "DecodeError",
     "PairsDict",
     "WrittenFloat",
+    "check_numbers",
     "codec",
     "decode",
     "kind_error",
@@ -118,6 +120,28 @@ def _mismatch(value: object, wanted: str) -> DecodeError:
     return DecodeError(found=json_type(value), wanted=wanted)
 
 
+_TOO_LARGE = 1 << 1024
+"""Integers of this size and more are infinite as float64."""
+
+
+def check_numbers(value: Any) -> None:
+    """Raise DecodeError for a number that float64 cannot hold, anywhere in a value that is read without a type."""
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return
+    if isinstance(value, dict):
+        for item in value.values():
+            check_numbers(item)
+    elif isinstance(value, list):
+        for item in value:
+            check_numbers(item)
+    elif isinstance(value, float) and not isfinite(value):
+        text = value.text if isinstance(value, WrittenFloat) else str(value)
+        raise DecodeError(found=f"number {text}", wanted="float64")
+    elif kind is int and not -_TOO_LARGE < value < _TOO_LARGE:
+        raise DecodeError(found=f"number {value}", wanted="float64")
+
+
 def _go_number(value: float) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -188,6 +212,9 @@ class FieldCodec:
         elif kind == Kind.NUMBER:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise _mismatch(value, "float64")
+            check_numbers(value)
+        elif kind == Kind.OPAQUE:
+            return self._opaque(value)
         elif kind == Kind.QUANTITY:
             return _quantity(value)
         elif kind == Kind.TIME:
@@ -200,6 +227,18 @@ class FieldCodec:
             return self._integer(value, 32)
         elif kind == Kind.BYTES:
             return _bytes(value)
+        return value
+
+    def _opaque(self, value: Any) -> Any:
+        """What is kept as it came; a part of a schema that may be a schema or something else is read as one."""
+        if self.field.type_name.startswith(_SCHEMA_OR):
+            if isinstance(value, dict):
+                return codec(_SCHEMA).decode(value, None)
+            if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+                return [codec(_SCHEMA).decode(item, None) if isinstance(item, dict) else item
+                        for item in value]  # fmt: skip
+        elif self.field.name != "fieldsV1":
+            check_numbers(value)
         return value
 
     def _integer(self, value: Any, bits: int = 0) -> int:
@@ -345,6 +384,8 @@ class StructCodec:
 
 
 _EMPTY: Tree = {}
+_SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+_SCHEMA_OR = f"{_SCHEMA}Or"
 _QUALIFIED = ("v1.DeviceAttribute", "v1.DeviceCapacity")
 """What maps with keys of a type of their own hold."""
 # Times that are no pointers are encoded as null when unset. Conditions have such times, too.

@@ -23,7 +23,7 @@ from tests.chaos.fuzz.tally import Tally
 
 DURABLE = 5
 """Every so many episodes one has a store in a file."""
-SHOWN = 5
+SHOWN = 8
 """How many findings of different kinds are shrunk."""
 
 

@@ -31,6 +31,7 @@ UPSTREAMS = (
     (500, "expected a map[string]interface {}, but received a", "strategic merge patch of no map"),
     (500, "expected a []interface {}, but received a", "strategic merge patch of no list"),
     (500, "The order in patch list:", "strategic merge patch with another order"),
+    (500, "merging an object in json but data type is not", "strategic merge patch of opaque data"),
     (500, "content is not a list", "one object is wanted as a list"),
     (500, "replicas field", "a custom resource without the field that its scale stands in"),
     (500, "failed calling webhook", "a webhook that fails, and whose failure policy is to fail"),

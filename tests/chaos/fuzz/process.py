@@ -182,6 +182,8 @@ class Process:
         query = found.request.query
         whole = not ({"labelSelector", "fieldSelector", "shardSelector"} & set(query))
         last = self.store.revision
+        since = query.get("resourceVersion") or "0"
+        whole = whole and (not since.isdecimal() or int(since) <= last)  # else it begins later
         if not found.watcher.closed:
             self._watches.append(_Watch(found, last, whole and not found.request.name))
         if len(self._watches) > WATCHES:

@@ -36,6 +36,7 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import (
     DecodeError,
     WrittenFloat,
+    check_numbers,
     decode,
     kind_error,
     strict_issues,
@@ -286,6 +287,7 @@ class CustomResource:
         meta_body = body.get("metadata")
         meta_body = {} if meta_body is None else meta_body
         try:
+            check_numbers(body)
             meta = decode(META, meta_body)
         except DecodeError as error:
             text = str(error).replace(META, "v1.ObjectMeta")

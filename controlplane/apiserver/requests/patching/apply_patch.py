@@ -20,7 +20,14 @@ from controlplane.apiserver.requests.patching.merge import merge_patch
 from controlplane.apiserver.requests.patching.restoring import UnfitError, restored
 from controlplane.apiserver.requests.patching.strategic import PatchError, strategic_patch
 from controlplane.apiserver.schema import go_json, status
-from controlplane.apiserver.schema.codec import META_STRUCT, PairsDict, json_type, kind_error
+from controlplane.apiserver.schema.codec import (
+    META_STRUCT,
+    DecodeError,
+    PairsDict,
+    check_numbers,
+    json_type,
+    kind_error,
+)
 from controlplane.apiserver.schema.field_errors import invalid
 from controlplane.apiserver.schema.types import struct_type
 
@@ -96,7 +103,12 @@ def _patched_document(ctx: Context, current: Tree, type_name: str) -> tuple[Tree
             raise status.bad_request("Invalid JSON Patch")
         result: Tree = merge_patch(current, _object(patch, prefix))
     elif kind == STRATEGIC_PATCH and info.custom is None:
-        patch = _plain_numbers(_object(patch, prefix))
+        patch = _object(patch, prefix)
+        try:
+            check_numbers(patch)
+        except DecodeError as error:
+            raise status.bad_request(str(error)) from None
+        patch = _plain_numbers(patch)
         try:
             result = strategic_patch(current, patch, struct_type(type_name))
         except PatchError as error:
