@@ -65,7 +65,24 @@ def _dumper() -> Any:
     import yaml
 
     fastest: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return type("Dumper", (fastest,), {"ignore_aliases": lambda *_: True})
+    made: Any = type("Dumper", (fastest,), {"ignore_aliases": lambda *_: True})
+    made.add_multi_representer(
+        float, _number
+    )  # numbers and objects that know the text they came as
+    made.add_multi_representer(dict, fastest.represent_dict)
+    made.add_multi_representer(str, fastest.represent_str)
+    return made
+
+
+def _number(dumper: Any, value: float) -> Any:
+    """A number with a fraction; a whole one as Go writes it."""
+    if value.is_integer() and abs(value) < _WHOLE:
+        return dumper.represent_int(int(value))
+    return dumper.represent_float(float(value))
+
+
+_WHOLE: Final = 1e21
+"""From here on Go writes an exponent."""
 
 
 def pretty_wanted(query: dict[str, list[str]], user_agent: str) -> bool:

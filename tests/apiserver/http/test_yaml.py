@@ -7,6 +7,8 @@ import yaml
 from controlplane.api.object import Object
 from controlplane.apiserver.front.answering import HttpAnswer, Listing
 from controlplane.apiserver.http import bodies
+from controlplane.apiserver.schema.codec import WrittenFloat
+from controlplane.apiserver.schema.raw_extension import RawExtension
 
 HEAD = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}}
 
@@ -38,3 +40,14 @@ def test_a_long_list_in_yaml_leaves_in_pieces() -> None:
 
 def test_an_empty_list_in_yaml() -> None:
     assert yaml.safe_load(b"".join(bodies.encoded(answered([]), pretty=False)))["items"] == []
+
+
+def test_numbers_and_objects_that_know_their_text_in_yaml() -> None:
+    tree = {
+        "a": WrittenFloat("1.0"),
+        "b": WrittenFloat("1.50"),
+        "c": RawExtension({"d": 1}, '{ "d": 1}'),
+    }
+    found = HttpAnswer(200, {"Content-Type": "application/yaml"}, tree)
+    text = b"".join(bodies.encoded(found, pretty=False))
+    assert text == b"a: 1\nb: 1.5\nc:\n  d: 1\n"

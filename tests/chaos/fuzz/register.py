@@ -107,6 +107,11 @@ class Register:
         for prefix, event in events:
             self._versions[prefix, event.key] = None if event.new is None else event.revision
             self._trees.pop((prefix, event.key), None)
+            if prefix.endswith(
+                "/customresourcedefinitions/"
+            ):  # another schema may show other fields
+                self._trees = {at: each for at, each in self._trees.items() if ".k8s.io" in each[0]
+                               or "." not in each[0].split("/")[2]}  # fmt: skip
 
     def _served(
         self, message: Message, answered: Answered, place: str, events: Any, get: Get
