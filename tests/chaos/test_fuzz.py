@@ -179,3 +179,16 @@ def test_a_part_of_a_schema_that_is_none_is_refused(key):
 @pytest.mark.slow  # two processes are started, one after the other
 def test_some_requests_over_http(capsys):
     assert main(["--requests", "1500", "--seed", "2", "--http"]) == 0, capsys.readouterr().out
+
+
+def test_numbers_of_custom_objects_are_answered_as_go_writes_them():
+    body = (
+        b'{"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "f"}, "spec": {"any": '
+        b'{"a": [1.0, 1e5, 1.50, -3.0, 12345678901234567890, 1e21, true, 7]}}}'
+    )
+    process = Process()
+    made = process.send(Message("POST", THING, (), body))
+    assert b'{"a":[1,100000,1.5,-3,12345678901234567000,1e+21,true,7]}' in made.body
+    shown = process.send(Message("GET", f"{THING}/f", (("accept", "application/yaml"),)))
+    assert b"- 1\n    - 100000\n    - 1.5\n    - -3\n" in shown.body, shown.body
+    assert process.findings == process.end() == []

@@ -67,6 +67,9 @@ def in_process(requests: int, seed: int, workers: int) -> Tally:
     total, began, told = Tally(), time.monotonic(), 0.0
     for each in episodes(requests, seed, workers):
         total.add(each)
+        for number, at, finding in each.findings:
+            told_of = f"{finding.kind}: {finding.text}"
+            print(f"episode {number}, request {at}: {told_of}", file=sys.stderr, flush=True)
         took = time.monotonic() - began
         if took - told > 30:
             told = took

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import operator
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -230,11 +232,37 @@ class CustomStrategy(Strategy):
         """A changed scale is a changed spec."""
         return self.prepare_update(ctx, new, old)
 
+    def finish(self, tree: Tree) -> Tree:
+        """Numbers as they are read back from the storage, where they stand as Go writes them."""
+        found: Tree = _stored_numbers(tree)
+        return found
+
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
         """What a write through the endpoint cannot set."""
         if not self.has_status:
             return ()
         return (("f:metadata",), ("f:spec",)) if sub == "status" else (("f:status",),)
+
+
+def _stored_numbers(value: Any) -> Any:
+    """A value without texts of numbers: whole ones are integers, what no int64 holds is a float64."""
+    if isinstance(value, dict):
+        found = {key: _stored_numbers(item) for key, item in value.items()}
+        return value if all(found[key] is value[key] for key in value) else found
+    if isinstance(value, list):
+        items = [_stored_numbers(item) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        value = float(value)
+    if isinstance(value, float):
+        if value.is_integer() and abs(value) < _EXPONENT:
+            return int(Decimal(repr(float(value))))  # the shortest digits, and zeros
+        return float(value)
+    return value
+
+
+_EXPONENT = 1e21
+"""From here on Go writes an exponent, and a number with one is no integer."""
 
 
 def _custom(ctx: Context) -> CustomResource:
