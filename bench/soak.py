@@ -4,8 +4,9 @@
 
 Starts `controlplane serve --store sqlite:FILE` as a process, lets some clients create, patch and delete
 config maps of three kilobytes and roll a deployment over HTTP as fast as they are answered, and prints every
-half minute how much was written, the process's memory (RSS) and the sizes of the file and its write-ahead log. With
-a speed above 1 virtual time runs ahead, and with it compaction: five minutes of it are not waited for.
+half minute how much was written, how many Events there are, the process's memory (RSS) and the sizes of the file
+and its write-ahead log. Events stay an hour, as upstream's do: until then they become more, and memory and file
+with them. With a speed above 1 virtual time runs ahead, and with it compaction and that hour.
 """
 
 from __future__ import annotations
@@ -85,6 +86,14 @@ class Load:
         connection.close()
         return float(told["virtual"]) / 60
 
+    def events(self) -> int:
+        """How many Events there are."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET", "/api/v1/events?limit=1")
+        told = json.load(connection.getresponse())
+        connection.close()
+        return len(told["items"]) + int(told["metadata"].get("remainingItemCount", 0))
+
     def _ask(
         self, connection: http.client.HTTPConnection, method: str, path: str, body: object
     ) -> int:
@@ -122,7 +131,7 @@ def soak(minutes: float, writers: int, speed: str, folder: Path) -> None:
         each.start()
     begun = time.monotonic()
     print(
-        f"{'minutes':>8}{'virtual':>9}{'writes':>10}{'refused':>9}{'RSS MB':>9}{'file MB':>9}{'log MB':>8}"
+        f"{'minutes':>8}{'virtual':>9}{'writes':>10}{'refused':>9}{'events':>8}{'RSS MB':>9}{'file MB':>9}{'log MB':>8}"
     )
     try:
         while True:
@@ -130,8 +139,8 @@ def soak(minutes: float, writers: int, speed: str, folder: Path) -> None:
             memory = int(Path(f"/proc/{served.pid}/statm").read_text().split()[1]) * PAGE / 1e6
             log = store.with_name("store.db-wal")
             print(
-                f"{past / 60:>8.1f}{load.virtual_minutes():>9.1f}{load.writes:>10}{load.refused:>9}{memory:>9.0f}"
-                f"{_megabytes(store):>9.1f}{_megabytes(log):>8.1f}",
+                f"{past / 60:>8.1f}{load.virtual_minutes():>9.1f}{load.writes:>10}{load.refused:>9}"
+                f"{load.events():>8}{memory:>9.0f}{_megabytes(store):>9.1f}{_megabytes(log):>8.1f}",
                 flush=True,
             )
             if past >= minutes * 60:

@@ -36,6 +36,7 @@ REST_S = 700
 NODES = 2
 MOST_STEPS = 40_000
 """After so many steps a run ends whose user waits for what never comes; others take a quarter of them."""
+TELLS_EVERY = 500
 PROPOSED = ("26120",)
 """Upstream has not fixed it: dependents that the garbage collector hears of late go with an owner that orphans them."""
 
@@ -179,6 +180,9 @@ def main(arguments: list[str] | None = None) -> int:
             )
         if keep:
             verdict.run.save(options.out)
+        done = sum(each["runs"] for each in counted.values())
+        if done % TELLS_EVERY == 0:
+            tell(f"{done} runs, {failed} not healed")
     tell("\n".join(_table(counted)))
     tell("strikes: " + ", ".join(f"{name} {count}" for name, count in sorted(kinds.items())))
     tell(f"{options.runs} runs, {sum(kinds.values())} strikes, {failed} not healed")
