@@ -564,6 +564,14 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             fixed_in="",
         ),
         FixGate(
+            number="138036",
+            title="a rolling update that is scaled in its midst hangs",
+            issue="102551",
+            component="controllers",
+            variants=("proposed",),
+            fixed_in="",
+        ),
+        FixGate(
             number="92743",
             title="a reference into another namespace has the children of a living owner deleted",
             issue="65200",

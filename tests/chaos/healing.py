@@ -37,8 +37,9 @@ NODES = 2
 MOST_STEPS = 40_000
 """After so many steps a run ends whose user waits for what never comes; others take a quarter of them."""
 TELLS_EVERY = 500
-PROPOSED = ("26120",)
-"""Upstream has not fixed it: dependents that the garbage collector hears of late go with an owner that orphans them."""
+PROPOSED = ("26120", "138036")
+"""Upstream has not fixed them: dependents that the garbage collector hears of late go with an owner that orphans
+them, and a rolling update that is scaled in its midst may hang."""
 
 
 @frozen

@@ -70,7 +70,12 @@ TIMES_KEPT = 4096
 EVENTS_PREFIX = "/registry/events/"
 """Events have no watch cache: reads go to the store, and what serves their watches does not lag."""
 CRDS = "customresourcedefinitions"
-POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+POLICIES = (
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+)
 NO_PREFIX = "/registry/health/"
 """Where nothing is stored: a read of it tells the revision."""
 

@@ -15,8 +15,8 @@ Points: `recv` (a request arrives), `apiserver.request` (a worker takes a reques
 meet), `apiserver.read` (its object is read), `apiserver.admit` (admission looks at others),
 `apiserver.commit` (it is written, unless somebody else did), `apiserver.cache RESOURCE` (the watch cache of a
 resource moves on and its watchers are told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is
-due), `apiserver.webhook` (a webhook is asked), `apiserver.policies` (admission policies are looked at
-and compiled), `apiserver.reply`
+due), `apiserver.webhook` (a webhook is asked), `apiserver.policies RESOURCE` (admission policies of a
+kind are looked at and compiled), `apiserver.reply`
 (the answer to a write from outside leaves),
 `apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`,
 `apiserver.compactor` (where history is forgotten in rounds).
@@ -44,7 +44,7 @@ from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
 from controlplane.apiserver.loops.webhooks import review
-from controlplane.apiserver.requests.admission.policies.source import INTERVAL_NS
+from controlplane.apiserver.requests.admission.policies.source import INTERVAL_NS, Source
 from controlplane.apiserver.requests.caches import CacheMade
 from controlplane.apiserver.requests.metrics import RequestMetrics, families, key_of
 from controlplane.apiserver.requests.server import ApiServer, failure
@@ -167,7 +167,8 @@ class _Server:
         self._waiting: deque[Work] = deque()
         self._work = ctx.condition()
         self._idle_workers = 0
-        self._compiles = False
+        self._compiles: dict[str, None] = {}
+        """Kinds of admission policies that are being looked at."""
         self._under_way: dict[int, Request | ExternalMessage] = {}
 
     def _families(self) -> Iterator[Family]:
@@ -386,23 +387,25 @@ class _Server:
             self._core.caches.note_progress()
 
     def _note_policies(self) -> None:
-        """Have admission policies compiled that were written."""
-        if not self._compiles and self._core.policies.is_stale():
-            self._compiles = True
-            self._ctx.spawn(self._compile_policies, name="policies")
+        """Have admission policies compiled that were written, each kind by a task of its own."""
+        for source in self._core.policies.each:
+            if source.resource not in self._compiles and source.is_stale():
+                self._compiles[source.resource] = None
+                name = f"policies {source.resource}"
+                self._ctx.spawn(self._compile_policies, source, name=name)
 
-    async def _compile_policies(self, ctx: Context) -> None:
-        """At the next whole second look at what policies are stored, until all are known.
+    async def _compile_policies(self, ctx: Context, source: Source[Any]) -> None:
+        """At the next whole second look at what policies of a kind are stored, until all are known.
 
         A policy whose parameters are of a kind that is not served is looked at again and again.
         """
-        policies = self._core.policies
-        while policies.is_stale() or policies.waits():
+        point = f"apiserver.policies {source.resource}"
+        while source.is_stale() or source.waits():
             wait = INTERVAL_NS - ctx.now % INTERVAL_NS
-            idle = not policies.is_stale()
-            await ctx.sleep(wait, idle=idle, point="apiserver.policies")
-            policies.refresh()
-        self._compiles = False
+            idle = not source.is_stale()
+            await ctx.sleep(wait, idle=idle, point=point)
+            source.refresh()
+        del self._compiles[source.resource]
 
     def _feed(self, info: ResourceInfo, cache: WatchCache) -> None:
         """A cache was made: it moves on from now on."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from controlplane.controllers.controller import Caches, Host
 
 MAX_RETRIES = 15
+RENEWS_NOTES = "138036"
 ROLLBACK_NOT_FOUND = "DeploymentRollbackRevisionNotFound"
 SELECTING_ALL = "This deployment is selecting all pods. A non-empty selector is required."
 
@@ -202,7 +203,8 @@ class _Turn:
     def _scale(self, owned: list[ReplicaSet]) -> Reconcile[None]:
         """Follow spec.replicas without going on with a rollout."""
         new, old = yield from self._split(owned)
-        for move in rollout.follow_scale(self.found, new, old):
+        renews = self._of.host.fixes.fixed(RENEWS_NOTES)
+        for move in rollout.follow_scale(self.found, new, old, renews=renews):
             yield from self._resize(move)
         if self.found.spec.paused and deployments.rollback_to(self.found) is None:
             yield from self._clean_up(old)

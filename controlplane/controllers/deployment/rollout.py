@@ -120,18 +120,24 @@ def _number(replica_set: ReplicaSet, annotation: str) -> int | None:
 
 
 def follow_scale(
-    deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]
+    deployment: Deployment,
+    new: ReplicaSet | None,
+    old: Sequence[ReplicaSet],
+    *,
+    renews: bool = False,
 ) -> list[Resize]:
     """Follow a change of spec.replicas; several live replica sets share it in proportion.
 
-    A move to the size a replica set has already only renews its notes.
+    A move to the size a replica set has already only renews its notes. Upstream leaves out that move where only
+    one is live, and from then on takes every turn for a change of scale; with `renews` (proposed in 138036) it
+    is made.
     """
     replicas = wanted(deployment)
     live = active([*old, new] if new is not None else old)
     if len(live) <= 1:
         newest = max(old, key=age, default=None) if new is None else new
         only = live[0] if live else newest
-        if only is None or size(only) == replicas:
+        if only is None or (size(only) == replicas and not renews):
             return []
         return [Resize(only, replicas)]
     if new is not None and _is_saturated(deployment, new):

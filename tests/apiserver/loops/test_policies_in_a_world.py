@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors import EventLog
+from actors import EventLog, RandomWalk
 from controlplane.apiserver.requests.admission.policies.source import GROUP
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client, Resource
@@ -53,3 +53,62 @@ def test_a_policy_holds_from_the_next_whole_second_on(apiservers):
         assert codes == [201, 201, 201, 201, 422, 422]
         hashes.add(run.trace_hash)
     assert len(hashes) == 1
+
+
+MUTATIONS = Resource(GROUP, "v1", "mutatingadmissionpolicies")
+MUTATION_BINDINGS = Resource(GROUP, "v1", "mutatingadmissionpolicybindings")
+MARKING = "Object{metadata: Object.metadata{labels: {'marked': 'yes'}}}"
+MUTATION = {
+    "apiVersion": f"{GROUP}/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "m"},
+    "spec": {
+        "matchConstraints": {"resourceRules": [RULE]},
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration",
+                       "applyConfiguration": {"expression": MARKING}}],
+    },
+}  # fmt: skip
+MUTATION_BINDING = {
+    "apiVersion": f"{GROUP}/v1", "kind": "MutatingAdmissionPolicyBinding",
+    "metadata": {"name": "b"}, "spec": {"policyName": "m"},
+}  # fmt: skip
+
+
+async def writing_both(ctx, server, outcomes):
+    """Policies of both kinds are written to the first server, and objects to `server`."""
+    first, asked = (Client(ctx, RestConfig((name,))) for name in (APISERVER, server))
+    await ctx.sleep(2_300 * MS)
+    await first.create(POLICIES, POLICY)
+    await first.create(BINDINGS, BINDING)
+    await first.create(MUTATIONS, MUTATION)
+    await first.create(MUTATION_BINDINGS, MUTATION_BINDING)
+    for number in range(12):
+        if number in {1, 11}:
+            await ctx.sleep(
+                700 * MS
+            )  # the first time until policies are looked at, the second past that
+        metadata = {"name": f"c{number}", "namespace": "default"}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        try:
+            made = await asked.create(CONFIG_MAPS, body)
+        except ApiError:
+            outcomes.append("refused")
+        else:
+            outcomes.append(made.tree["metadata"].get("labels", {}).get("marked", "passed"))
+
+
+@pytest.mark.parametrize("apiservers", [1, 2])
+def test_kinds_of_policies_begin_to_hold_each_for_itself_on_every_server(apiservers):
+    seen = set()
+    for seed in range(12):
+        outcomes: list[str] = []
+        config = ClusterConfig(
+            kubelets=False, controllers=False, schedulers=0, apiservers=apiservers
+        )
+        made = Cluster(config, strategy=RandomWalk(seed), log=EventLog(keep=False))
+        made.user("user", writing_both, made.apiservers[-1], outcomes)
+        result = made.world.run("bare")
+        assert result.verdict == "quiescent", result.reason
+        assert outcomes[0] == "passed"
+        assert outcomes[-1] == "refused"
+        seen.update(outcomes)
+    assert seen == {"passed", "yes", "refused"}

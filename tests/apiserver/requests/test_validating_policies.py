@@ -68,10 +68,10 @@ def test_a_policy_is_enforced_only_once_it_was_compiled():
     world = World()
     world.create("validatingadmissionpolicies", policy("false"), group=GROUP, namespace="")
     world.create("validatingadmissionpolicybindings", binding(), group=GROUP, namespace="")
-    assert world.server.policies.is_stale()
+    assert any(each.is_stale() for each in world.server.policies.each)
     assert world.create("configmaps", config()).code == 201
     world.server.policies.refresh()
-    assert not world.server.policies.is_stale()
+    assert not any(each.is_stale() for each in world.server.policies.each)
     assert world.create("configmaps", config("d")).code == 422
     world.delete("validatingadmissionpolicybindings", "b", group=GROUP, namespace="")
     assert world.create("configmaps", config("d")).code == 422
@@ -230,7 +230,7 @@ def test_parameters_of_a_kind_that_is_not_served_deny_until_it_is():
         "configure policy: failed to find resource referenced by paramKind: 'example.com/v1, "
         "Kind=Limit'"
     )
-    assert world.server.policies.waits()
+    assert any(each.waits() for each in world.server.policies.each)
     names = {"plural": "limits", "kind": "Limit"}
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
+from attrs import frozen
+
 from controlplane.apiserver.kinds.custom.cel.syntax import CelError
 from controlplane.apiserver.kinds.custom.cel.types import DYN, STRING, Type
 from controlplane.apiserver.kinds.custom.cel.values import Optional
@@ -25,6 +27,7 @@ JSON_PATCH: Final = Type(
 )
 
 
+@frozen(eq=False)
 class _Anything(Mapping[str, Type]):
     """Fields of any name and type."""
 

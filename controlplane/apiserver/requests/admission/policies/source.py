@@ -51,22 +51,14 @@ class Hook(Generic[T]):
 
 
 class Sources:
-    """Those of several kinds of policies, looked at together, where upstream has a watch for each."""
+    """Those of several kinds of policies, each looked at for itself, as upstream has a goroutine for each."""
 
     def __init__(self, *sources: Source[Any]) -> None:
-        self._sources = sources
-
-    def is_stale(self) -> bool:
-        """Whether policies or bindings are others than at the last look."""
-        return any(source.is_stale() for source in self._sources)
-
-    def waits(self) -> bool:
-        """Whether some policy's parameters are of a kind that was not served at the last look."""
-        return any(source.waits() for source in self._sources)
+        self.each = sources
 
     def refresh(self) -> None:
-        """Look at what is stored now."""
-        for source in self._sources:
+        """Look at what is stored now, at all kinds."""
+        for source in self.each:
             source.refresh()
 
 
@@ -84,6 +76,7 @@ class Source(Generic[T]):
     ) -> None:
         self._lookup = lookup
         self._kinds = kinds
+        self.resource = resource
         self._resources = (resource, bindings)
         self._make = make
         self._ever_written = ever_written

@@ -1,0 +1,100 @@
+"""Kubernetes issue 102551: a rolling update that is scaled in its midst hangs for ever.
+
+A replica set carries a note of what its deployment wanted when it was last sized. Where a live one's note is not
+what the deployment wants now, the controller follows the scale and leaves the rollout for a later turn. Following,
+it does nothing to the only live replica set if that has the wanted size already, and does not renew its note
+either. Somebody who scales the deployment down by just as many pods as the rollout has taken from the old replica
+set, before the new one has its first, leaves it so: the controller sees a scale at every turn, follows it by doing
+nothing, and never comes to the rollout.
+
+Reported in 2021 and open upstream in 1.36. The repair that is proposed here, as in pull requests 138036 and 138840,
+renews the note.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.races.race import Race
+from controlplane.scenarios import Invariant, Scenario
+
+if TYPE_CHECKING:
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios import Run, Setting, User
+
+BEFORE, AFTER = 5, 4
+LOOKS = 12
+LABELS = {"app": "web"}
+
+
+def _template(image: str) -> dict[str, Any]:
+    return {
+        "metadata": {"labels": LABELS},
+        "spec": {"containers": [{"name": "main", "image": image}]},
+    }
+
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "replicas": BEFORE,
+        "selector": {"matchLabels": LABELS},
+        "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+        "template": _template("web:1"),
+    },
+}
+
+
+def build(_setting: Setting) -> ClusterConfig:
+    """An API server and the controllers of deployments and replica sets; nobody runs their pods."""
+    from controlplane.cluster import ClusterConfig
+
+    return ClusterConfig(
+        kubelets=False, schedulers=0, enabled_controllers=("deployment", "replicaset")
+    )
+
+
+async def scaled_midway(user: User) -> None:
+    """A deployment gets another image, and somebody who looks at it now and then makes it smaller."""
+    await user.create(DEPLOYMENT)
+    await user.sleep(5)
+    await user.patch("apps/v1/Deployment", "web", {"spec": {"template": _template("web:2")}})
+    for _ in range(user.choose(LOOKS, "looks")):
+        await user.list("Deployment")
+    await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": AFTER}})
+    await user.sleep(60)
+
+
+def goes_on(run: Run) -> str | None:
+    """The new replica set has got pods: more of them wait for these to be ready, and nobody runs them here."""
+    sizes = {
+        each.tree["spec"]["template"]["spec"]["containers"][0]["image"]: each.tree["spec"][
+            "replicas"
+        ]
+        for each in run.objects("/registry/replicasets/")
+    }
+    if sizes.get("web:2"):
+        return None
+    return f"the rollout stopped with {sizes.get('web:1')} pods of the old image and none of the new one"
+
+
+SCENARIO = Scenario(
+    "race 138036",
+    workload=scaled_midway,
+    build=build,
+    invariants=(Invariant("a rollout goes on", goes_on),),
+    defaults={"nodes": 0},
+)
+RACE = Race(
+    number="138036",
+    title="a rolling update that is scaled in its midst hangs",
+    issue="102551",
+    releases="all: open upstream",
+    component="controllers",
+    story=(__doc__ or "").split("\n\n", 1)[1].strip(),
+    invariant="a deployment whose template changed comes to have pods of the new template",
+    scenario=SCENARIO,
+    schedules=60,
+)
