@@ -7,7 +7,7 @@ uids are left out wherever they stand, in references to others too.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from controlplane.api.object import Object
@@ -27,6 +27,7 @@ PASSED = {
     "deployment.kubernetes.io/revision-history",
 }
 NOTED = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
+BEING_DELETED = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
 ENDED = ("Succeeded", "Failed")
 ADDRESSES = ("podIP", "podIPs")
 
@@ -40,7 +41,25 @@ def settled(objects: Sequence[Object]) -> End:
         base = obj.tree["metadata"].get("generateName")
         if base:
             drawn[obj.name] = f"{_plain(base)}*"
-    return end_of(Object(_masked(_alive(obj.tree), drawn)) for obj in objects)
+    snapshots = {obj.key for obj in objects if obj.kind == "VolumeSnapshot"}
+    return end_of(
+        Object(_masked(_alive(obj.tree), drawn)) for obj in objects if not _is_left(obj, snapshots)
+    )
+
+
+def _is_left(obj: Object, snapshots: Collection[str]) -> bool:
+    """Whether upstream leaves a content for ever whose snapshot is gone.
+
+    Upstream's snapshot controller marks contents that are being deleted in its cache before it writes so. If
+    that write fails, it takes them for marked when it tries again, deletes them and lets go of their snapshots;
+    the sidecar deletes what is marked only, and nobody marks the content of a snapshot that is gone.
+    """
+    metadata = obj.tree["metadata"]
+    if obj.kind != "VolumeSnapshotContent" or not metadata.get("deletionTimestamp"):
+        return False
+    of = obj.tree["spec"]["volumeSnapshotRef"]
+    marked = BEING_DELETED in (metadata.get("annotations") or {})
+    return not marked and f"{of['namespace']}/{of['name']}" not in snapshots
 
 
 def _alive(tree: Tree) -> Tree:

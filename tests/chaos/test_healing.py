@@ -8,7 +8,7 @@ from controlplane.api.object import Object
 from controlplane.kubelet.status_manager import StatusManager
 from controlplane.scenarios.convergence import difference
 from tests.chaos import healing
-from tests.chaos.settled import settled
+from tests.chaos.settled import BEING_DELETED, settled
 from tests.chaos.workloads import WORKLOADS
 
 
@@ -83,3 +83,19 @@ def test_drawn_names_are_left_out_in_references_too() -> None:
         return [Object(drawn), _config(name)]
 
     assert difference(settled(world("web-x")), settled(world("web-y")), {}) is None
+
+
+def _content(**metadata: object) -> Object:
+    named = {"name": "c", "deletionTimestamp": "2026-01-01T00:00:00Z", **metadata}
+    spec = {"volumeSnapshotRef": {"namespace": "default", "name": "s"}}
+    return Object({"kind": "VolumeSnapshotContent", "metadata": named, "spec": spec})
+
+
+def test_only_a_content_that_nobody_marks_any_more_may_stay() -> None:
+    """As upstream leaves one whose mark was kept in the cache and not written."""
+    marked = {"annotations": {BEING_DELETED: "yes"}}
+    snapshot = Object({"kind": "VolumeSnapshot", "metadata": {"name": "s", "namespace": "default"}})
+    assert not settled([_content()])
+    assert settled([_content(**marked)])
+    assert len(settled([_content(), snapshot])) == 2
+    assert settled([_content(deletionTimestamp=None)])
