@@ -60,6 +60,8 @@ class _NextTimer:
 
 NEVER: Final = 1 << 62
 SHARING_STEPS: Final = 1024
+ALONE: Final = 16
+"""After so many steps that one task makes in a row others outside have their turn."""
 """The debug check for shared mutable objects runs once in so many steps, and at the end."""
 NEXT_TIMER: Final = _NextTimer()
 
@@ -383,7 +385,7 @@ class Kernel:
         """Give up the baton and come back when picked: the only await in actor code.
 
         The value is what the wake-up brought. A task that is picked again at once goes on without
-        any driver's help.
+        any driver's help, except that a driver with an outside looks there now and then.
         """
         task = self.current
         assert task is not None
@@ -392,11 +394,19 @@ class Kernel:
         chosen = self.select()
         if chosen is not task:
             yield from self.switch(task, chosen)
+        elif self.look_outside is not None:
+            self._alone += 1
+            if not self._alone % ALONE:
+                yield from self.look_outside()
         error = task.error
         if error is not None:
             task.error = None
             raise error
         return task.value
+
+    look_outside: Callable[[], Generator[Any, Any, Any]] | None = None
+    """Set by a driver in whose loop others wait, too: let them run, and come back to the same task."""
+    _alone = 0
 
     switch: Callable[[Task, Task | None], Generator[Any, Any, Any]]
     """Set by the driver: suspend this task, hand the baton to the other one (None: the run is over)."""

@@ -14,7 +14,13 @@ import types
 from typing import TYPE_CHECKING, Any
 
 import trio
-from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
+from trio.lowlevel import (
+    Abort,
+    cancel_shielded_checkpoint,
+    current_task,
+    reschedule,
+    wait_task_rescheduled,
+)
 
 from actors.drivers.bare import NOT_OURS
 from actors.errors import UsageError
@@ -56,12 +62,14 @@ class TrioDriver:
                 await self._drive()
         finally:
             del kernel.switch
+            kernel.look_outside = None
             self._nursery = None
         await trio.lowlevel.checkpoint_if_cancelled()
 
     def _begin_pace(self, kernel: Kernel, pace: Pacer) -> None:
         assert kernel.inlet is not None
         kernel.pace = pace
+        kernel.look_outside = self._look_outside
         kernel.inlet.entry_time = pace.entry_time
         kernel.inlet.on_put = self._end_wait
         pace.attach(trio.current_time, self._end_wait, kernel.now)
@@ -114,6 +122,11 @@ class TrioDriver:
         self._wake(chosen)
         self._switching = True
         yield from wait_task_rescheduled(_cannot_abort).__await__()
+
+    @types.coroutine
+    def _look_outside(self) -> Generator[Any, Any, Any]:
+        self._switching = True
+        yield from cancel_shielded_checkpoint().__await__()
 
     @types.coroutine
     def _guarded(self, coro: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:

@@ -55,14 +55,15 @@ def first_by_value(values: Iterable[Any]) -> dict[Hashable, int]:
 
 
 def remembered(maxsize: int) -> Callable[[Callable[[str], _Answer]], Callable[[str], _Answer]]:
-    """Keeps the answers for short texts, the least recently asked for make room."""
+    """Keeps the answers for short texts, the least recently asked for make room; of long ones the last."""
 
     def keeping(function: Callable[[str], _Answer]) -> Callable[[str], _Answer]:
         kept = lru_cache(maxsize)(function)
+        last = lru_cache(1)(function)
 
         @wraps(function)
         def asked(text: str) -> _Answer:
-            return kept(text) if len(text) <= _LONG else function(text)
+            return kept(text) if len(text) <= _LONG else last(text)
 
         return asked
 

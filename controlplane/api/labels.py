@@ -248,6 +248,8 @@ _SPACE: Final = " \t\r\n"
 _IDENTIFIER: Final = "identifier"
 _END: Final = "end"
 _KEYWORDS: Final = (IN, NOT_IN)
+_AHEAD: Final = 8
+"""No more tokens are taken at once beyond the last one."""
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
@@ -283,16 +285,17 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._items = _tokens(text)
+        self._items += [self._items[-1]] * _AHEAD
         self._at = 0
 
     def _peek(self) -> tuple[str, str]:
-        kind, literal = self._items[min(self._at, len(self._items) - 1)]
-        return (_IDENTIFIER if kind in _KEYWORDS else kind), literal
+        item = self._items[self._at]
+        return (_IDENTIFIER, item[1]) if item[0] in _KEYWORDS else item
 
     def _take(self) -> tuple[str, str]:
-        item = self._peek()
+        item = self._items[self._at]
         self._at += 1
-        return item
+        return (_IDENTIFIER, item[1]) if item[0] in _KEYWORDS else item
 
     def parse(self) -> list[Requirement]:
         found: list[Requirement] = []
@@ -330,7 +333,7 @@ class _Parser:
             raise SelectorError(invalid("<nil>", key, "; ".join(key_errors)))
         if operator or self._peek()[0] in (_END, ","):
             return requirement(key, operator or EXISTS, ())
-        kind, literal = self._items[min(self._at, len(self._items) - 1)]
+        kind, literal = self._items[self._at]
         self._at += 1
         if kind not in _OPERATOR_TOKENS:
             raise SelectorError(f"found '{literal}', expected: {', '.join(_BINARY)}")

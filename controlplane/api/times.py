@@ -7,6 +7,8 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, NewType
 
+from controlplane.api.equality import remembered
+
 Time = NewType("Time", int)
 """Nanoseconds since the Unix epoch."""
 
@@ -47,7 +49,7 @@ def format_micro_time(now: int) -> str:
     return f"{_seconds_text(seconds)}.{nanos // 1000:06}Z"
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def parse_time(text: str) -> Time:
     """Nanoseconds of an RFC 3339 time with any offset; ValueError for anything else."""
     match = _FORM.fullmatch(text)

@@ -51,9 +51,19 @@ def _too_long(limit: int) -> str:
     return f"must be no more than {limit} bytes"
 
 
-@lru_cache(maxsize=16384)
 def label_key_errors(key: str, what: str = "a valid label key") -> tuple[str, ...]:
     """What is wrong with a label key (`name` or `prefix/name`); empty when it is valid."""
+    if len(key) > _LONGEST:
+        return _key_errors.__wrapped__(key, what)
+    return _key_errors(key, what)
+
+
+_LONGEST: Final = 512
+"""Nothing is remembered of longer ones."""
+
+
+@lru_cache(maxsize=16384)
+def _key_errors(key: str, what: str) -> tuple[str, ...]:
     errors: list[str] = []
     parts = key.split("/")
     if len(parts) > 2:

@@ -6,7 +6,7 @@ Shared by the tests, which look at the answers, and by `bench/bench_hostile.py`,
 import json
 from collections.abc import Iterator
 
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer, answer
@@ -88,6 +88,8 @@ SPEC = {
     "list": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
     "word": {"type": "string", "pattern": "^(a+)+$"},
     "texts": {"type": "object", "additionalProperties": {"type": "string", "pattern": "^(x+x+)+y$"}},
+    "maps": {"type": "object", "additionalProperties": {
+        "type": "object", "additionalProperties": {"type": "string"}}},
     "formats": {"type": "object", "properties": {
         name: {"type": "string", "format": name} for name in (
             "date", "byte", "duration", "email", "hostname", "uri", "uuid", "mac", "ipv4", "ipv6",
@@ -140,14 +142,18 @@ def nested(levels: int, end: object = 1, key: str | None = "a") -> object:
 
 def hostile() -> Iterator[Hostile]:
     """All of them."""
-    yield from _texts()
-    yield from _metadata()
-    yield from _pods()
-    yield from _kinds()
-    yield from _custom()
-    yield from _definitions()
-    yield from _patches()
-    yield from _queries()
+    for part in (_texts, _metadata, _pods, _kinds, _custom, _definitions, _patches, _queries):
+        for each in part():
+            yield evolve(each, codes=(*each.codes, 504)) if each.name in _LONG else each
+
+
+_LONG = frozenset((
+    "20,000 owners, all controllers", "100,000 bad finalizers", "100,000 bad labels",
+    "custom: 100,000 items of the wrong type", "pod: 40,000 bad resources",
+    "storage class: 20,000 equal terms", "quota: 100,000 scopes",
+    "custom: a key of 1,000,000 letters over 50,000",
+))  # fmt: skip
+"""What is answered with so much, or after so much, that upstream would run out of time as well."""
 
 
 def _json(
@@ -379,6 +385,11 @@ def _kinds() -> Iterator[Hostile]:
     def sent(name, path, body):
         return _json(name, path, body, codes=ok, dryRun="All")
 
+    yield sent("storage class: 20,000 equal terms", "/apis/storage.k8s.io/v1/storageclasses", {
+        "metadata": {"name": "s"}, "provisioner": "p", "allowedTopologies": [
+            {"matchLabelExpressions": [{"key": "a", "values": ["b"]}]}] * 20_000})  # fmt: skip
+    yield sent("quota: 100,000 scopes", f"{CORE}/resourcequotas", {"metadata": {"name": "s"}, "spec": {
+        "hard": {"services": "1", "secrets": "1"}, "scopes": ["BestEffort"] * 100_000}})  # fmt: skip
     yield sent("service: 40,000 ports", f"{CORE}/services", {"metadata": {"name": "s"}, "spec": {
         "ports": [{"name": f"p{n}", "port": n + 1} for n in range(40_000)]}})  # fmt: skip
     yield sent("service: 40,000 equal ports", f"{CORE}/services", {"metadata": {"name": "s"}, "spec": {
@@ -471,6 +482,8 @@ def _custom() -> Iterator[Hostile]:
         "100,000 items of the wrong type": {"list": [1] * 100_000},
         "a pattern that backtracks": {"word": "a" * 40 + "!"},
         "a pattern and a long text": {"word": "a" * 2_000_000 + "!"},
+        "a key of 1,000,000 letters over 50,000": {"maps": {
+            "a" * 1_000_000: {f"k{n}": "v" for n in range(50_000)}}},
         "patterns that backtrack": {"texts": {f"k{n}": "x" * 40 for n in range(1000)}},
         "a rule over 100,000": {"self": list(range(100_000))},
         "a rule whose pattern backtracks": {"matched": "a" * 90_000 + "!"},
@@ -625,6 +638,9 @@ def _patches() -> Iterator[Hostile]:
         {"$patch": "delete", "name": f"c{n}"} for n in range(20_000)]}}, STRATEGIC)  # fmt: skip
     yield patch("strategic: 20,000 retained", f"{PODS}/a", {"spec": {
         "$retainKeys": [f"c{n}" for n in range(20_000)]}}, STRATEGIC)  # fmt: skip
+    yield patch("strategic: 40,000 retained of 40,000", f"{PODS}/a", {"spec": {
+        "$retainKeys": [f"c{n}" for n in range(40_000)],
+        **{f"c{n}": "v" for n in range(40_000)}}}, STRATEGIC)  # fmt: skip
     yield patch("strategic: 40,000 deleted finalizers", f"{PODS}/a", {"metadata": {
         "$deleteFromPrimitiveList/finalizers": [f"c{n}" for n in range(40_000)],
         "finalizers": [f"a.io/{n}" for n in range(40_000)]}}, STRATEGIC)  # fmt: skip

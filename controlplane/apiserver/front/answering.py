@@ -6,9 +6,11 @@ answer to a watch is a `WatchAnswer` whose watcher the rim drains.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from controlplane.api.container_inside import Inside
 from controlplane.api.object import Object
@@ -25,6 +27,7 @@ from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_p
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.schema.protobuf import writing
+from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Steps, Storage
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
@@ -56,6 +59,25 @@ class Listing:
         return {**self.head, "items": trees}
 
 
+@define(eq=False)
+class Rendering:
+    """A list in another form, made part by part while it is sent: under `key` stand its `parts`."""
+
+    head: Tree
+    key: str
+    _parts: Callable[[], Iterator[list[Tree]]]
+
+    def items(self) -> Iterator[Tree]:
+        """What stands under the key, one by one."""
+        for part in self._parts():
+            yield from part
+
+    @property
+    def tree(self) -> Tree:
+        """The whole as one tree."""
+        return {**self.head, self.key: list(self.items())}
+
+
 def untyped(tree: Tree) -> Tree:
     """An object as it stands in a list of its kind."""
     return {key: value for key, value in tree.items() if key not in _TYPE}
@@ -79,6 +101,10 @@ class HttpAnswer:
     whole: bool = False
     packed: bytes | None = None
     """The body in protobuf, if it leaves so."""
+    unpacked: bool = False
+    """The list is long and wanted in protobuf: `pack` is still to come."""
+    rendering: Rendering | None = None
+    """A long list in another form."""
     log: LogAnswer | None = None
     """What goes on when `text` has left."""
     entered: Inside | None = None
@@ -89,7 +115,21 @@ class HttpAnswer:
         """The body as a tree, None when it is none."""
         if self._tree is None and self.listing is not None:
             self._tree = self.listing.tree
+        elif self._tree is None and self.rendering is not None:
+            self._tree = self.rendering.tree
         return self._tree
+
+    def pack(self) -> Iterator[None]:
+        """Put the body into protobuf, or say that it is JSON if that cannot be; with pauses."""
+        self.unpacked = False
+        listing = self.listing
+        try:
+            if listing is not None:
+                self.packed = yield from writing.listing(listing.head, listing.items)
+            else:
+                self.packed = writing.encoded(self.tree)
+        except writing.Unwritable:
+            self.headers["Content-Type"] = "application/json"
 
 
 @define(eq=False)
@@ -142,14 +182,17 @@ class LogAnswer:
 def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | WatchAnswer:
     """Answer any HTTP request to a server that has its store to itself."""
     at_hand = server.at_hand
-    return at_hand.run(answering(server, http, parse_path(http.path), now, at_hand))
+    work.on(work.Budget())
+    try:
+        return at_hand.run(answering(server, http, parse_path(http.path), now, at_hand))
+    finally:
+        work.on(work.FREE)
 
 
 def answering(
     server: ApiServer, http: HttpRequest, target: Target | None, now: int, storage: Storage
 ) -> Steps[HttpAnswer | WatchAnswer]:
     """The handling of an HTTP request to the path of `target`: access, negotiation, answer."""
-    work.begin()
     try:
         if server.access.enabled:
             server.access.check(http.user, rbac.attributes_of(http, target))
@@ -194,13 +237,10 @@ def _protobuf(server: ApiServer, target: Target) -> bool:
 def _packed(answered: HttpAnswer) -> HttpAnswer:
     """The answer with its body in protobuf, or as it was in JSON if that cannot be."""
     listing = answered.listing
-    try:
-        if listing is not None:
-            answered.packed = writing.listed(listing.head, listing.items)
-        else:
-            answered.packed = writing.encoded(answered.tree)
-    except writing.Unwritable:
-        answered.headers["Content-Type"] = "application/json"
+    if listing is not None and len(listing.items) > writing.AT_ONCE:
+        answered.unpacked = True
+    else:
+        deque(answered.pack(), maxlen=0)
     return answered
 
 
@@ -272,6 +312,27 @@ def _plain(response: Response, media: str = "application/json") -> HttpAnswer:
     return HttpAnswer(response.code, _headers(response, media), response.tree)
 
 
+def _in_parts(
+    info: ResourceInfo, request: Request, response: Response, chosen: negotiation.Format, now: int
+) -> Rendering:
+    """A long list in the chosen form. ApiError if it cannot have it."""
+    items: Sequence[Object] = response.items or ()
+
+    def part(at: int) -> Tree:
+        some = evolve(response, items=list(items[at : at + writing.AT_ONCE]))
+        return rendering.rendered(info, request, some, chosen, now)
+
+    first = part(0)
+    key = "rows" if "rows" in first else "items"
+
+    def parts() -> Iterator[list[Tree]]:
+        yield first[key]
+        for at in range(writing.AT_ONCE, len(items), writing.AT_ONCE):
+            yield part(at)[key]
+
+    return Rendering({name: value for name, value in first.items() if name != key}, key, parts)
+
+
 def _rendered(
     server: ApiServer, request: Request, response: Response, chosen: negotiation.Format, now: int
 ) -> HttpAnswer:
@@ -299,6 +360,9 @@ def _rendered(
     if chosen.kind and tree.get("kind") != "Status":
         info = server.resource(request.group, request.version, request.resource)
         try:
+            if response.items is not None and len(response.items) > writing.AT_ONCE:
+                found = _in_parts(info, request, response, chosen, now)
+                return HttpAnswer(response.code, headers, rendering=found, whole=whole)
             tree = rendering.rendered(info, request, response, chosen, now)
         except status.ApiError as error:
             return failed(failure(error, response.warnings), request.accept)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.storage.watch_cache import WatchEvent
 
 __all__ = [
-    "GZIP_FROM", "PIECE", "Chunk", "compressed", "encoded", "event_parts", "pieces", "pretty_wanted",
+    "GZIP_FROM", "PIECE", "Chunk", "Late", "compressed", "encoded", "event_parts", "pieces", "pretty_wanted",
     "regrouped", "short_line", "watch_line",
 ]  # fmt: skip
 
@@ -94,16 +95,16 @@ def pretty_wanted(query: dict[str, list[str]], user_agent: str) -> bool:
 
 
 def encoded(answered: HttpAnswer, *, pretty: bool) -> Iterator[Chunk]:
-    """The body: lists in pieces of `PIECE` bytes, anything else (and what is to be `whole`) in one."""
+    """The body: lists in pieces of `PIECE` bytes, anything else in one.
+
+    What is to be `whole` comes in pieces, too: whoever sends it puts them together.
+    """
+    if answered.unpacked:
+        deque(answered.pack(), maxlen=0)
     parts = _collected(answered, pretty=pretty)
     if parts is None:
         return iter((_single(answered, pretty=pretty),))
-    if not answered.whole:
-        return regrouped(parts)
-    body = bytearray()
-    for part in parts:
-        body += part
-    return iter((body,))
+    return regrouped(parts)
 
 
 def _single(answered: HttpAnswer, *, pretty: bool) -> bytes:
@@ -136,6 +137,11 @@ def _collected(answered: HttpAnswer, *, pretty: bool) -> Iterator[Chunk] | None:
         return _yaml_list(answered)
     if answered.listing is not None and not pretty:
         return _listed(answered.listing)
+    found = answered.rendering
+    if found is not None:
+        if pretty:
+            return _indented_collection(found.head, found.key, found.items())
+        return _collection(found.head, found.key, (_dumped(item) for item in found.items()))
     tree = answered.tree
     for key in _MANY:
         if isinstance(tree, dict) and isinstance(tree.get(key), list):
@@ -182,7 +188,7 @@ def _collection(head: dict[str, Any], key: str, items: Iterable[Chunk]) -> Itera
     yield b"]}\n"
 
 
-def _indented_collection(head: dict[str, Any], key: str, items: list[Any]) -> Iterator[Chunk]:
+def _indented_collection(head: dict[str, Any], key: str, items: Iterable[Any]) -> Iterator[Chunk]:
     start = _indented(head).removesuffix(b"}").rstrip(b"\n")
     yield start + (b",\n" if len(start) > 1 else b"\n") + b'  "%s": [' % key.encode()
     first = True
@@ -263,6 +269,15 @@ def short_line(event: WatchEvent) -> bytes:
     return event.line if isinstance(event.held, bytes) else b""
 
 
+class Late:
+    """A line that is made when it is its turn: where very many are sent at once."""
+
+    __slots__ = ("made",)
+
+    def __init__(self, made: Callable[[], bytes]) -> None:
+        self.made = made
+
+
 def event_parts(event: WatchEvent) -> Iterator[Chunk]:
     """One event of a watch as a line of JSON; the bytes of large objects are shared by all watchers."""
     line = short_line(event)
@@ -301,12 +316,10 @@ def regrouped(parts: Iterable[Chunk]) -> Iterator[Chunk]:
 
 
 def compressed(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """The same bytes as a gzip stream."""
+    """The same bytes as a gzip stream: something for every chunk, though it may be nothing yet."""
     packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     for chunk in chunks:
-        data = packer.compress(chunk)
-        if data:
-            yield data
+        yield packer.compress(chunk)
     yield packer.flush()
 
 

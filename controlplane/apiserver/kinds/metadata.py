@@ -62,6 +62,7 @@ def validate_annotations(annotations: Tree, path: str) -> list[FieldError]:
 def _validate_owners(owners: list[Tree], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     controller: Tree | None = None
+    everybody: list[Tree] = []
     for owner in owners:
         api_version = owner.get("apiVersion", "")
         group, slash, version = api_version.rpartition("/")
@@ -81,7 +82,8 @@ def _validate_owners(owners: list[Tree], path: str) -> list[FieldError]:
                                   ))  # fmt: skip
         if owner.get("controller"):
             if controller is not None:
-                errors.append(invalid(path, [_go_owner(item) for item in owners], (
+                everybody = everybody or [_go_owner(item) for item in owners]
+                errors.append(invalid(path, everybody, (
                     "Only one reference can have Controller set to true. Found \"true\" in "
                     f"references for {_owner_name(controller)} and {_owner_name(owner)}"
                 )))  # fmt: skip
@@ -235,7 +237,7 @@ def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldEr
     path = "metadata"
     errors: list[FieldError] = []
     if old.get("deletionTimestamp") and "finalizers" in new:
-        kept = old.get("finalizers", ())
+        kept = frozenset(old.get("finalizers", ()))
         added = [name for name in new["finalizers"] if name not in kept]
         if added:
             listed = ", ".join(f'"{name}"' for name in added)

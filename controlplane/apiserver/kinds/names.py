@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import cache
 
 from controlplane.api.equality import remembered
 
@@ -37,6 +38,7 @@ _has_letter = re.compile(r"[a-z]")
 _wildcard_form = re.compile(r"\*\." + _SUBDOMAIN)
 
 
+@cache
 def _rule(text: str, form: str, *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{text} (e.g. {shown}regex used for validation is '{form}')"

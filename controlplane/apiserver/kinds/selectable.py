@@ -12,6 +12,7 @@ from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.schema.work import spend
 from controlplane.apiserver.storage.watch_cache import Interest
 
 __all__ = [
@@ -141,10 +142,14 @@ def _unsupported(info: ResourceInfo, name: str) -> str:
     return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
+_FEW = 8
+"""Conditions that are not worth counting."""
+
+
 class _Matcher:
     """Whether an object meets a label selector and the fields that no index covers."""
 
-    __slots__ = ("_fields", "_kind", "_labels")
+    __slots__ = ("_fields", "_kind", "_labels", "_steps")
 
     def __init__(
         self,
@@ -155,9 +160,12 @@ class _Matcher:
         self._labels = selector
         self._fields = rest
         self._kind = kind
+        self._steps = len(rest) + (0 if selector is None else len(selector.requirements))
 
     def __call__(self, obj: Object) -> bool:
         tree = obj.tree
+        if self._steps > _FEW:
+            spend(self._steps)
         if self._labels is not None:
             found = tree["metadata"].get("labels") or {}
             if not self._labels.matches(found):

@@ -493,7 +493,15 @@ class Connection:
             await self._send_answer(answered.code, headers, ())
             return
         pretty = bodies.pretty_wanted(asked.query, asked.header("user-agent"))
-        first, chunks = _peeked(bodies.encoded(answered, pretty=pretty))
+        if answered.unpacked:
+            for _ in answered.pack():
+                await trio.lowlevel.checkpoint()
+            headers = [each for each in headers if each[0] != "Content-Type"]
+            headers.append(("Content-Type", str(answered.headers["Content-Type"])))
+        pieces = bodies.encoded(answered, pretty=pretty)
+        if answered.whole:
+            pieces = iter((await _joined(pieces),))
+        first, chunks = _peeked(pieces)
         if first >= bodies.GZIP_FROM and "gzip" in asked.header("accept-encoding"):
             if asked.method == "GET":
                 headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
@@ -509,7 +517,11 @@ class Connection:
         http = self._http
         data = _bytes(http.send(_response(code, headers)))
         for chunk in chunks:
-            for part in self._framed(chunk):
+            if not isinstance(
+                chunks, tuple
+            ):  # of what is compressed well much is made and little sent
+                await trio.lowlevel.checkpoint()
+            for part in self._framed(chunk) if chunk else ():
                 if len(part) < COPIED:
                     data += part
                     continue
@@ -690,6 +702,15 @@ def _header_value(text: str) -> str:
 
 def _bytes(data: bytes | None) -> bytes:
     return data or b""
+
+
+async def _joined(pieces: Iterator[Chunk]) -> Chunk:
+    """All pieces as one."""
+    body = bytearray()
+    for piece in pieces:
+        body += piece
+        await trio.lowlevel.checkpoint()
+    return body
 
 
 def _peeked(chunks: Iterator[Chunk]) -> tuple[int, Iterable[Chunk]]:

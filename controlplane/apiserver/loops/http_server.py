@@ -17,14 +17,14 @@ from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
 from controlplane.apiserver.http.authorization import acting
-from controlplane.apiserver.http.bodies import watch_line
+from controlplane.apiserver.http.bodies import Late, watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
 from controlplane.apiserver.requests.metrics import key_of_http
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path
 from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.protobuf import reading as protobuf
-from controlplane.apiserver.schema.protobuf.writing import Unwritable
+from controlplane.apiserver.schema.protobuf.writing import AT_ONCE, Unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -216,17 +216,28 @@ class HttpFront:
             self._core.send_bookmark(answered.watcher)
             watch.deliver()
 
-    def render(self, watch: HttpWatch) -> tuple[bytes | WatchEvent, ...]:
-        """The queued events of a watch: as they are, for the rim to encode, or in the form asked for."""
+    def render(self, watch: HttpWatch) -> tuple[bytes | WatchEvent | Late, ...]:
+        """The queued events of a watch: as they are, for the rim to encode, or in the form asked for.
+
+        The rim also makes the lines of very many.
+        """
         answered = watch.answered
         events = answered.watcher.drain()
         if answered.format.plain:
             return tuple(events)
-        return tuple(self._rendered(watch, event) for event in events if not watch.broken)
+        now = self._epoch + self._ctx.now
+        if len(events) > AT_ONCE:
+            return tuple(Late(partial(self._rendered, watch, event, now)) for event in events)
+        lines = tuple(self._rendered(watch, event, now) for event in events)
+        if watch.broken:
+            answered.watcher.stop()
+        return lines
 
-    def _rendered(self, watch: HttpWatch, event: WatchEvent) -> bytes:
+    def _rendered(self, watch: HttpWatch, event: WatchEvent, now: int) -> bytes:
         """One event in the form asked for; protobuf of whole objects is made once for all who watch."""
-        answered, now = watch.answered, self._epoch + self._ctx.now
+        if watch.broken:
+            return b""
+        answered = watch.answered
         media = answered.format.media_type
         whole = media == protobuf.MEDIA_TYPE and not answered.format.kind
         if whole and event.packed is not None:
@@ -235,7 +246,6 @@ class HttpFront:
             line = watch_line(answered.render(self._core, event, now), media)
         except Unwritable as error:
             watch.broken = True
-            answered.watcher.stop()
             refused = status.internal_error(f"unable to encode watch object: {error}")
             return watch_line({"type": "ERROR", "object": refused.tree}, media)
         if whole:

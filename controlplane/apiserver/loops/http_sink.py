@@ -9,13 +9,13 @@ from typing import Any, Final
 import trio
 
 from controlplane.apiserver.http import bodies
-from controlplane.apiserver.http.bodies import Chunk
+from controlplane.apiserver.http.bodies import Chunk, Late
 from controlplane.apiserver.http.message import END
 from controlplane.apiserver.storage.watch_cache import WatchEvent
 
 __all__ = ["COPIED", "Line", "Sink", "at_once", "encoded"]
 
-Line = bytes | WatchEvent
+Line = bytes | WatchEvent | Late
 COPIED: Final = 16_384
 """What is shorter is joined to the frame around it and leaves in one write."""
 
@@ -95,6 +95,8 @@ def at_once(
     def write(lines: Iterable[Line]) -> bytes | None:
         data = b""
         for line in lines:
+            if isinstance(line, Late):
+                return None
             data += line if isinstance(line, bytes) else bodies.short_line(line)
             if not COPIED > len(data) > 0:
                 return None
@@ -116,5 +118,7 @@ def encoded(lines: list[Line]) -> Iterator[Chunk]:
         line = lines.pop()
         if isinstance(line, bytes):
             yield line
+        elif isinstance(line, Late):
+            yield line.made()
         else:
             yield from bodies.event_parts(line)

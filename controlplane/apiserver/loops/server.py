@@ -31,7 +31,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from actors import Context, Mailbox
 from actors.inlet import ExternalMessage
@@ -47,9 +47,10 @@ from controlplane.apiserver.loops.webhooks import review
 from controlplane.apiserver.requests.admission.policies.source import INTERVAL_NS, Source
 from controlplane.apiserver.requests.caches import CacheMade
 from controlplane.apiserver.requests.metrics import RequestMetrics, families, key_of
+from controlplane.apiserver.requests.routing import parse_path
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.requests.unfinished import finish_deletions
-from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.storage.store import Store, StoreFailedError
 from controlplane.apiserver.storage.transactions import (
     AWAY,
@@ -103,6 +104,8 @@ class Job:
     writes: bool
     finish: Callable[[Any, int | None], None]
     """Called with the result, and the revision of the last write of its own, if there was one."""
+    budget: work.Budget = field(factory=work.Budget)
+    """What it may compute."""
 
 
 async def run(ctx: Context, make_core: MakeCore, epoch_ns: int, activity: Activity) -> None:
@@ -122,6 +125,16 @@ def _is_write(request: Request | ExternalMessage) -> bool:
     if isinstance(request, Request):
         return request.verb not in READ_VERBS
     return request.value["m"] not in READ_METHODS
+
+
+def _is_long(request: Request | ExternalMessage) -> bool:
+    """Whether it may write very many objects."""
+    if isinstance(request, Request):
+        return request.verb == "deletecollection"
+    if request.value["m"] != "DELETE":
+        return False
+    target = parse_path(request.value["p"])
+    return target is not None and not target.name
 
 
 class _Feed:
@@ -240,10 +253,13 @@ class _Server:
             return
         at_hand = self._core.at_hand
         at_hand.written = None
+        work.on(job.budget)
         try:
             result = at_hand.run(job.steps(at_hand))
         except Exception as error:
             result = self._result_of(job.request, error)
+        finally:
+            work.on(work.FREE)
         job.finish(result, at_hand.written)
 
     def _is_met(self, request: Request | ExternalMessage) -> bool:
@@ -251,6 +267,8 @@ class _Server:
         waiting = self._ctx.inbox.waiting()
         if self._core.webhooks.stored() and _is_write(request):
             return True  # a webhook's answer may have to be waited for
+        if self._front is not None and _is_long(request):
+            return True  # others outside are answered meanwhile
         if not waiting and not self._under_way:
             return False
         if isinstance(request, ExternalMessage):
@@ -287,15 +305,20 @@ class _Server:
         """Do a request part by part; its result, and the revision of its last write."""
         revision = None
         steps = job.steps(AWAY)
+        outcome: Outcome = None
         try:
-            operation = next(steps)
             while True:
+                work.on(job.budget)
+                try:
+                    operation = steps.send(outcome)
+                finally:
+                    work.on(work.FREE)
                 outcome = await self._perform(ctx, operation)
                 if type(outcome) is Done and outcome.made:
                     revision = outcome.revision
+                    job.budget.lift()
                 elif type(outcome) is Found and job.writes:
                     await ctx.point("apiserver.admit")
-                operation = steps.send(outcome)
         except StopIteration as end:
             return end.value, revision
         except Exception as error:

@@ -75,7 +75,7 @@ class ApiServer:
         self.store = store = store if store is not None else Store()
         self.options = options = options if options is not None else ServerOptions()
         self.memory = account
-        self.at_hand = AtHand(store)
+        self.at_hand = AtHand(store, work.lift)
         self.caches = Caches(store, options, cache_made)
         shelf = CacheLookup(self.caches.of) if shared else StoreLookup(store)
         self.lookup: Lookup = shelf
@@ -245,11 +245,14 @@ class ApiServer:
             return failure(no_such_resource())
         at_hand = self.at_hand
         ctx = self._context(info, request, now, at_hand)
+        work.on(work.Budget())
         try:
             begun = self._dispatch(ctx)
             response = begun if isinstance(begun, Response) else at_hand.run(begun)
         except status.ApiError as error:
             return failure(error, ctx.warnings, ctx.audit)
+        finally:
+            work.on(work.FREE)
         response = self._warned(ctx, response)
         if info.resource == CRDS and request.verb not in ("get", "list"):
             at_hand.run(self.settling(now))
@@ -265,8 +268,7 @@ class ApiServer:
         return (yield from self.allowed_steps(request, now, storage))
 
     def allowed_steps(self, request: Request, now: int, storage: Storage = AWAY) -> Steps[Response]:
-        """The handling of a request whose user may do it."""
-        work.begin()
+        """The handling of a request whose user may do it. Whoever drives it says on which `work.Budget`."""
         info = self.table.get(request.group, request.version, request.resource)
         if info is None:
             return failure(no_such_resource())

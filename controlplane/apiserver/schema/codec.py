@@ -22,6 +22,7 @@ from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.go_types import embedding, text_type
 from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
+from controlplane.apiserver.schema.work import spend
 from controlplane.apiserver.schema.zero_values import keeps_zero
 
 __all__ = [
@@ -351,6 +352,7 @@ class StructCodec:
         fields = self.fields
         out: Tree = {}
         changed = type(value) is not dict
+        spend(2 + len(value))
         for key, item in value.items():
             found = fields.get(key)
             if found is None or item is None:
@@ -603,6 +605,7 @@ def _struct_issues(struct: StructCodec, value: Any, path: str, issues: list[str]
     if not isinstance(value, dict):
         return
     seen: set[str] = set()
+    spend(len(value) * (1 + (len(path) >> 9)))
     for key, item in value.pairs if isinstance(value, PairsDict) else value.items():
         place = f"{path}.{key}" if path else key
         found = struct.fields.get(key)
@@ -620,10 +623,12 @@ def _field_issues(found: FieldCodec, item: Any, place: str, issues: list[str]) -
         _struct_issues(found.struct, item, place, issues)
     elif found.kind == Kind.LIST and isinstance(item, list) and found.element is not None:
         if found.element.struct is not None or found.element.element is not None:
+            spend(len(item) * (1 + (len(place) >> 9)))
             for index, entry in enumerate(item):
                 _field_issues(found.element, entry, f"{place}[{index}]", issues)
     elif found.kind == Kind.MAP and isinstance(item, dict) and found.element is not None:
         seen: set[str] = set()
+        spend(len(item) * (1 + (len(place) >> 9)))
         for key, entry in item.pairs if isinstance(item, PairsDict) else item.items():
             inner = f"{place}.{key}"
             if key in seen:

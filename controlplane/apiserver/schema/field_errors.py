@@ -11,9 +11,11 @@ from typing import Any
 
 from attrs import frozen
 
+from controlplane.apiserver.schema.work import spend
+
 __all__ = [
     "FieldError", "Path", "aggregate", "duplicate", "forbidden", "internal", "invalid",
-    "not_found", "not_supported", "required", "too_long", "too_many", "type_invalid",
+    "joined", "not_found", "not_supported", "required", "too_long", "too_many", "type_invalid",
 ]  # fmt: skip
 
 _TEXTS = {
@@ -32,6 +34,8 @@ _WITHOUT_VALUE = ("FieldValueRequired", "FieldValueForbidden", "FieldValueTooLon
                   "InternalError")  # fmt: skip
 
 Path = str
+
+_ERROR = 4
 
 
 def _shown(value: Any) -> str:
@@ -84,7 +88,9 @@ class FieldError:
         elif self.reason not in _WITHOUT_VALUE:
             shown = self.value.text if isinstance(self.value, Raw) else _shown(self.value)
             text = f"{text}: {shown}"
-        return f"{text}: {self.detail}" if self.detail else text
+        text = f"{text}: {self.detail}" if self.detail else text
+        spend(_ERROR + (len(text) >> 5))
+        return text
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
@@ -150,5 +156,10 @@ def internal(path: Path, detail: str) -> FieldError:
 
 def aggregate(errors: Iterable[object]) -> str:
     """Several errors in one text, duplicates removed: `e`, or `[e1, e2]`."""
-    texts = list(dict.fromkeys(str(error) for error in errors))
+    return joined(str(error) for error in errors)
+
+
+def joined(errors: Iterable[str]) -> str:
+    """The same of errors that are texts."""
+    texts = list(dict.fromkeys(errors))
     return texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"

@@ -6,11 +6,16 @@ form.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from functools import cache
+from itertools import chain, islice
 from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.field_order import in_order
 from controlplane.apiserver.schema.internal_types import INTERNAL_TYPES
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["internal"]
 
@@ -38,6 +43,17 @@ def _json_name(name: str) -> str:
     return special.get(name, name[:1].lower() + name[1:])
 
 
+@cache
+def _entries(kind: str) -> tuple[tuple[str, str, str], ...]:
+    """Name, JSON name and form of each field of a type."""
+    found = []
+    for entry in INTERNAL_TYPES[kind].split():
+        name, _, form = entry.partition(":")
+        name, _, key = name.partition("=")
+        found.append((name, key or _json_name(name), form))
+    return tuple(found)
+
+
 def internal(kind: str, tree: Tree, written: Any = None) -> Tree:
     """The tree of a versioned type in internal form.
 
@@ -51,10 +67,9 @@ def internal(kind: str, tree: Tree, written: Any = None) -> Tree:
                     **{key: tree[key] for key in _POD_LEVEL if key in tree}}  # fmt: skip
         tree = {**tree, "securityContext": security}
         given = {**given, "securityContext": {**(given.get("securityContext") or {}), **given}}
-    for entry in INTERNAL_TYPES[kind].split():
-        name, _, form = entry.partition(":")
-        name, _, key = name.partition("=")
-        key = key or _json_name(name)
+    entries = _entries(kind)
+    spend(len(entries))
+    for name, key, form in entries:
         value, was = tree.get(key), given.get(key)
         if form.startswith("@"):
             out[name] = None if value is None else in_order(_META + form[1:], value)
@@ -78,28 +93,45 @@ def internal(kind: str, tree: Tree, written: Any = None) -> Tree:
 def difference(old: Tree, new: Tree) -> str:
     """The unified difference of two internal forms, as upstream's diff of their JSON."""
     import difflib
-    import json
 
-    def lines(tree: Tree) -> list[str]:
-        return json.dumps(tree, indent=1, ensure_ascii=False).split("\n")
-
-    before, after = lines(old), lines(new)
+    left, right = _lines(old), _lines(new)
+    before, after = list(islice(left, _COMPARED)), list(islice(right, _COMPARED))
     if len(before) + len(after) > _COMPARED:
-        before, after = _apart(before, after)
+        before, after = _apart(chain(before, left), chain(after, right))
     found = list(difflib.unified_diff(before, after, n=3, lineterm=""))
     return "".join(f"{line}\n" for line in found[2:])
 
 
 _COMPARED = 4000
 """Lines in all; of more only the beginnings of what differs are compared."""
+_CONTEXT = 3
 
 
-def _apart(before: list[str], after: list[str]) -> tuple[list[str], list[str]]:
+def _lines(tree: Tree) -> Iterator[str]:
+    """The lines of an object as JSON, one after the other: most are not wanted."""
+    import json
+
+    parts: list[str] = []
+    for part in json.JSONEncoder(indent=1, ensure_ascii=False).iterencode(tree):
+        first, *others = part.split("\n")
+        parts.append(first)
+        for other in others:
+            yield "".join(parts)
+            parts = [other]
+    yield "".join(parts)
+
+
+def _apart(before: Iterator[str], after: Iterator[str]) -> tuple[list[str], list[str]]:
     """The lines from where two long texts come apart, a few before that included."""
-    same = next(
-        (at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]),
-        min(len(before), len(after)),
+    same: deque[str] = deque(maxlen=_CONTEXT)
+    ours, theirs = next(before, None), next(after, None)
+    while ours is not None and ours == theirs:
+        spend(1)
+        same.append(ours)
+        ours, theirs = next(before, None), next(after, None)
+    most = _COMPARED // 2 - len(same)
+    left, right = ([] if each is None else [each] for each in (ours, theirs))
+    return (
+        [*same, *islice(chain(left, before), most)],
+        [*same, *islice(chain(right, after), most)],
     )
-    start = max(same - 3, 0)
-    most = start + _COMPARED // 2
-    return before[start:most], after[start:most]

@@ -1,7 +1,6 @@
 """Errors of the API as `metav1.Status`, with upstream's codes, reasons, details and texts.
 
-Upstream: apimachinery pkg/api/errors. An `ApiError` is raised wherever a request fails, and
-becomes the response body.
+Upstream: apimachinery pkg/api/errors.
 """
 
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.schema.field_errors import FieldError, aggregate
+from controlplane.apiserver.schema.api_error import ApiError
+from controlplane.apiserver.schema.field_errors import FieldError, joined
 from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = [
@@ -18,47 +18,6 @@ __all__ = [
     "not_found", "plain_error", "success", "timeout", "too_large", "too_many_requests",
     "unsupported_media_type",
 ]  # fmt: skip
-
-
-class ApiError(Exception):
-    """A request failed; `tree` is the Status to answer, `code` its HTTP status."""
-
-    def __init__(
-        self,
-        code: int,
-        reason: str,
-        message: str,
-        details: Tree | None = None,
-        list_meta: Tree | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.reason = reason
-        self.message = message
-        self.details = details
-        self.list_meta = list_meta or {}
-
-    @property
-    def tree(self) -> Tree:
-        """The Status object."""
-        tree: Tree = {
-            "apiVersion": "v1",
-            "code": self.code,
-            "kind": "Status",
-            "message": self.message,
-            "metadata": self.list_meta,
-            "status": "Failure",
-        }
-        if self.reason:
-            tree["reason"] = self.reason
-        if self.details is not None:
-            tree["details"] = self.details
-        return tree
-
-    @property
-    def retry_after(self) -> int:
-        """Seconds for the Retry-After header, or 0."""
-        return int((self.details or {}).get("retryAfterSeconds", 0))
 
 
 def _details(info: ResourceInfo, name: str, kind: str = "") -> Tree:
@@ -133,7 +92,8 @@ def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError])
         del details["kind"]
     message = f'{qualified} "{name}" is invalid'
     if errors:
-        message += f": {aggregate(errors)}"
+        told = zip(errors, details["causes"], strict=True)
+        message += ": " + joined(f"{error.field}: {cause['message']}" for error, cause in told)
     return ApiError(422, "Invalid", message, details)
 
 

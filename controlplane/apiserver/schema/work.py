@@ -1,35 +1,62 @@
 """How much one request may compute before it is interrupted, counted in steps and never in time.
 
-What takes long whatever else is bounded (searching large texts, reading many values) counts here. The
-count begins with each request, so the same request ends at the same place on every machine, and a
-replay agrees. Upstream interrupts by the clock: apiserver pkg/endpoints/handlers/finisher.
+Whatever walks over what a client sent (decoding, patches, validation, managed fields, expressions,
+searching texts) counts here what it does. Each request has a budget of its own, which goes with it
+when it is handled in parts, so the same request ends at the same place on every machine, and a
+replay agrees. What a request has written stands: from then on it is answered whatever that takes.
+What is no request (starting, telling watchers, compiling policies) has no limit.
+
+Upstream interrupts by the clock: apiserver pkg/endpoints/handlers/finisher, pkg/server/filters/timeout.go.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from controlplane.apiserver.schema.status import ApiError
+from controlplane.apiserver.schema.api_error import ApiError
 
-__all__ = ["LIMIT", "begin", "interrupted", "spend"]
+__all__ = ["LIMIT", "Budget", "FREE", "interrupted", "lift", "on", "spend"]
 
 LIMIT: Final = 1_500_000
-"""Steps of about a microsecond, in the worst case."""
+"""Steps of half a microsecond to one."""
+_BOUNDLESS: Final = 1 << 62
 
-_left = LIMIT
+
+class Budget:
+    """What is left to one request."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = LIMIT) -> None:
+        self.left = left
+
+    def lift(self) -> None:
+        """Something was written: the request is finished, whatever that takes."""
+        self.left = _BOUNDLESS
 
 
-def begin() -> None:
-    """A request is handled from here on."""
-    global _left
-    _left = LIMIT
+FREE: Final = Budget(_BOUNDLESS)
+"""That of everything that is no request."""
+
+_current = FREE
+
+
+def on(budget: Budget) -> None:
+    """From here on work is done on this budget."""
+    global _current
+    _current = budget
+
+
+def lift() -> None:
+    """What is done on the present budget has written something."""
+    _current.left = _BOUNDLESS
 
 
 def spend(steps: int) -> None:
     """Count so many steps. ApiError 504 when the request has none left."""
-    global _left
-    _left -= steps
-    if _left < 0:
+    budget = _current
+    budget.left -= steps
+    if budget.left < 0:
         raise interrupted()
 
 

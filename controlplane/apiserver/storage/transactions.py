@@ -16,7 +16,7 @@ Upstream: etcd's Txn (compare, then, else) and Range; apiserver pkg/storage/etcd
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, final
 
 from attrs import frozen
@@ -209,12 +209,16 @@ class Storage(Protocol):
 
 
 class AtHand:
-    """A store of the caller's own, which nobody else touches while a request is handled."""
+    """A store of the caller's own, which nobody else touches while a request is handled.
 
-    __slots__ = ("_spaces", "_store", "written")
+    `wrote` is told of each write.
+    """
 
-    def __init__(self, store: Store) -> None:
+    __slots__ = ("_spaces", "_store", "_wrote", "written")
+
+    def __init__(self, store: Store, wrote: Callable[[], None] = lambda: None) -> None:
         self._store = store
+        self._wrote = wrote
         self._spaces = store.keyspaces
         self.written: int | None = None
         """Revision of the last write; whoever wants to know of one request's sets it to None before."""
@@ -247,6 +251,7 @@ class AtHand:
             return Done(False, store.revision, (live,))
         written = _put(store, space, key, tree, before, lease_ends)
         self.written = revision = store.revision
+        self._wrote()
         return Done(True, revision, (written,))
 
     def delete(self, prefix: str, key: str, found: Object) -> Done:
@@ -258,6 +263,7 @@ class AtHand:
             return Done(False, store.revision, (None if entry is None else entry.object,))
         self.written = revision = space.delete(key)
         assert revision is not None
+        self._wrote()
         return Done(True, revision, (found,))
 
     def run(self, steps: Steps[T]) -> T:
@@ -268,6 +274,7 @@ class AtHand:
                 outcome = perform(self._store, operation)
                 if type(outcome) is Done and outcome.made:
                     self.written = outcome.revision
+                    self._wrote()
                 operation = steps.send(outcome)
         except StopIteration as end:
             result: T = end.value

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, tzinfo
-from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from attrs import frozen
 
 from controlplane.api.durations import DurationError, parse_duration
+from controlplane.api.equality import remembered
 from controlplane.api.times import SECOND
 from controlplane.controllers.cronjob.zones import UnknownTimeZone, at, load_location, local
 
@@ -170,7 +170,7 @@ _DESCRIPTORS = {
 _EVERY = "@every "
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def parse(text: str) -> Schedule:
     """The schedule of a text, which may begin with TZ=zone or CRON_TZ=zone. Raises ScheduleError."""
     if not text:

@@ -9,7 +9,9 @@ from controlplane.apiserver.schema.status import ApiError
 
 @pytest.fixture(autouse=True)
 def _begun():
-    work.begin()
+    work.on(work.Budget())
+    yield
+    work.on(work.FREE)
 
 
 @pytest.mark.parametrize(("pattern", "problem"), [

@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import evolve
 
+from controlplane.api.equality import first_by_value
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
@@ -27,6 +28,7 @@ from controlplane.apiserver.schema.field_errors import (
     not_supported,
     required,
 )
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["DefinitionStrategy", "FINALIZER", "condition", "with_condition"]
 
@@ -307,13 +309,15 @@ def _stored_errors(state: Tree, versions: list[Tree]) -> list[FieldError]:
         return [invalid(path, None, "must have at least one stored version")]
     errors = []
     left = list(stored)
+    spend(len(left) * len(versions) >> 6)
     for version in versions:
         name = version.get("name", "")
         if version.get("storage") and name not in left:
             errors.append(invalid(path, stored, f"must have the storage version {name}"))
         if name in left:
             left.remove(name)
-    errors += [invalid(f"{path}[{stored.index(name)}]", name, "must appear in spec.versions")
+    places = first_by_value(stored)
+    errors += [invalid(f"{path}[{places[name]}]", name, "must appear in spec.versions")
                for name in left]  # fmt: skip
     return errors
 

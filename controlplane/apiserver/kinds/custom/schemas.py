@@ -26,6 +26,7 @@ from controlplane.apiserver.schema.field_errors import (
     too_many,
     type_invalid,
 )
+from controlplane.apiserver.schema.work import spend
 
 __all__ = [
     "KNOWN_FORMATS",
@@ -41,6 +42,8 @@ __all__ = [
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"
 NOWHERE = "<nil>"
+_PARTED = (dict, list)
+"""What has parts."""
 
 
 def child(path: str, name: str) -> str:
@@ -65,19 +68,23 @@ def pruned(value: Any, schema: Tree, path: str, unknown: list[str], *, root: boo
         items = schema.get("items")
         if not isinstance(items, dict):
             return value
+        spend(len(value) * (1 + (len(path) >> 9)))
         return [pruned(item, items, f"{path}[{i}]", unknown) for i, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
     keep = bool(schema.get(PRESERVE)) or schema.get("additionalProperties") is True
     embedded = root or schema.get("x-kubernetes-embedded-resource")
     out: Tree = {}
+    spend(1 + len(value) * (1 + (len(path) >> 9)))
     for name, item in value.items():
         if embedded and name in ("apiVersion", "kind", "metadata"):
             out[name] = item
             continue
         inner = _property(schema, name)
         if inner is not None:
-            out[name] = pruned(item, inner, child(path, name), unknown)
+            if isinstance(item, _PARTED):
+                item = pruned(item, inner, child(path, name), unknown)
+            out[name] = item
         elif keep:
             out[name] = item
         else:
@@ -100,7 +107,7 @@ def without_nulls(value: Any, schema: Tree) -> Any:
         elif item is not None or inner.get("nullable") or not (
             inner.get("type") or inner.get(INT_OR_STRING)
         ):  # fmt: skip
-            out[name] = without_nulls(item, inner)
+            out[name] = without_nulls(item, inner) if isinstance(item, _PARTED) else item
     return out
 
 
@@ -113,13 +120,15 @@ def defaulted(value: Any, schema: Tree) -> Any:
         return value
     out = dict(value)
     properties = schema.get("properties", {})
+    spend(1 + ((len(value) + len(properties)) >> 1))
     for name, inner in properties.items():
         if name not in out and inner.get("default") is not None:
             out[name] = inner["default"]
     for name, item in out.items():
-        found = _property(schema, name)
-        if found is not None:
-            out[name] = defaulted(item, found)
+        if isinstance(item, _PARTED):
+            found = _property(schema, name)
+            if found is not None:
+                out[name] = defaulted(item, found)
     return out
 
 
@@ -208,6 +217,11 @@ class _Unset:
 UNSET = _Unset()
 
 
+_PLAIN = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object"}
+"""Values whose type needs no second look."""
+_COMBINING = frozenset(("anyOf", "oneOf", "allOf", "not"))
+
+
 def validate(
     value: Any,
     schema: Tree,
@@ -222,13 +236,16 @@ def validate(
     Messages leave out the prefix `inside` of paths, as a status that is written has a schema of its own.
     """
     errors: list[FieldError] = []
+    spend(3 + (len(path) >> 9))
     if update and old is not UNSET and value == old and type(value) is type(old):
         return errors
     shown = path.removeprefix(inside)
-    _check_type(value, schema, path, shown, errors)
+    if _PLAIN.get(type(value)) != schema.get("type") or "format" in schema:
+        _check_type(value, schema, path, shown, errors)
     if value is None:
         return errors
-    _check_combined(value, schema, path, errors)
+    if not _COMBINING.isdisjoint(schema):
+        _check_combined(value, schema, path, errors)
     if isinstance(value, str):
         _check_string(value, schema, path, shown, errors)
         _check_format(value, schema, path, shown, errors)
@@ -245,6 +262,8 @@ def validate(
                 )
         _check_list(value, schema, path, shown, errors)
     enum = schema.get("enum")
+    if enum is not None:
+        spend(len(enum) >> 5)
     if enum is not None and value not in enum:
         texts = [item if isinstance(item, str) else str(item) for item in enum]
         errors.append(not_supported(path, value, texts, sort=False))
@@ -451,7 +470,8 @@ def check_lists(value: Any, schema: Tree, path: str) -> list[FieldError]:
     """Lists of type set and map hold no element twice."""
     errors: list[FieldError] = []
     if isinstance(value, dict):
-        for name in sorted(value):
+        spend(1 + len(value) * (1 + (len(path) >> 9)))
+        for name in sorted(name for name, item in value.items() if isinstance(item, _PARTED)):
             inner = _property(schema, name)
             if inner is not None:
                 errors += check_lists(value[name], inner, child(path, name))
@@ -459,6 +479,7 @@ def check_lists(value: Any, schema: Tree, path: str) -> list[FieldError]:
         kind = schema.get("x-kubernetes-list-type")
         keys = schema.get("x-kubernetes-list-map-keys", ())
         seen = Seen()
+        spend(2 * len(value))
         for index, item in enumerate(value):
             identity = item
             if kind == "map" and isinstance(item, dict):
@@ -469,5 +490,6 @@ def check_lists(value: Any, schema: Tree, path: str) -> list[FieldError]:
         items = schema.get("items")
         if isinstance(items, dict):
             for index, item in enumerate(value):
-                errors += check_lists(item, items, f"{path}[{index}]")
+                if isinstance(item, _PARTED):
+                    errors += check_lists(item, items, f"{path}[{index}]")
     return errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.checks import choice, entries, present, problems
@@ -70,7 +71,7 @@ def validate_device_claim_status(new: Tree, old: Tree) -> list[FieldError]:
         [_device_shown(device) for device, _ in entries(status, "devices", "status")],
         "status.devices",
     )
-    consumers, had = status.get("reservedFor") or [], was.get("reservedFor") or []
+    consumers, had = status.get("reservedFor") or [], Seen(was.get("reservedFor") or [])
     if consumers and allocation is None:
         text = "may not be specified when `allocated` is not set"
         errors.append(forbidden("status.reservedFor", text))

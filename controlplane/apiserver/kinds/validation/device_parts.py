@@ -191,11 +191,12 @@ def binding_parameters(owner: Tree, path: str) -> list[FieldError]:
                 errors += label_name(name, f"{path}.{key}[{index}]")
     awaited, ending = owner.get(ready) or [], owner.get(failed) or []
     errors += same_items(awaited, f"{path}.{ready}")
+    known, seen = frozenset(awaited), Seen()
     for index, name in enumerate(ending):
         spot = f"{path}.{failed}[{index}]"
-        if name in ending[:index]:
+        if seen.again(name):
             errors.append(duplicate(spot, name))
-        if name in awaited:
+        if name in known:
             text = "bindingFailureConditions must not overlap with bindingConditions"
             errors.append(invalid(spot, name, text))
     if ending and not awaited:

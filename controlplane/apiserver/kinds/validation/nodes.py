@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.resources import (
@@ -111,12 +112,11 @@ def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     errors = _node_resources(new.get("status") or {}) if new.get("status") is not old.get(
         "status") else []  # fmt: skip
-    addresses: list[Tree] = []
+    addresses = Seen()
     for index, address in enumerate((new.get("status") or {}).get("addresses") or ()):
-        if address in addresses:
+        if addresses.again(address):
             shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
             errors.append(duplicate(f"status.addresses[{index}]", shown))
-        addresses.append(address)
     if spec.get("podCIDRs") != was.get("podCIDRs"):
         errors += _cidrs(spec)
     cidrs = was.get("podCIDRs") or []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+from controlplane.api.equality import Seen, by_value, first_by_value
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.pods import validate_pod_spec
@@ -105,7 +106,7 @@ def _tolerations(new: list[Tree], old: list[Tree]) -> list[FieldError]:
     def core(toleration: Tree) -> Tree:
         return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
-    kept = [core(toleration) for toleration in new]
+    kept = Seen(core(toleration) for toleration in new)
     for toleration in old:
         if core(toleration) not in kept:
             return [forbidden("spec.tolerations", (
@@ -115,7 +116,7 @@ def _tolerations(new: list[Tree], old: list[Tree]) -> list[FieldError]:
 
 
 def _gates(new: list[Tree], old: list[Tree]) -> list[FieldError]:
-    known = [gate.get("name", "") for gate in old]
+    known = frozenset(gate.get("name", "") for gate in old)
     return [
         forbidden(
             f"spec.schedulingGates[{index}].name",
@@ -237,6 +238,7 @@ def _transitions(
         if c.get("restartPolicy") == "Always"
     }
     current = {status.get("name"): status for status in new}
+    places = first_by_value(new)
     errors: list[FieldError] = []
     for before in old:
         name = before.get("name")
@@ -247,7 +249,7 @@ def _transitions(
             continue
         now = current.get(name)
         if now is not None and (now.get("state") or {}).get("terminated") is None:
-            errors.append(forbidden(f"{path}[{new.index(now)}].state", (
+            errors.append(forbidden(f"{path}[{places[by_value(now)]}].state", (
                 "may not be transitioned to non-terminated state"
             )))  # fmt: skip
     return errors

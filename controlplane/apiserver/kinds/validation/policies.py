@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 
 from controlplane.api.equality import Seen
@@ -24,6 +23,7 @@ from controlplane.apiserver.kinds.validation.shared import (
     cidr_problems,
     immutable,
     int_or_percent,
+    interface,
     non_negative_field,
 )
 from controlplane.apiserver.schema.field_errors import (
@@ -244,14 +244,14 @@ def _ip_block(block: Tree, path: str) -> list[FieldError]:
     if problems:
         return [invalid(f"{path}.cidr", cidr, problem) for problem in problems]
     errors: list[FieldError] = []
-    whole = ipaddress.ip_network(cidr, strict=False)
+    whole = interface(cidr).network
     for index, text in enumerate(block.get("except") or ()):
         place = f"{path}.except[{index}]"
         problems = cidr_problems(text)
         if problems:
             errors += [invalid(place, text, problem) for problem in problems]
             continue
-        part = ipaddress.ip_network(text, strict=False)
+        part = interface(text).network
         if part.version != whole.version or part == whole or not part.subnet_of(whole):  # type: ignore[arg-type]
             errors.append(invalid(place, text, "must be a strict subset of `cidr`"))
     return errors

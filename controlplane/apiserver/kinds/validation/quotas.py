@@ -197,12 +197,13 @@ def _scopes(spec: Tree, path: str) -> list[FieldError]:
     scopes = spec.get("scopes") or []
     place = f"{path}.scopes"
     errors: list[FieldError] = []
+    limited = [name for name in sorted(spec.get("hard") or {}) if name in STANDARD_QUOTA]
     for scope in scopes:
         if scope not in _SCOPES:
             errors.append(invalid(place, scopes, "unsupported scope"))
         else:
-            for name in sorted(spec.get("hard") or {}):
-                if name in STANDARD_QUOTA and not _scope_fits(scope, name):
+            for name in limited:
+                if not _scope_fits(scope, name):
                     errors.append(invalid(place, scopes, "unsupported scope applied to resource"))
     for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
         if all(scope in scopes for scope in pair):
@@ -221,14 +222,15 @@ def _scope_selector(spec: Tree, path: str) -> list[FieldError]:
          "Values": e.get("values")} for e in expressions
     ]}  # fmt: skip
     errors: list[FieldError] = []
-    names_seen = [e.get("scopeName", "") for e in expressions]
+    names_seen = frozenset(e.get("scopeName", "") for e in expressions)
+    limited = [name for name in sorted(spec.get("hard") or {}) if name in STANDARD_QUOTA]
     for expression in expressions:
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
         if scope not in _SCOPES:
             errors.append(invalid(f"{place}.scopeName", scope, "unsupported scope"))
         else:
-            for name in sorted(spec.get("hard") or {}):
-                if name in STANDARD_QUOTA and not _scope_fits(scope, name):
+            for name in limited:
+                if not _scope_fits(scope, name):
                     errors.append(invalid(place, shown, "unsupported scope applied to resource"))
         if scope in ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating",
                      "CrossNamespacePodAffinity") and operator != "Exists":  # fmt: skip

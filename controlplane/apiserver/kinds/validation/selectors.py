@@ -193,8 +193,9 @@ def _term_keys(term: Tree, path: str) -> list[FieldError]:
     for name, listed in (("matchLabelKeys", keys), ("mismatchLabelKeys", mismatched)):
         for index, key in enumerate(listed):
             errors += label_name(key, f"{path}.{name}[{index}]")
+    known = frozenset(mismatched)
     for index, key in enumerate(keys):
-        if key in mismatched:
+        if key in known:
             errors.append(invalid(f"{path}.matchLabelKeys[{index}]", key,
                                   "exists in both matchLabelKeys and mismatchLabelKeys"
                                   ))  # fmt: skip

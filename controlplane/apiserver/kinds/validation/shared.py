@@ -6,11 +6,12 @@ import ipaddress
 import re
 from typing import Any
 
+from controlplane.api.equality import remembered
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.field_errors import FieldError, Raw, invalid
 
 __all__ = ["ACCESS_MODES", "VOLUME_MODES", "at_most_full", "cidr_problems", "immutable", "int_or_percent",
-           "non_negative",
+           "interface", "non_negative",
            "non_negative_field", "redacted", "scaled"]  # fmt: skip
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -56,11 +57,17 @@ def scaled(value: int | str | None) -> int:
     return value or 0
 
 
+@remembered(4096)
+def interface(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+    """An address and the block that it is in; ValueError for what is none."""
+    return ipaddress.ip_interface(text)
+
+
 def cidr_problems(text: str) -> tuple[str, ...]:
     """A block of addresses, named by its first one. Upstream: gate StrictIPCIDRValidation."""
     if "/" in text:
         try:
-            block = ipaddress.ip_interface(text)
+            block = interface(text)
         except ValueError:
             pass
         else:

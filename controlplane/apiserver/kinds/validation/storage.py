@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from controlplane.api import quantity
@@ -25,6 +26,7 @@ from controlplane.apiserver.schema.field_errors import (
 )
 from controlplane.apiserver.schema.field_order import in_order
 from controlplane.apiserver.schema.internal_form import internal
+from controlplane.apiserver.schema.work import spend
 
 __all__ = [
     "validate_attachment",
@@ -70,7 +72,7 @@ def validate_storage_class(tree: Tree) -> list[FieldError]:
         errors.append(not_supported("volumeBindingMode", mode,
                                     ("Immediate", "WaitForFirstConsumer")))  # fmt: skip
     terms = tree.get("allowedTopologies") or ()
-    known: list[dict[str, frozenset[str]]] = [{}] * len(terms)
+    known: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(terms)})
     for index, term in enumerate(terms):
         errors += _topology_term(term, f"allowedTopologies[{index}]")
         required_values = {
@@ -78,8 +80,10 @@ def validate_storage_class(tree: Tree) -> list[FieldError]:
             for each in term.get("matchLabelExpressions") or ()
         }
         place = f"allowedTopologies[{index}].matchLabelExpressions"
-        errors += [duplicate(place, "")] * known.count(required_values)  # as often as upstream
-        known.append(required_values)
+        asked = frozenset(required_values.items())
+        spend(known[asked])
+        errors += [duplicate(place, "")] * known[asked]  # as often as upstream
+        known[asked] += 1
     return errors
 
 

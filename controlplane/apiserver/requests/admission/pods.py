@@ -6,6 +6,7 @@ Upstream: plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds
 from __future__ import annotations
 
 from controlplane.api import quantity
+from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
@@ -230,7 +231,8 @@ def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     tolerations = scheduling.get("tolerations")
     if tolerations:
         had_list = spec.get("tolerations", [])
-        spec = {**spec, "tolerations": [*had_list, *(t for t in tolerations if t not in had_list)]}
+        had = Seen(had_list)
+        spec = {**spec, "tolerations": [*had_list, *(t for t in tolerations if t not in had)]}
     return tree if spec is tree["spec"] else {**tree, "spec": spec}
 
 

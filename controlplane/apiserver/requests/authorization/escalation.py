@@ -23,6 +23,7 @@ from controlplane.apiserver.requests.authorization.rbac import (
     rules_of_user,
 )
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.work import spend
 
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.strategy import Context
@@ -118,10 +119,17 @@ def missing_rights(held: list[Tree], wanted: Iterable[Tree]) -> list[Tree]:
     missing = [
         part
         for rule in wanted
-        for part in _parts(rule)
+        for part in _each(_parts(rule), 4 + len(held))
         if not any(_covers(owned, part) for owned in held)
     ]
     return _joined(missing)
+
+
+def _each(parts: Iterator[Tree], steps: int) -> Iterator[Tree]:
+    """The parts, so many steps counted for each: of short lists there may be very many."""
+    for part in parts:
+        spend(steps)
+        yield part
 
 
 def _parts(rule: Tree) -> Iterator[Tree]:

@@ -12,6 +12,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.managed.fieldsets import item_key, shown
 from controlplane.apiserver.requests.patching.go_text import go_syntax, go_type, go_value
 from controlplane.apiserver.schema.types import Field, Kind, StructType
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["check_types"]
 
@@ -27,6 +28,7 @@ def _check_struct(tree: Any, struct: StructType, path: str, out: list[str]) -> N
     if not isinstance(tree, dict):
         out.append(f"{path}: expected map, got &{{{go_value(tree)}}}")
         return
+    spend(len(tree) * (1 + (len(path) >> 9)))
     for key in sorted(tree):
         known = struct.fields.get(key)
         if known is None:
@@ -47,6 +49,7 @@ def _check(value: Any, known: Field, path: str, out: list[str]) -> None:
         if not isinstance(value, dict):
             out.append(f"{path}: expected map, got &{{{go_value(value)}}}")
             return
+        spend(len(value) * (1 + (len(path) >> 9)))
         for key in sorted(value):
             if value[key] is not None and known.element is not None:
                 _check(value[key], known.element, f"{path}.{key}", out)
@@ -81,14 +84,15 @@ def _written(value: Any) -> str:
 
 def _check_items(value: list[Any], known: Field, path: str, out: list[str]) -> None:
     seen: dict[str, None] = {}
+    spend(len(value) * (3 + (len(path) >> 9)))
     for index, item in enumerate(value):
         place = f"{path}[{index}]"
         if known.list_type in ("map", "set"):
-            problem = _unnamed(item, known)
+            key = item_key(known, item)
+            problem = _unnamed(item, known, key)
             if problem:
                 out.append(f"{path}: element {index}: {problem}")
                 return
-            key = item_key(known, item)
             place = path + shown((key,))
             if key in seen:
                 out.append(f"{path}: duplicate entries for key {shown((key,))}")
@@ -97,7 +101,7 @@ def _check_items(value: list[Any], known: Field, path: str, out: list[str]) -> N
             _check(item, known.element, place, out)
 
 
-def _unnamed(item: Any, known: Field) -> str:
+def _unnamed(item: Any, known: Field, key: str) -> str:
     """Why an item cannot be told from the others."""
     if known.list_type == "set":
         if isinstance(item, dict):
@@ -111,7 +115,7 @@ def _unnamed(item: Any, known: Field) -> str:
         return "associative list with keys may not have a null element"
     if not isinstance(item, dict):
         return "associative list with keys may not have non-map elements"
-    if item_key(known, item) == "k:{}":
+    if key == "k:{}":
         keys = " ".join(json.dumps(key) for key in known.list_keys)
         return (
             f"associative list with keys has an element that omits all key fields [{keys}] "

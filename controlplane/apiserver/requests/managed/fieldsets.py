@@ -12,6 +12,7 @@ from attrs import define, field
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import Field, Kind, StructType
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["Difference", "Path", "Paths", "compare", "from_fields_v1", "granular", "in_set_order",
            "item_key", "paths_of",
@@ -35,21 +36,33 @@ def stripped(paths: Paths) -> Paths:
 
 def to_fields_v1(paths: Paths) -> Tree:
     """The nested form; a path that has longer ones below it is marked with a dot."""
+    spend(_per_path(paths))
     root: Tree = {}
+    nodes, owned = [root], [False]  # along the last path
+    last: Path = ()
     for path in sorted(paths):
-        node = root
-        for element in path:
-            node = node.setdefault(element, {})
-    for path in sorted(paths):
-        node = root
-        for element in path:
-            node = node[element]
-        if node and "." not in node:
-            children = dict(node)
-            node.clear()
-            node["."] = {}
-            node.update(children)
+        at = 0
+        for ours, theirs in zip(path, last, strict=False):
+            if ours != theirs:
+                break
+            at += 1
+        del nodes[at + 1 :], owned[at + 1 :]
+        for element in path[at:]:
+            above = nodes[-1]
+            if owned[-1] and not above:
+                above["."] = {}
+            below: Tree = {}
+            above[element] = below
+            nodes.append(below)
+            owned.append(False)
+        owned[-1] = True
+        last = path
     return root
+
+
+def _per_path(paths: Paths) -> int:
+    """Steps for all paths; long ones count more."""
+    return sum(map(len, paths)) >> 1
 
 
 def from_fields_v1(tree: Tree) -> Paths:
@@ -57,6 +70,7 @@ def from_fields_v1(tree: Tree) -> Paths:
     found: list[Path] = []
 
     def walk(node: Tree, path: Path) -> None:
+        spend(len(node) * (1 + len(path) // 8))
         for element, child in node.items():
             if element == ".":
                 found.append(path)
@@ -76,7 +90,7 @@ def from_fields_v1(tree: Tree) -> Paths:
 def item_key(found: Field, item: Any) -> str:
     """The element that names a list item: its keys, with schema defaults, or its value."""
     if found.list_type == "set" or not isinstance(item, dict):
-        return "v:" + json.dumps(item, separators=(",", ":"), ensure_ascii=False)
+        return "v:" + _json(item)
     keys: Tree = {}
     element = found.element
     struct = element.struct if element is not None and element.kind == Kind.STRUCT else None
@@ -85,7 +99,19 @@ def item_key(found: Field, item: Any) -> str:
             keys[name] = item[name]
         elif struct is not None and name in struct.fields and struct.fields[name].has_default:
             keys[name] = struct.fields[name].default
-    return "k:" + json.dumps(keys, separators=(",", ":"), ensure_ascii=False)
+    return "k:{" + ",".join([f"{_json(name)}:{_json(keys[name])}" for name in keys]) + "}"
+
+
+_quoted = json.encoder.encode_basestring
+_encoded = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+def _json(value: Any) -> str:
+    """Compact JSON; most keys are texts and whole numbers."""
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    return str(value) if kind is int else _encoded(value)
 
 
 def granular(found: Field | None) -> bool:
@@ -110,6 +136,7 @@ def paths_of(tree: Tree, struct: StructType) -> Paths:
 
 
 def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path]) -> None:
+    spend(len(tree) * (1 + len(path) // 8))
     for key, value in tree.items():
         known = struct.fields.get(key)
         place = (*path, f"f:{key}")
@@ -130,12 +157,14 @@ def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
     elif known.kind == Kind.STRUCT:
         _collect_struct(value, known.struct, path, out)
     elif known.kind == Kind.MAP:
+        spend(len(value) * (1 + len(path) // 8))
         for key, item in value.items():
             place = (*path, f"f:{key}")
             out.append(place)
             if known.element is not None and granular(known.element) and item:
                 _collect(item, known.element, place, out)
     else:
+        spend(len(value) * (2 + len(path) // 8))
         for item in value:
             place = (*path, item_key(known, item))
             out.append(place)
@@ -168,6 +197,7 @@ def compare(old: Tree, new: Tree, struct: StructType) -> Difference:
 def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: Difference) -> None:
     if old is new:
         return
+    spend(len(old) + len(new) * (1 + len(path) // 8))
     for key in dict.fromkeys((*old, *new)):
         before, after = old.get(key), new.get(key)
         if before is after or before == after:
@@ -202,6 +232,7 @@ def _compare(before: Any, after: Any, known: Field | None, path: Path, out: Diff
         _compare_struct(before or {}, after or {}, known.struct, path, out)
     elif known.kind == Kind.MAP:
         old, new = before or {}, after or {}
+        spend(len(old) + len(new) * (1 + len(path) // 8))
         for key in dict.fromkeys((*old, *new)):
             if old.get(key) != new.get(key):
                 _compare(old.get(key), new.get(key), known.element, (*path, f"f:{key}"), out)
@@ -216,6 +247,7 @@ def _compare(before: Any, after: Any, known: Field | None, path: Path, out: Diff
 def _compare_items(
     old: list[Any], new: list[Any], known: Field, path: Path, out: Difference
 ) -> None:
+    spend((len(old) + len(new)) * (2 + len(path) // 8))
     before = {item_key(known, item): item for item in old}
     after = {item_key(known, item): item for item in new}
     element = known.element

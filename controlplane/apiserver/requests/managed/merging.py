@@ -8,12 +8,14 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.managed.fieldsets import Path, Paths, granular, item_key
 from controlplane.apiserver.schema.types import Field, Kind, StructType
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["merged", "with_named", "without"]
 
 
 def merged(live: Tree, config: Tree, struct: StructType) -> Tree:
     """The object with the configuration merged in, by the schema's list keys."""
+    spend(1 + len(config) + (len(live) >> 3))
     out = dict(live)
     for key, value in config.items():
         known = struct.fields.get(key)
@@ -31,6 +33,7 @@ def _merged_value(live: Any, config: Any, known: Field) -> Any:
     if known.kind == Kind.STRUCT:
         return merged(live, config, known.struct)
     if known.kind == Kind.MAP:
+        spend(len(config) + (len(live) >> 3))
         out = dict(live)
         for key, value in config.items():
             if known.element is not None and granular(known.element) and key in live:
@@ -43,6 +46,7 @@ def _merged_value(live: Any, config: Any, known: Field) -> Any:
 
 def _merged_list(live: list[Any], config: list[Any], known: Field) -> list[Any]:
     """Items of both; the configuration's order rules, the others keep their places."""
+    spend(3 * (len(live) + len(config)))
     theirs = {item_key(known, item): item for item in config}
     ours = {item_key(known, item): item for item in live}
     left, right = list(ours), list(theirs)
@@ -98,6 +102,7 @@ def with_named(paths: Paths, struct: StructType) -> Paths:
 
     Upstream: fieldpath.Set.EnsureNamedFieldsAreMembers.
     """
+    spend(sum(map(len, paths)))
     found = set(paths)
     for path in paths:
         within: StructType | None = struct
@@ -116,12 +121,14 @@ def with_named(paths: Paths, struct: StructType) -> Paths:
 
 def without(tree: Tree, struct: StructType, gone: Paths, kept: Paths) -> Tree:
     """The object less the paths in `gone`, except where something in `kept` lies at or below."""
+    spend(sum([len(path) ** 2 // 8 + 1 for path in kept]))
     prefixes = frozenset(path[:n] for path in kept for n in range(1, len(path) + 1))
     return _without_struct(tree, struct, (), gone - prefixes, kept)
 
 
 def _without_struct(tree: Tree, struct: StructType, path: Path, gone: Paths, kept: Paths) -> Tree:
     out: Tree = {}
+    spend(len(tree))
     for key, value in tree.items():
         place = (*path, f"f:{key}")
         if place in gone:
@@ -143,6 +150,7 @@ def _without_value(value: Any, known: Field, path: Path, gone: Paths, kept: Path
     element = known.element
     if known.kind == Kind.MAP:
         out: Tree = {}
+        spend(len(value))
         for key, item in value.items():
             place = (*path, f"f:{key}")
             if place in gone:
@@ -152,6 +160,7 @@ def _without_value(value: Any, known: Field, path: Path, gone: Paths, kept: Path
             out[key] = item
         return out
     left = []
+    spend(2 * len(value))
     for item in value:
         place = (*path, item_key(known, item))
         if place in gone:

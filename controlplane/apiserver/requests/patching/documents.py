@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from controlplane.apiserver.schema.work import spend
+
 __all__ = ["DocumentError", "Node", "node_of"]
 
 _DIGITS = 18
@@ -33,12 +35,14 @@ class Node:
     def is_map(self) -> bool:
         """Take a map apart; False if it is none."""
         if self.members is None and self.items is None and isinstance(self.raw, dict):
+            spend(len(self.raw))
             self.members = {key: node_of(value) for key, value in self.raw.items()}
         return self.members is not None
 
     def is_list(self) -> bool:
         """Take a list apart; False if it is none."""
         if self.members is None and self.items is None and isinstance(self.raw, list):
+            spend(len(self.raw))
             self.items = [node_of(value) for value in self.raw]
         return self.items is not None
 
@@ -46,8 +50,10 @@ class Node:
         """The value, with sorted keys where it was taken apart."""
         if self.members is not None:
             members = self.members
+            spend(len(members))
             return {key: _plain(members[key]) for key in sorted(members)}
         if self.items is not None:
+            spend(len(self.items))
             return [_plain(item) for item in self.items]
         return self.raw
 
@@ -93,6 +99,7 @@ class Node:
         if items is None or not _INDEX.fullmatch(key):
             raise DocumentError(f"no index {key}")
         size = len(items) + more
+        spend(size >> 8)  # items behind it move
         if len(key) > _DIGITS:
             raise DocumentError(f"index {key} out of range")
         index = int(key)

@@ -11,6 +11,7 @@ from typing import Any
 
 from controlplane.apiserver.requests.patching.documents import DocumentError, Node, node_of
 from controlplane.apiserver.schema.codec import WrittenFloat
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["JsonPatchError", "JsonPatchTestError", "MAX_OPERATIONS", "json_patch"]
 
@@ -30,6 +31,7 @@ def json_patch(document: Any, operations: list[Any]) -> Any:
     root = Node(document)
     root.is_map()
     for operation in operations:
+        spend(4)
         if not isinstance(operation, dict):
             raise JsonPatchError("not an operation")
         try:
@@ -84,6 +86,7 @@ def _applied(root: Node, operation: dict[str, Any]) -> Node:
 
 def _found(root: Node, pointer: str) -> tuple[Node, str]:
     """The map or list that a pointer leads into, and the last step."""
+    spend(pointer.count("/"))
     parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")]
     if len(parts) < 2:
         raise JsonPatchError(f"no path {pointer}")
@@ -99,6 +102,7 @@ def _found(root: Node, pointer: str) -> tuple[Node, str]:
 def _equal(ours: Node | None, theirs: Node | None) -> bool:
     if ours is None or theirs is None:
         return ours is theirs
+    spend(2)
     if ours.is_map():
         if not theirs.is_map():
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.apiserver.requests.patching.documents import Node, node_of
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["merge_patch"]
 
@@ -25,6 +26,7 @@ def _merged(ours: Node, theirs: Node) -> Node:
         return theirs
     members, changes = ours.members, theirs.members
     assert members is not None and changes is not None
+    spend(len(changes))
     for key, change in changes.items():
         if change is None:
             members.pop(key, None)

@@ -15,6 +15,7 @@ from controlplane.api.equality import Seen, by_value, first_by_value
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.patching.go_text import go_type, go_value
 from controlplane.apiserver.schema.types import Field, Kind, StructType
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["PatchError", "strategic_patch"]
 
@@ -83,6 +84,7 @@ def _merge_map(original: Tree, patch: Tree, struct: StructType | None) -> Tree:
         if directive == "delete":
             return {}
         raise _bad_type(directive, patch)
+    spend(1 + len(patch) + (len(original) >> 3))
     out = dict(original)
     if any(key[:1] == "$" for key in patch):  # most maps have no directives
         out = _retain_keys(out, patch)
@@ -137,12 +139,13 @@ def _retain_keys(out: Tree, patch: Tree) -> Tree:
     if _RETAIN not in patch:
         return out
     keys = patch.pop(_RETAIN)
+    kept = {key for key in keys if isinstance(key, str)} if isinstance(keys, list) else ()
     if not isinstance(keys, list) or any(
-        value is not None and key not in keys and not key.startswith((_DELETE_FROM, _SET_ORDER))
+        value is not None and key not in kept and not key.startswith((_DELETE_FROM, _SET_ORDER))
         for key, value in patch.items()
     ):
         raise PatchError("invalid patch format of retainKeys", 400)
-    return {key: value for key, value in out.items() if key in keys}
+    return {key: value for key, value in out.items() if key in kept}
 
 
 _BAD_ORDER = "invalid patch format of setElementOrder list"
@@ -217,16 +220,17 @@ def _check_keys(merged: list[Any], order: list[Any], merge_key: str) -> None:
     """That items can be told apart by their keys, where they have some."""
     if not merge_key:
         return
+    known: dict[Hashable, int] = {}
+    end = next((at for at, named in enumerate(order) if not isinstance(named, dict)), len(order))
+    for named in order[:end]:
+        known.setdefault(by_value(named.get(merge_key)), 0)
     for item in merged:
         if not isinstance(item, dict):
             raise _unexpected("map[string]interface {}", item)
         if merge_key not in item:
             raise _no_key(item, merge_key)
-        for index, named in enumerate(order):
-            if not isinstance(named, dict):
-                raise PatchError(f"value for key {index} is not a map.")
-            if named.get(merge_key) == item[merge_key]:
-                break
+        if end < len(order) and by_value(item[merge_key]) not in known:
+            raise PatchError(f"value for key {end} is not a map.")
 
 
 def _identity(merge_key: str) -> Callable[[Any], Any]:
@@ -268,6 +272,7 @@ def _merge_list(
 ) -> list[Any]:
     if not original and not patch:
         return original
+    spend(4 * (len(original) + len(patch)))
     if _element_type(original, patch) != "map[string]interface {}":
         if deleting:
             gone = Seen(patch)
@@ -362,11 +367,13 @@ def _ordered(merged: list[Any], order: list[Any], server: list[Any], merge_key: 
 def _drop_nulls(value: Any) -> None:
     """Take nulls out of what the object did not have: there is nothing to remove."""
     if isinstance(value, dict):
+        spend(len(value))
         for key in [key for key, item in value.items() if item is None]:
             del value[key]
         for item in value.values():
             _drop_nulls(item)
     elif isinstance(value, list):
+        spend(len(value))
         for item in value:
             _drop_nulls(item)
 

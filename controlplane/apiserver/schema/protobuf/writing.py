@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import cache
 from struct import pack
 from typing import Any, Final
@@ -67,10 +67,25 @@ def encoded(tree: Tree) -> bytes:
     return _wrapped(api_version, kind, _writer(name).object(tree))
 
 
+AT_ONCE: Final = 500
+"""So many objects are written without a pause."""
+
+
 def listed(head: Tree, items: Iterable[Object]) -> bytes:
+    """A list as a body; see `listing`."""
+    steps = listing(head, items)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            body: bytes = end.value
+            return body
+
+
+def listing(head: Tree, items: Iterable[Object]) -> Generator[None, None, bytes]:
     """A list as a body; `head` is the list without its items. Raises Unwritable.
 
-    Small objects keep their message, as they keep their JSON.
+    Small objects keep their message, as they keep their JSON. It pauses after every `AT_ONCE` of them.
     """
     api_version, kind = head["apiVersion"], head["kind"]
     name = _name(api_version, kind)
@@ -80,7 +95,9 @@ def listed(head: Tree, items: Iterable[Object]) -> bytes:
     assert known.element is not None
     write, start = _writer(known.element.type_name).object, tag(number, BYTES)
     parts = [_writer(name).object(head)]
-    for obj in items:
+    for count, obj in enumerate(items, start=1):
+        if not count % AT_ONCE:
+            yield
         raw = obj.packed
         if raw is None:
             raw = write(obj.tree)

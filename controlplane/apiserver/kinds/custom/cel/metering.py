@@ -13,6 +13,7 @@ from attrs import define, field
 
 from controlplane.apiserver.kinds.custom.cel.evaluation import Eval, Scope, Watch
 from controlplane.apiserver.kinds.custom.cel.syntax import CelError, Expr
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["METER", "Meter", "metered"]
 
@@ -48,6 +49,7 @@ class Meter:
     def spend(self, cost: int) -> None:
         """Count so many steps."""
         self.spent += cost
+        spend(2 + (cost >> 4))  # long texts cost more than they take
         if self.spent > self.limit:
             raise CelError("operation cancelled: actual cost limit exceeded")
 
