@@ -163,6 +163,24 @@ def test_numbers_that_no_float_holds_are_refused(number):
     assert process.findings == process.end() == []
 
 
+SCHEMA_OR = {
+    ("items", b'"x"'): "spec.versions[0].schema.openAPIV3Schema",
+    ("items", b"[3]"): "of type v1.JSONSchemaProps",
+    ("additionalProperties", b"3"): "boolean or JSON schema expected",
+}
+
+
+@pytest.mark.parametrize(("key", "value"), SCHEMA_OR)
+def test_what_may_be_a_schema_or_something_else_is_neither(key, value):
+    body = b'{"spec": {"versions": [{"schema": {"openAPIV3Schema": {"type": "array", "%s": %s}}}]}}'
+    process = Process()
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    found = process.send(Message("POST", definitions, (), body % (key.encode(), value)))
+    assert found is not None, process.findings
+    assert found.code in (400, 422)
+    assert SCHEMA_OR[key, value] in found.tree["message"] or found.code == 422
+
+
 @pytest.mark.parametrize("key", ["items", "additionalProperties"])
 def test_a_part_of_a_schema_that_is_none_is_refused(key):
     body = b'{"spec": {"versions": [{"schema": {"openAPIV3Schema": {"%s": {"properties": {"a": 7}}}}}]}}'
@@ -192,3 +210,27 @@ def test_numbers_of_custom_objects_are_answered_as_go_writes_them():
     shown = process.send(Message("GET", f"{THING}/f", (("accept", "application/yaml"),)))
     assert b"- 1\n    - 100000\n    - 1.5\n    - -3\n" in shown.body, shown.body
     assert process.findings == process.end() == []
+
+
+@pytest.mark.parametrize("more", ["", ', "ephemeralContainers": [{"name": "e", "image": "i"}]'])
+def test_a_template_without_containers_is_refused(more):
+    spec = '{"restartPolicy": "Never"' + more + "}"
+    body = '{"metadata": {"name": "j"}, "spec": {"template": {"spec": ' + spec + "}}}"
+    process = Process()
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    found = process.send(Message("POST", jobs, (), body.encode()))
+    assert found is not None, process.findings
+    assert "spec.template.spec.containers: Required value" in found.tree["message"]
+
+
+def test_bookmarks_are_rows_without_a_name():
+    query = (
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    )
+    process = Process()
+    accept = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+    for each in traffic.served():
+        if "watch" in each.verbs:
+            path = each.path("default")
+            found = process.send(Message("GET", f"{path}?{query}", (accept,)))
+            assert (found and found.code, process.findings) == (200, []), path

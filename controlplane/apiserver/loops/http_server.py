@@ -19,6 +19,7 @@ from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
 from controlplane.apiserver.http.authorization import acting
 from controlplane.apiserver.http.bodies import Late, watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
+from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.requests.metrics import key_of_http
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path
 from controlplane.apiserver.requests.server import failure
@@ -228,7 +229,7 @@ class HttpFront:
         now = self._epoch + self._ctx.now
         if len(events) > AT_ONCE:
             return tuple(Late(partial(self._rendered, watch, event, now)) for event in events)
-        lines = tuple(self._rendered(watch, event, now) for event in events)
+        lines = tuple(self._shown(watch, event, now) for event in events)
         if watch.broken:
             answered.watcher.stop()
         return lines
@@ -245,12 +246,25 @@ class HttpFront:
         try:
             line = watch_line(answered.render(self._core, event, now), media)
         except Unwritable as error:
-            watch.broken = True
-            refused = status.internal_error(f"unable to encode watch object: {error}")
-            return watch_line({"type": "ERROR", "object": refused.tree}, media)
+            return self._broken(watch, f"unable to encode watch object: {error}")
         if whole:
             event.packed = line
         return line
+
+    def _shown(self, watch: HttpWatch, event: WatchEvent, now: int) -> bytes:
+        """The same in the world: a defect of ours ends this watch, and not the server."""
+        try:
+            return self._rendered(watch, event, now)
+        except Exception as error:
+            data = panic(watch.answered.request.label, error)
+            self._ctx.log("apiserver.panic", level=ERROR, data=data)
+            return self._broken(watch, "the event could not be shown because of a defect")
+
+    def _broken(self, watch: HttpWatch, text: str) -> bytes:
+        """The last line of a watch that cannot go on."""
+        watch.broken = True
+        event = {"type": "ERROR", "object": status.internal_error(text).tree}
+        return watch_line(event, watch.answered.format.media_type)
 
     def forget(self, watch: HttpWatch) -> None:
         """The stream has ended."""

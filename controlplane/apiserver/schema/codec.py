@@ -233,12 +233,8 @@ class FieldCodec:
     def _opaque(self, value: Any) -> Any:
         """What is kept as it came; a part of a schema that may be a schema or something else is read as one."""
         if self.field.type_name.startswith(_SCHEMA_OR):
-            if isinstance(value, dict):
-                return codec(_SCHEMA).decode(value, None)
-            if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-                return [codec(_SCHEMA).decode(item, None) if isinstance(item, dict) else item
-                        for item in value]  # fmt: skip
-        elif self.field.name != "fieldsV1":
+            return _schema_or(value, self.field.type_name.removeprefix(_SCHEMA_OR))
+        if self.field.name != "fieldsV1":
             check_numbers(value)
         return value
 
@@ -471,6 +467,22 @@ def _hard_in(found: FieldCodec, item: Any) -> DecodeError | None:
 _QUANTITY_RULE = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
+
+
+def _schema_or(value: Any, other: str) -> Any:
+    """A schema, or what else may stand in its place: "Array", "Bool" or "StringArray"."""
+    if isinstance(value, dict):
+        return codec(_SCHEMA).decode(value, None)
+    if other == "Bool" and not isinstance(value, bool):
+        raise DecodeError("boolean or JSON schema expected")
+    if other != "Array":
+        return value
+    if not isinstance(value, list):
+        return None  # read as neither
+    for item in value:
+        if item is not None and not isinstance(item, dict):
+            raise _mismatch(item, "v1.JSONSchemaProps")
+    return [codec(_SCHEMA).decode(item or {}, None) for item in value]
 
 
 def _quantity(value: Any) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from controlplane.apiserver.front.answering import WatchAnswer
 from tests.apiserver.http.served_thread import served_thread
 from tests.apiserver.http.session import request
 from tests.apiserver.test_malformed_fuzz import CORE, OBJECTS, PLAIN, requests
@@ -49,6 +50,18 @@ def test_malformed_requests_over_http(server, http):
     target = http.path + ("?" + urlencode(http.query, doseq=True) if http.query else "")
     headers = {name.title().replace("-", "_"): value for name, value in http.headers.items()}
     check(server, http.method, target, http.body, **headers)
+
+
+def test_a_defect_in_an_event_ends_its_watch_and_not_the_server(monkeypatch):
+    def fail(*_):
+        raise KeyError("name")
+
+    with served_thread() as server:
+        monkeypatch.setattr(WatchAnswer, "render", fail)
+        table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+        assert server.ask("GET", "/api/v1/namespaces?watch=1", Accept=table)[0] == 200
+        assert server.ask("GET", "/version")[0] == 200
+        assert [panic["error"] for panic in server.panics] == ["KeyError: 'name'"]
 
 
 # -- from our own OpenAPI ------------------------------------------------------------------------

@@ -32,6 +32,8 @@ UPSTREAMS = (
     (500, "expected a []interface {}, but received a", "strategic merge patch of no list"),
     (500, "The order in patch list:", "strategic merge patch with another order"),
     (500, "merging an object in json but data type is not", "strategic merge patch of opaque data"),
+    (500, "unable to find api field in struct", "strategic merge patch of a field that is none"),
+    (500, "This pod has more than one PodDisruptionBudget", "said with this code by the eviction"),
     (500, "content is not a list", "one object is wanted as a list"),
     (500, "replicas field", "a custom resource without the field that its scale stands in"),
     (500, "failed calling webhook", "a webhook that fails, and whose failure policy is to fail"),

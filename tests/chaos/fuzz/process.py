@@ -10,7 +10,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from attrs import define
 
@@ -145,7 +145,7 @@ class Process:
 
     def get(self, path: str) -> Answered:
         """What is served at a path, to the administrator."""
-        return self._answer(Message("GET", path, (("accept", "application/json"),)))
+        return self._answer(Message("GET", quote(path), (("accept", "application/json"),)))
 
     def _answer(self, message: Message) -> Answered:
         raw_path, _, raw_query = message.target.partition("?")

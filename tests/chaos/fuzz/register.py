@@ -86,7 +86,7 @@ class Register:
         if not writes or message.dry or not ok:
             if events and not (message.method == "DELETE" and not message.place):
                 wrong = [each for each in events if "/resourcequotas/" not in each[0]]
-                if answered.code in (400, 406) and "as=" in message.header("accept"):
+                if answered.code in (400, 406, 500) and "as=" in message.header("accept"):
                     wrong = []  # whether an object can be shown so is seen when it is written
                 if wrong:
                     self.follow(store)

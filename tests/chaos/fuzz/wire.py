@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 import yaml
 
@@ -103,7 +104,8 @@ class Server:
         """End it; what is wrong with how it ended, and what its log tells of."""
         found = []
         if self.process.poll() is not None:
-            found.append(Finding("server", "it ended by itself", self.words()))
+            told = f"exit status {self.process.returncode}: {self.words()}"
+            found.append(Finding("server", "it ended by itself", told))
         self.process.send_signal(how)
         status = self.process.wait(300)
         if how == signal.SIGINT and status != 0:
@@ -146,7 +148,7 @@ class Client:
                 self.tally.findings += [
                     (self.number, episode * traffic.EPISODE + at, each) for each in found
                 ]
-                if len(self.tally.findings) > 200:
+                if len(self.tally.findings) > 200 or self.server.process.poll() is not None:
                     return
 
     def _prepare(self, namespace: str) -> None:
@@ -207,6 +209,12 @@ class Client:
         found = judged(answered)
         answered.seconds = slow
         self.words._learn(message.place, answered)
+        if (
+            message.method in _WRITES
+            and answered.code in (400, 406, 500)
+            and "as=" in message.header("accept")
+        ):
+            self._forget(message)  # it may have been written, and cannot be shown so
         if message.method in _WRITES and answered.code < 300 and mine:
             found += self._note(message, answered)
         return [Finding(each.kind, each.text, f"{message}\n{each.detail}"[:4000]) for each in found]
@@ -242,7 +250,7 @@ class Client:
             return []
         if "/v2/" in place or "/v1/" not in place:
             return []  # the same objects under another version
-        shown = self.ask(Message("GET", place, (("accept", "application/json"),)))
+        shown = self.ask(Message("GET", quote(place), (("accept", "application/json"),)))
         if shown.code not in (200, 404):
             self.places.pop(place, None)
             return []
@@ -267,7 +275,7 @@ class Client:
         """What is served now, against what was acknowledged."""
         found = []
         for place, tree in sorted(self.places.items()):
-            shown = self.ask(Message("GET", place, (("accept", "application/json"),)))
+            shown = self.ask(Message("GET", quote(place), (("accept", "application/json"),)))
             served = shown.tree if shown.code == 200 else None
             if served != tree or shown.code not in (200, 404):
                 told = f"{place}: acknowledged {tree}, served {shown.code} {shown.tree}"[:6000]
@@ -470,6 +478,9 @@ def over_http(requests: int, seed: int, *, connections: int = CONNECTIONS) -> Ta
         for client in clients:
             total.add(client.tally)
         total.findings += [(-1, -1, each) for each in [*broken, *pulse.findings]]
+        if server.process.poll() is not None:
+            total.findings += [(-1, -1, each) for each in server.stop(signal.SIGKILL)]
+            return total
         total.findings += _read_back(clients)
         total.findings += [(-1, -1, each) for each in server.stop(signal.SIGKILL)]
         again = Server(folder, 1)

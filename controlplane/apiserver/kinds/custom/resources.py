@@ -451,7 +451,7 @@ class CustomResource:
             })  # fmt: skip
 
         def cells(tree: Tree) -> list[Any]:
-            return [tree["metadata"]["name"],
+            return [tree["metadata"].get("name", ""),  # a bookmark has none
                     *(_cell(column, tree, now) for column in self.columns)]  # fmt: skip
 
         return shown, cells

@@ -29,7 +29,7 @@ def pod_row(tree: Tree, now: int) -> list[Any]:
     ips = state.get("podIPs") or []
     ip = ips[0].get("ip", "") if ips else state.get("podIP", "")
     return [
-        meta["name"], f"{ready}/{total}", reason, shown, age(meta.get("creationTimestamp"), now),
+        meta.get("name", ""), f"{ready}/{total}", reason, shown, age(meta.get("creationTimestamp"), now),
         ip or "<none>", spec.get("nodeName") or "<none>",
         state.get("nominatedNodeName") or "<none>", gates,
     ]  # fmt: skip

@@ -175,7 +175,7 @@ def validate_ephemeral_containers(
 ) -> list[FieldError]:
     """The ephemeral containers of a pod."""
     errors: list[FieldError] = []
-    others = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    others = [*(spec.get("containers") or ()), *spec.get("initContainers", ())]
     seen = {container.get("name", ""): None for container in others}
     targets = dict(seen)
     for index, container in enumerate(containers):

@@ -103,7 +103,7 @@ def pod_annotations(annotations: Tree, spec: Tree, path: str) -> list[FieldError
                                       f'invalid AppArmor profile name: "{profile}"'
                                       ))  # fmt: skip
             container = key[len(_APP_ARMOR) :]
-            listed = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+            listed = [*(spec.get("containers") or ()), *spec.get("initContainers", ())]
             if not any(c.get("name") == container for c in listed):
                 errors.append(invalid(f"{path}[{key}]", container, "container not found"))
     return errors

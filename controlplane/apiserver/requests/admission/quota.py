@@ -91,7 +91,7 @@ def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
             problems += _maximum_request(limit, requests)
     elif old is None:
         spec = tree["spec"]
-        containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+        containers = [*(spec.get("containers") or ()), *spec.get("initContainers", ())]
         for limit in _limits_of(ctx, "Container"):
             for container in containers:
                 resources = container.get("resources") or {}
@@ -200,7 +200,7 @@ def _missing(pod: Tree, hard: Iterable[str]) -> str:
     wanted = [name for name in hard if name in _REQUIRED]
     found: dict[str, list[str]] = {}
     spec = pod["spec"]
-    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+    for container in (*(spec.get("containers") or ()), *spec.get("initContainers", ())):
         resources = container.get("resources") or {}
         stated = compute_usage(amounts(resources.get("requests")),
                                 amounts(resources.get("limits")))  # fmt: skip
