@@ -282,3 +282,28 @@ def test_an_object_whose_root_keeps_unknown_fields_can_be_applied():
     answer = world.patch("foos", "a", {**tree, "anything": {"b": []}}, APPLY, group=GROUP,
                          fieldManager="other")  # fmt: skip
     assert answer.code == 409
+
+
+def test_a_pattern_that_is_none_of_gos_is_refused():
+    schema = {"type": "object", "properties": {
+        "a": {"type": "string", "pattern": "+"},
+        "b": {"type": "string", "anyOf": [{"pattern": "(?=a)"}]},
+        "c": {"type": "string", "pattern": "^(a+)+$"},
+    }}  # fmt: skip
+    refused = World().create(
+        "customresourcedefinitions",
+        definition(schema={"openAPIV3Schema": schema}, subresources={}),
+        group="apiextensions.k8s.io",
+        namespace="",
+    )
+    assert refused.code == 422
+    told = {each["field"].rpartition("openAPIV3Schema.")[2]: each["message"]
+            for each in refused.tree["details"]["causes"]}  # fmt: skip
+    wrong = "must be a valid regular expression, but isn't: error parsing regexp: "
+    assert told["properties[a].pattern"] == (
+        f'Invalid value: "+": {wrong}missing argument to repetition operator: `+`'
+    )
+    assert told["properties[b].anyOf[0].pattern"] == (
+        f'Invalid value: "(?=a)": {wrong}invalid or unsupported Perl syntax: `(?=`'
+    )
+    assert not any("properties[c]" in place for place in told)

@@ -20,6 +20,7 @@ from controlplane.apiserver.kinds.custom.internal_versions import internal_part
 from controlplane.apiserver.kinds.custom.rules import RULES, rule_forms, rule_mistakes
 from controlplane.apiserver.kinds.custom.schemas import KNOWN_FORMATS, PRESERVE, validate
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
+from controlplane.apiserver.schema import go_regexp
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,
@@ -513,10 +514,34 @@ def _part_errors(schema: Tree, path: str, place: Place, *, root: bool = False) -
         if schema.get("x-kubernetes-list-map-keys"):
             text = "must be map if x-kubernetes-list-map-keys is non-empty"
             errors.append(invalid(where, kind, text))
+    errors += _pattern_errors(schema, path)
     errors += rule_forms(schema, path)
     if not any(map(_is_structural, errors)):
         embedded = root or bool(schema.get("x-kubernetes-embedded-resource"))
         errors += rule_mistakes(schema, path, place, root=embedded)
+    return errors
+
+
+def _pattern_errors(schema: Tree, path: str, *, nested: bool = False) -> list[FieldError]:
+    """Patterns of a schema, and of what it combines, that are none of Go's."""
+    errors: list[FieldError] = []
+    for key in ("anyOf", "allOf", "oneOf"):
+        for index, inner in enumerate(schema.get(key) or ()):
+            errors += _pattern_errors(inner, f"{path}.{key}[{index}]", nested=True)
+    if isinstance(schema.get("not"), dict):
+        errors += _pattern_errors(schema["not"], f"{path}.not", nested=True)
+    pattern = schema.get("pattern")
+    if pattern:
+        try:
+            go_regexp.compiled(pattern)
+        except go_regexp.PatternError as error:
+            text = f"must be a valid regular expression, but isn't: {error}"
+            errors.append(invalid(f"{path}.pattern", pattern, text))
+    if nested:
+        if isinstance(schema.get("items"), dict):
+            errors += _pattern_errors(schema["items"], f"{path}.items", nested=True)
+        for name, inner in sorted((schema.get("properties") or {}).items()):
+            errors += _pattern_errors(inner, f"{path}.properties[{name}]", nested=True)
     return errors
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from struct import unpack
+import struct
 from typing import Any, Final
 
 from controlplane.api.times import SECOND, format_micro_time, format_time
@@ -21,6 +21,7 @@ from controlplane.apiserver.schema.protobuf.numbers import (
 )
 from controlplane.apiserver.schema.protobuf.wire import BYTES, FIXED32, FIXED64, PREFIX, VARINT
 from controlplane.apiserver.schema.types import Field, Kind
+from controlplane.apiserver.schema.work import spend
 from controlplane.apiserver.schema.zero_values import is_pointer
 
 __all__ = ["MEDIA_TYPE", "Unreadable", "decoded"]
@@ -48,7 +49,19 @@ def decoded(raw: bytes) -> Tree:
         name = type_named(api_version, kind)
     except Unnumbered as error:
         raise Unreadable(str(error)) from error
-    return {"apiVersion": api_version, "kind": kind, **_message(name, body)}
+    try:
+        return {"apiVersion": api_version, "kind": kind, **_message(name, body)}
+    except Unreadable:
+        raise
+    except (
+        RecursionError,
+        ArithmeticError,
+        struct.error,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise Unreadable(f"{name}: {type(error).__name__}") from error
 
 
 def _message(name: str, raw: bytes, listing: str = "") -> Tree:
@@ -135,7 +148,7 @@ def _schema(raw: bytes) -> Tree:
             elif value or form == "told":
                 tree[name] = bool(value)
         elif form == "real":
-            (number_given,) = unpack("<d", _raw(value))
+            (number_given,) = struct.unpack("<d", _raw(value))
             tree[name] = int(number_given) if number_given.is_integer() else number_given
         elif form in ("texts", "jsons", "schemas", "rules"):
             tree.setdefault(name, []).append(_part(form, _raw(value)))
@@ -220,6 +233,7 @@ def _pairs(raw: bytes) -> list[tuple[int, int | bytes]]:
     """The fields of a message: number, and a varint or bytes."""
     found: list[tuple[int, int | bytes]] = []
     at = 0
+    spend(1 + (len(raw) >> 3))
     while at < len(raw):
         tag, at = _varint(raw, at)
         number, wire = tag >> 3, tag & 7

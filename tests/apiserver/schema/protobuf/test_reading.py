@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.apiserver.schema.protobuf.definitions import SCHEMA
 from controlplane.apiserver.schema.protobuf.numbers import fields_of, numbers
 from controlplane.apiserver.schema.protobuf.reading import Unreadable, decoded
+from controlplane.apiserver.schema.protobuf.writing import encoded
 from controlplane.apiserver.schema.types import struct_type
 from tests.apiserver.http.session import CONFIGMAPS, served
 
@@ -191,3 +193,52 @@ def test_definitions_of_custom_resources_as_typed_clients_send_them():
             }},
         }],
     }  # fmt: skip
+
+
+def test_damaged_bytes_are_unreadable_and_nothing_else():
+    import random
+
+    chance = random.Random(3)
+    tree = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "a", "creationTimestamp": "2031-01-01T00:00:00Z"},
+        "spec": {"group": "x", "scope": "Namespaced", "names": {"plural": "a", "kind": "A"}, "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"a": {"type": "number", "maximum": 1.5}}}}}]},
+    }  # fmt: skip
+    raw = encoded(tree)
+    told = 0
+    for _ in range(600):
+        damaged = bytearray(raw)
+        at = chance.randrange(4, len(raw))
+        if chance.random() < 0.5:
+            damaged[at] = chance.randrange(256)
+        elif chance.random() < 0.5:
+            del damaged[at:]
+        else:
+            damaged[at:at] = b"\xff" * chance.randrange(1, 12)
+        try:
+            decoded(bytes(damaged))
+        except Unreadable:
+            told += 1
+    assert told > 300
+
+
+def definition(levels):
+    """A definition whose schema is a `not` of a `not` and so on."""
+    number = next(number for number, (_, name) in SCHEMA.items() if name == "not")
+    schema = b""
+    for _ in range(levels):
+        schema = long_field(number, schema)
+    inner = schema
+    for known in (1, 4, 7, 2):  # schema, its version, versions, spec
+        inner = long_field(known, inner)
+    about = field(1, b"apiextensions.k8s.io/v1") + field(2, b"CustomResourceDefinition")
+    return b"k8s\0" + field(1, about) + long_field(2, inner)
+
+
+def test_a_schema_of_very_many_levels_is_unreadable():
+    version = decoded(definition(2))["spec"]["versions"][0]
+    assert version["schema"]["openAPIV3Schema"] == {"not": {"not": {}}}
+    with pytest.raises(Unreadable):
+        decoded(definition(5000))
