@@ -240,7 +240,7 @@ def validate(
     if update and old is not UNSET and value == old and type(value) is type(old):
         return errors
     shown = path.removeprefix(inside)
-    if _PLAIN.get(type(value)) != schema.get("type") or "format" in schema:
+    if _PLAIN.get(type(value), "") != schema.get("type") or "format" in schema:
         _check_type(value, schema, path, shown, errors)
     if value is None:
         return errors
