@@ -41,7 +41,13 @@ PATIENCE = 30.0
 STREAM = 0.4
 """Seconds that a stream without an end of its own is listened to."""
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
-_UNSTEADY = ("/events", "events.k8s.io/events", "/resourcequotas", "policy/poddisruptionbudgets")
+_UNSTEADY = (
+    "/events",
+    "events.k8s.io/events",
+    "/resourcequotas",
+    "policy/poddisruptionbudgets",
+    "autoscaling/horizontalpodautoscalers",
+)
 """What changes by itself, or by what happens to others."""
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
 _HINDRANCES = (
@@ -447,6 +453,7 @@ class Pulse(threading.Thread):
 def over_http(requests: int, seed: int, *, connections: int = CONNECTIONS) -> Tally:
     """A campaign over HTTP; the server is killed at its end, and another one goes on with its store."""
     total = Tally()
+    traffic.served()  # asked of a server in this process, which is not for many threads
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         server = Server(folder, 0)
