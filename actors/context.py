@@ -315,9 +315,12 @@ class Context:
         rv: int | None = None,
         data: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keep a detail for people: what was read, and in which version. It is no part of the trace."""
+        """Keep a detail for people: what was read, and in which version. It is no part of the trace.
+
+        What looks at an actor from outside of its steps, as an invariant does, leaves none.
+        """
         kernel = self._kernel
-        if kernel.log.noting and not self.task.dead:
+        if kernel.log.noting and kernel.current is not None and not self.task.dead:
             kernel.log.note(kernel.step, kernel.now, kernel.task_no(), event, obj, uid, rv, data)
 
     async def stand_by(

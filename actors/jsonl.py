@@ -1,7 +1,7 @@
 """From the packed stream to `log.jsonl`, through structlog processors. Nothing else writes that file.
 
 One flat JSON object per line, keys sorted, only keys that say something: `run, step, t` (virtual
-seconds, an exact decimal), `actor, task, event, obj, uid, rv, cause` (a list of steps), `data`. The
+seconds, an exact decimal), `actor, task, event, level, obj, uid, rv, cause` (a list of steps), `data`. The
 schema stands in `event.schema.json`.
 """
 
@@ -11,12 +11,16 @@ import json
 from importlib import resources
 from typing import IO, TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, MutableMapping
+from actors.log import Event
 
-    from actors.log import Event
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, MutableMapping
+
 
 NS = 1_000_000_000
+FORMAT = 2
+"""Of the lines; what events say has a version of its own, which is not the runtime's business."""
+NO_LEVELS: Mapping[str, str] = {}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
@@ -51,6 +55,9 @@ def _flat(
         "t": seconds(event.t_ns),
         "task": event.task,
     }
+    level = fields["levels"].get(event.event)
+    if level is not None:
+        flat["level"] = level
     if event.cause:
         flat["cause"] = [event.cause]
     for key in ("obj", "uid", "rv", "data"):
@@ -92,13 +99,20 @@ def write(
     file: IO[str],
     run: str,
     clean: Callable[[Event, str], str] | None = None,
+    levels: Mapping[str, str] = NO_LEVELS,
+    header: Mapping[str, Any] | None = None,
 ) -> int:
     """Write events as JSON lines; how many. `run` names the run, for instance the first digits of its trace hash.
 
-    `clean` makes of an event's line the one that is written.
+    `clean` makes of an event's line the one that is written; `levels` are the levels of events by name.
+    `header` is what the first line says of the run.
     """
-    out = logger(file, clean).bind(run=run)
+    out = logger(file, clean).bind(run=run, levels=levels)
     count = 0
+    if header is not None:
+        data = {"format": FORMAT, **header}
+        out.msg(None, record=Event(0, 0, "world", "world", "log", 0, None, None, None, data))
+        count = 1
     for event in events:
         out.msg(None, record=event)
         count += 1

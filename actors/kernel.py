@@ -116,7 +116,7 @@ class Kernel:
         self._warm_up_ns, self._dull_from_ns = explored_ns
         self._fifo = type(strategy) is Fifo or self._warm_up_ns > 0
         self._eager = eager_time
-        self._timers: list[tuple[int, int, Task | Callable[[], None], int, bool, Any]] = []
+        self._timers: list[tuple[int, int, Task | Callable[[], None], int, bool, Any, int]] = []
         self._busy_timers = 0
         self._timer_seq = 0
         self._send_no = 0
@@ -320,22 +320,24 @@ class Kernel:
         if not idle:
             task.armed = True
             self._busy_timers += 1
-        heapq.heappush(self._timers, (at_ns, self._timer_seq, task, wait_no, idle, value))
+        heapq.heappush(
+            self._timers, (at_ns, self._timer_seq, task, wait_no, idle, value, self.step)
+        )
 
     def call_at(self, at_ns: int, call: Callable[[], None]) -> None:
         """Let the kernel itself do something at a time: a delayed delivery, the end of a fault."""
         self._timer_seq += 1
         self._busy_timers += 1
-        heapq.heappush(self._timers, (at_ns, self._timer_seq, call, 0, False, None))
+        heapq.heappush(self._timers, (at_ns, self._timer_seq, call, 0, False, None, self.step))
 
     def _fire(self) -> None:
         """Move time to the next timer and fire it. Stale timers are dropped without moving time."""
-        at_ns, _, target, wait_no, _, value = heapq.heappop(self._timers)
+        at_ns, _, target, wait_no, _, value, armed = heapq.heappop(self._timers)
         if isinstance(target, Task):
             if target.wait_no != wait_no or target.state != PARKED:
                 return
             self._move_time(at_ns)
-            self.wake(target, wait_no, value, cause=self.step)
+            self.wake(target, wait_no, value, cause=armed)  # whoever set the timer led here
             return
         self._move_time(at_ns)
         self._busy_timers -= 1
@@ -374,7 +376,7 @@ class Kernel:
     def _drop_stale_timers(self) -> None:
         timers = self._timers
         while timers:
-            _, _, target, wait_no, _, _ = timers[0]
+            _, _, target, wait_no, _, _, _ = timers[0]
             if isinstance(target, Task) and (target.wait_no != wait_no or target.state != PARKED):
                 heapq.heappop(timers)
             else:

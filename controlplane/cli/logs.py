@@ -1,52 +1,483 @@
-"""`controlplane logs`: questions to what a run recorded."""
+"""`controlplane logs`: questions to what runs recorded."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from controlplane.cli import output
 from controlplane.cli.options import format_option
+from controlplane.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from controlplane.logs.reading import Line, RunLog
+
+RUN = click.Path(path_type=Path)
+FOLLOW_S = 0.2
+"""How often a log that is followed is looked at."""
+SHOWN = 20
+"""So many rows of stale reads and the like are shown."""
 
 
 @click.group("logs", short_help="Ask what a run recorded.")
 def command() -> None:
-    """Ask what a run recorded."""
+    """Ask what a run recorded.
+
+    RUN is a folder that `run --out` left, a log.jsonl (also .zst and .gz), or a run.rec, which is repeated to
+    get its log.
+    """
 
 
-@command.command("why", short_help="What happened to an object, and why.")
+def _log_option() -> Callable[[Any], Any]:
+    return click.option(
+        "--log", "place", type=RUN, default=Path(), show_default="this folder", metavar="RUN",
+        help="Folder that `run --out` left, a log.jsonl (.zst, .gz), or a run.rec.",
+    )  # fmt: skip
+
+
+def _open(place: Path) -> RunLog:
+    """The log of a run. Raises UsageError."""
+    from controlplane.logs import reading
+
+    if place.is_dir() and not any((place / name).is_file() for name in reading.NAMES):
+        recording = place / reading.RECORDING
+        place = recording if recording.is_file() else place
+    if place.suffix == ".rec" and place.is_file():
+        return _repeated(place)
+    return reading.RunLog(reading.find(place), str(place))
+
+
+def _repeated(recording: Path) -> RunLog:
+    """The log of a recorded run, which runs once more for it."""
+    import tempfile
+
+    from controlplane.logs.reading import NAME, RunLog
+    from controlplane.scenarios import replaying
+
+    found = replaying.load(recording)
+    run = replaying.replayed(replaying.plan_of_recording(found, recording), found)
+    run.execute("bare")
+    with tempfile.TemporaryDirectory(prefix="controlplane-") as folder:
+        run.save(Path(folder), found)
+        return RunLog(Path(folder) / NAME, str(recording))
+
+
+def _say_damage(logs: Iterable[RunLog]) -> None:
+    for log in logs:
+        for said in log.damage:
+            output.complain(f"controlplane: {said}")
+
+
+def _time(t: float) -> str:
+    return f"{t:g}s" if t < 1e6 else f"{t:,.0f}s"
+
+
+# ------------------------------------------------------------------------------ why, timeline
+
+
+@command.command("why", short_help="What happened to an object, and why; what led to a step.")
+@click.argument("about", metavar="OBJECT|STEP|violation")
+@_log_option()
+@click.option("--hops", default=12, show_default=True, help="How far back to follow causes.")
+@format_option()
+def why(about: str, place: Path, hops: int, output_format: str) -> int:
+    """Tell what happened to an object and why: who wrote it, what every scheduling attempt found, which
+    plugin refused which nodes, how the chosen node scored; and what led to what decided it, step by step.
+
+    OBJECT is KIND/NAMESPACE/NAME or KIND/NAME, as pod/default/web-0 or node/node-1. Of a STEP, and of the
+    violation that ended a run, it tells what led there.
+    """
+    from controlplane.logs.asking import why as ask
+
+    log = _open(place)
+    answer = ask(log, about, hops)
+    if output_format == "json":
+        output.emit_json(answer.to_json())
+        return 0
+    title = f"{answer.about}: {answer.sentence}"
+    if answer.entries:
+        rows: list[tuple[str, str, str, str]] = []
+        for entry in answer.entries:
+            rows.append((_time(entry.t), str(entry.step), entry.actor, entry.what))
+            rows += [("", "", "", f"  {line}") for line in entry.more]
+        output.table(title, ("TIME", "STEP", "WHO", "WHAT"), rows, ("TIME", "STEP"))
+        title = "what led there"
+    rows = [(_time(h.t), str(h.step), f"{h.actor}/{h.task}", h.what) for h in answer.causes]
+    if rows:
+        output.table(title, ("TIME", "STEP", "WHO", "BECAUSE"), rows, ("TIME", "STEP"))
+    _say_damage([log])
+    return 0
+
+
+@command.command("timeline", short_help="The life of an object, each incarnation apart.")
 @click.argument("about", metavar="OBJECT")
+@_log_option()
+@click.option("--all", "everything", is_flag=True, help="Also who read it and who was told of it.")
+@format_option()
+def timeline(about: str, place: Path, everything: bool, output_format: str) -> int:
+    """Tell the life of an object, each incarnation apart: writes, decisions, and what its node did."""
+    from controlplane.logs import timeline as lives
+
+    log = _open(place)
+    found = lives.timeline(log, about, everything=everything)
+    if output_format == "json":
+        output.emit_json(found.to_json())
+        return 0
+    for each in found.incarnations:
+        rows = [
+            (_time(line.t), str(line.step), f"{line.actor}/{line.task}", lives.what(line))
+            for line in each.events
+        ]
+        title = f"{found.subject.kind}/{found.subject.key}" + (
+            f", uid {each.uid}" if each.uid else ""
+        )
+        output.table(title, ("TIME", "STEP", "WHO", "WHAT"), rows, ("TIME", "STEP"))
+    _say_damage([log])
+    return 0
+
+
+# ------------------------------------------------------------------------------ summary, stats
+
+
+@command.command("summary", short_help="What ran, what failed, how it ended.")
+@click.argument("places", metavar="[RUN]...", nargs=-1, type=RUN)
+@format_option()
+def summary(places: tuple[Path, ...], output_format: str) -> int:
+    """Show runs at a glance: how each ended, who did how much, what was refused, retried and struck, and
+    which pods took longest.
+    """
+    from controlplane.logs.summary import summarise
+
+    logs = [_open(place) for place in places or (Path(),)]
+    told = [(log.name, summarise(log)) for log in logs]
+    if output_format == "json":
+        output.emit_json([{"log": name, **each.to_json()} for name, each in told])
+    else:
+        for name, each in told:
+            _show_summary(name, each)
+    _say_damage(logs)
+    return 0
+
+
+def _show_summary(name: str, told: Any) -> None:
+    what = told.header.get("scenario", "")
+    seed = f", seed {told.header['seed']}" if "seed" in told.header else ""
+    ended = (
+        f"{told.verdict}: {told.reason}" if told.verdict else "the log does not say how it ended"
+    )
+    output.echo(f"{name}: {what}{seed}".rstrip(": "))
+    output.echo(f"  {ended}")
+    output.echo(
+        f"  {told.events:,} events, {told.steps:,} steps, {_time(told.t)} of virtual time; "
+        f"{told.attempts:,} scheduling attempts, {told.failed_attempts:,} of them failed; "
+        f"{told.conflicts:,} conflicts"
+    )
+    if told.pods:
+        said = ", ".join(f"{count:,} {phase}" for phase, count in told.pods.items())
+        output.echo(f"  pods: {said}")
+    busiest = sorted(told.actors.items(), key=lambda item: (-item[1].steps, item[0]))
+    rows = [
+        (name, f"{a.steps:,}", f"{a.messages:,}", f"{a.writes:,}", f"{a.refused:,}")
+        for name, a in busiest[:SHOWN]
+    ]
+    heads = ("ACTOR", "STEPS", "MESSAGES", "WRITES", "REFUSED")
+    output.table("", heads, rows, heads[1:])
+    if len(busiest) > SHOWN:
+        output.echo(f"and {len(busiest) - SHOWN:,} more actors")
+    for title, counts in (
+        ("REFUSED", told.refused), ("RETRIED", told.retries), ("FAULT", told.faults),
+        ("TROUBLE", told.errors),
+    ):  # fmt: skip
+        if counts:
+            rows2 = [(what, f"{count:,}") for what, count in counts.most_common(SHOWN)]
+            output.table("", (title, "TIMES"), rows2, ("TIMES",))
+    rows3 = [
+        (life.obj, _time(life.took), life.node or "-", life.phase, str(life.attempts))
+        for life in told.slowest
+        if life.took
+    ]
+    if rows3:
+        heads = ("SLOWEST PODS", "TOOK", "NODE", "PHASE", "ATTEMPTS")
+        output.table("", heads, rows3, ("TOOK", "ATTEMPTS"))
+
+
+@command.command("stats", short_help="How long things took: percentiles in virtual time.")
+@click.argument("place", metavar="[RUN]", default=Path(), type=RUN)
+@format_option()
+def stats(place: Path, output_format: str) -> int:
+    """Show how long things took in virtual time, how often which plugin refused nodes, and how many
+    attempts pods needed.
+    """
+    from controlplane.logs.stats import PERCENTILES, measure
+
+    log = _open(place)
+    found = measure(log)
+    if output_format == "json":
+        output.emit_json(found.to_json())
+        return 0
+    heads = ("LATENCY", "COUNT", *(f"P{p}" for p in PERCENTILES), "MAX")
+    rows = [
+        (name, f"{count:,}", *(f"{value:.6g}s" for value in values))
+        for name, count, values in found.rows()
+    ]
+    output.table("", heads, rows, heads[1:])
+    if found.refused:
+        rows2 = [(plugin, f"{count:,}") for plugin, count in found.refused.most_common()]
+        output.table("", ("PLUGIN", "NODES REFUSED"), rows2, ("NODES REFUSED",))
+    if found.attempts:
+        rows2 = [(str(count), f"{pods:,}") for count, pods in sorted(found.attempts.items())]
+        output.table("", ("ATTEMPTS", "PODS"), rows2, ("ATTEMPTS", "PODS"))
+    _say_damage([log])
+    return 0
+
+
+# ------------------------------------------------------------------------------ events
+
+
+@command.command("events", short_help="The events of a run, filtered.")
+@click.argument("place", metavar="[RUN]", default=Path(), type=RUN)
+@click.option("--object", "obj", metavar="OBJECT", help="Of one object, as pod/default/web-0.")
+@click.option("--kind", default="", help="Of objects of this kind.")
+@click.option("--actor", default="", help="Of this actor; * stands for anything.")
+@click.option("--event", default="", help="Events of this name; * stands for anything.")
 @click.option(
-    "--log",
-    "place",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    show_default="this folder",
-    metavar="DIR",
-    help="Folder that `run --out` left, or a log.jsonl.",
+    "--level", default="", type=click.Choice(["", "trace", "debug", "info", "warning", "error"]),
+    help="Events of this level and above; steps have none.",
+)  # fmt: skip
+@click.option("--text", default="", help="Events with this text anywhere.")
+@click.option("--steps", default="", metavar="FIRST-LAST", help="Events of these steps.")
+@click.option("--time", "times", default="", metavar="FIRST-LAST", help="In virtual seconds.")
+@click.option("--limit", default=0, metavar="N", help="No more than so many.")
+@click.option("--follow", is_flag=True, help="Go on as the log is written.")
+@format_option()
+def events(
+    place: Path, obj: str, kind: str, actor: str, event: str, level: str, text: str, steps: str,
+    times: str, limit: int, follow: bool, output_format: str,
+) -> int:  # fmt: skip
+    """Print events, one line each; as JSON, the fields as they stand in the log."""
+    from controlplane.logs import reading
+    from controlplane.logs.filtering import Filter, span_of
+
+    first_last = span_of(steps, "--steps") if steps else None
+    wanted = Filter(
+        obj=obj, kind=kind, actor=actor, event=event, level=level, text=text,
+        steps=(int(first_last[0]), int(min(first_last[1], 1 << 62))) if first_last else None,
+        times=span_of(times, "--time") if times else None,
+    )  # fmt: skip
+    log = None if follow else _open(place)
+    if log is None:
+        path = reading.find(place)
+        lines: Iterable[Line] = filter(wanted.wants, reading.follow(path, _wait))
+    else:
+        lines = wanted.of(log)
+    shown = 0
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in lines:
+            output.echo(_as_text(line) if output_format != "json" else _as_json(line))
+            shown += 1
+            if shown == limit:
+                break
+    if log is not None:
+        _say_damage([log])
+    return 0
+
+
+def _wait() -> bool:
+    import time
+
+    sys.stdout.flush()
+    time.sleep(FOLLOW_S)
+    return True
+
+
+def _as_text(line: Line) -> str:
+    from controlplane.logs.telling import told
+
+    said = told(line)
+    if not said and line.event == "message":
+        said = f"takes {line.data.get('message', '')} from {line.data.get('from', '')}"
+    if not said and line.data:
+        said = json.dumps(line.data, ensure_ascii=False)
+    who = f"{line.actor}/{line.task}"
+    return f"{_time(line.t):>10} {line.step:>7} {who:<32} {line.event:<22} {said}".rstrip()
+
+
+def _as_json(line: Line) -> str:
+    import msgspec
+
+    return msgspec.json.encode(line).decode()
+
+
+# ------------------------------------------------------------------------------ races, diff
+
+
+@command.command("races", short_help="Stale reads, and writes in no causal order.")
+@click.argument("place", metavar="[RUN]", default=Path(), type=RUN)
+@click.option(
+    "--all", "everything", is_flag=True, help="Also stale reads that nothing was based on."
 )
 @format_option()
-def why(about: str, place: Path, output_format: str) -> int:
-    """Tell what happened to an object, and why: who wrote it, what every scheduling attempt found, which
-    plugin refused which nodes, how the chosen node scored.
-
-    OBJECT is KIND/NAMESPACE/NAME or KIND/NAME, as pod/default/web-0 or node/node-1.
+def races(place: Path, everything: bool, output_format: str) -> int:
+    """Show who read what was no longer so, how far behind each read was and what was written on it; and
+    pairs of writes to one object of which the second writer had not heard of the first.
     """
-    from controlplane.logs import reading
-    from controlplane.logs.why import story, subject
+    from controlplane.logs.races import find
 
-    asked = subject(about)
-    told = story(reading.read(reading.find(place), asked.name), asked)
+    log = _open(place)
+    found = find(log)
     if output_format == "json":
-        output.emit_json(told.to_json())
+        output.emit_json(found.to_json())
         return 0
-    rows: list[tuple[str, str, str, str]] = []
-    for entry in told.entries:
-        rows.append((f"{entry.t:g}s", str(entry.step), entry.actor, entry.what))
-        rows += [("", "", "", f"  {line}") for line in entry.more]
-    title = f"{asked.kind}/{asked.key}: {told.ending}"
-    output.table(title, ("TIME", "STEP", "WHO", "WHAT"), rows, ("TIME", "STEP"))
+    output.echo(
+        f"{found.reads:,} reads, {len(found.stale):,} of them stale, on {len(found.used):,} of which a"
+        f" write was based; {found.unordered_in_all:,} pairs of writes in no causal order"
+    )
+    shown = found.stale if everything else found.used
+    rows = [
+        (
+            _time(each.t), str(each.step), f"{each.actor}/{each.task}", each.obj,
+            "none" if each.read is None else str(each.read),
+            f"{each.newest} ({'another incarnation, ' if each.other else ''}{each.behind} behind)",
+            each.used or "-",
+        )
+        for each in shown[:SHOWN]
+    ]  # fmt: skip
+    if rows:
+        heads = ("TIME", "STEP", "WHO", "READ OF", "VERSION", "NEWEST", "BASED ON IT")
+        output.table("stale reads", heads, rows, ("TIME", "STEP", "VERSION"))
+    rows2 = [
+        (
+            each.obj, f"{each.first_verb} by {each.first_by}", str(each.first),
+            f"{each.second_verb} by {each.second_by}", str(each.second), str(each.code),
+        )
+        for each in found.unordered[:SHOWN]
+    ]  # fmt: skip
+    if rows2:
+        heads2 = ("OBJECT", "FIRST", "STEP", "THEN, NOT KNOWING", "STEP", "CODE")
+        output.table("writes in no causal order", heads2, rows2, ("STEP", "CODE"))
+    _say_damage([log])
+    return 0
+
+
+@command.command("diff", short_help="Where two runs part, and what came of it.")
+@click.argument("one", metavar="RUN", type=RUN)
+@click.argument("other", metavar="RUN", type=RUN)
+@format_option()
+def diff(one: Path, other: Path, output_format: str) -> int:
+    """Show the first step and the first decision in which two runs differ, what both did before, and what
+    followed. Exit status 1 if they differ.
+    """
+    from controlplane.logs.difference import compare
+    from controlplane.logs.telling import told
+
+    logs = [_open(one), _open(other)]
+    found = compare(*logs)
+    if output_format == "json":
+        output.emit_json(None if found is None else found.to_json())
+    elif found is None:
+        output.echo("the two runs are the same, event by event")
+    else:
+        output.echo(f"{found.same_events:,} events are the same")
+        for side, step in zip(found.sides, found.steps, strict=True):
+            said = (
+                "it ends"
+                if step is None
+                else f"step {step.step}: {_as_text(step).split(None, 2)[2]}"
+            )
+            output.echo(f"{side.name}: {said}")
+        rows = [(_time(each.t), str(each.step), each.actor, told(each)) for each in found.before]
+        if rows:
+            heads = ("TIME", "STEP", "WHO", "BOTH DID")
+            output.table("before", heads, rows, heads[:2])
+        for side in found.sides:
+            told_lines = [side.event, *side.after] if side.event is not None else []
+            rows = [(_time(each.t), str(each.step), each.actor, told(each)) for each in told_lines]
+            rows.append(("", "", "", side.verdict or "it does not say how it ended"))
+            heads = ("TIME", "STEP", "WHO", "DECIDED")
+            output.table(side.name, heads, rows, heads[:2])
+    _say_damage(logs)
+    return 0 if found is None else 1
+
+
+# ------------------------------------------------------------------------------ sql, export
+
+
+@command.command("sql", short_help="SQL over the logs of runs, by DuckDB.")
+@click.argument("query", metavar="QUERY")
+@click.option(
+    "--log", "places", type=RUN, multiple=True, show_default="this folder", metavar="RUN",
+    help="Runs; may be given several times.",
+)  # fmt: skip
+@format_option()
+def sql(query: str, places: tuple[Path, ...], output_format: str) -> int:
+    r"""Ask in SQL. Needs the extra `sql` (DuckDB).
+
+    \b
+    events     every line: run, file, step, t, actor, task, event, level, obj, uid, rv, cause, data
+    steps      run, step, t, actor, task, point, cause
+    messages   run, step, t, actor, task, sender, message, cause
+    writes     run, step, t, obj, uid, rv, verb, code, reason, by, based_on, node, phase, ready
+    decisions  run, step, t, actor, decision, obj, uid, node, attempt, reason, message, data
+    objects    run, kind, namespace, name, uid, created, gone, writes
+    runs       run, file, scenario, seed, events, steps, t, verdict, reason
+    """
+    from controlplane.logs.sql import query as ask
+
+    logs = [_open(place) for place in places or (Path(),)]
+    names, rows = ask(logs, query)
+    if output_format == "json":
+        output.emit_json([dict(zip(names, map(_plain, row), strict=True)) for row in rows])
+        return 0
+    numbers = [
+        name
+        for at, name in enumerate(names)
+        if rows and all(isinstance(row[at], (int, float)) for row in rows)
+    ]
+    output.table("", names, [["" if v is None else v for v in row] for row in rows], numbers)
+    return 0
+
+
+def _plain(value: Any) -> Any:
+    return (
+        value if isinstance(value, (int, float, str, bool, list, dict, type(None))) else str(value)
+    )
+
+
+@command.command("export", short_help="A log for Perfetto, ShiViz, OpenTelemetry, lnav and others.")
+@click.argument("place", metavar="[RUN]", default=Path(), type=RUN)
+@click.option(
+    "--format", "form", required=True,
+    type=click.Choice(["perfetto", "shiviz", "otlp", "audit", "klog", "lnav", "parquet"]),
+    help="perfetto: Chrome trace JSON; audit: audit.k8s.io/v1; klog: text as components log.",
+)  # fmt: skip
+@click.option("-o", "--output", "target", type=RUN, help="File; standard output without it.")
+@click.option("--actor", default="", help="Only this actor; * stands for anything.")
+@click.option("-v", "--verbosity", default=10, help="klog: leave out what is said above this -v.")
+def export(place: Path, form: str, target: Path | None, actor: str, verbosity: int) -> int:
+    """Write a log in a form that other tools read."""
+    from controlplane.logs.exporting import pieces, to_parquet
+
+    log = _open(place)
+    if form == "parquet":
+        if target is None:
+            raise UsageError("parquet is no text: name a file with -o FILE")
+        to_parquet(log, target)
+        return 0
+    made = pieces(log, form, actor=actor, verbosity=verbosity)
+    if target is None:
+        with contextlib.suppress(KeyboardInterrupt):
+            for piece in made:
+                output.write(piece)
+    else:
+        output.to_file(target, made)
+    _say_damage([log])
     return 0
 
 

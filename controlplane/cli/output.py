@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from controlplane.cli.columns import widths, wrapped
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
-PIPE_WIDTH = 160
+UNBROKEN = 20_000
+"""Wider than any line."""
+NARROWEST = 20
 
 
 class Outcome:
@@ -30,6 +36,21 @@ def echo(text: str = "") -> None:
         click.echo(text)
 
 
+def write(text: str) -> None:
+    """Text to standard output as it is. Raises UsageError when it takes no more."""
+    with _taken():
+        click.echo(text, nl=False)
+
+
+def to_file(path: Path, pieces: Iterable[str]) -> None:
+    """Write a file for its owner alone, whole or not at all. Raises UsageError."""
+    from controlplane.scenarios.execution import written
+
+    with written(path) as draft, draft.open("w", encoding="utf-8") as file:
+        for piece in pieces:
+            file.write(piece)
+
+
 def complain(text: str) -> None:
     """A line to standard error."""
     click.echo(text, err=True)
@@ -40,6 +61,11 @@ def emit_json(value: Any) -> None:
     echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def count(number: int, noun: str) -> str:
+    """1 pod, 2 pods."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def table(
     title: str,
     columns: Sequence[str],
@@ -47,22 +73,42 @@ def table(
     numbers: Sequence[str] = (),
 ) -> None:
     """Print a table; the columns named in `numbers` are aligned right."""
+    from io import StringIO
+
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    terminal = sys.stdout.isatty()
-    console = Console(width=None if terminal else PIPE_WIDTH, highlight=False, soft_wrap=False)
-    made = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    width = _width()
+    text = StringIO()
+    colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    console = Console(
+        file=text, width=width, highlight=False, soft_wrap=False, force_terminal=colours
     )
-    for name in columns:
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    if title:
+        console.print(Text(wrapped(title, width), style="bold"))
+    cells = [[str(cell) for cell in row] for row in rows]
+    sizes = widths([[name, *(row[at] for row in cells)] for at, name in enumerate(columns)], width)
+    for name, size in zip(columns, sizes, strict=True):
         right = name in numbers
-        made.add_column(name, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(str(cell) for cell in row))
+        justify: Literal["right", "left"] = "right" if right else "left"
+        made.add_column(name, justify=justify, overflow="fold", width=size)
+    for row in cells:
+        made.add_row(*(Text(wrapped(cell, size)) for cell, size in zip(row, sizes, strict=True)))
+    console.print(made)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
     with _taken():
-        console.print(made)
+        click.echo("\n".join(lines), color=colours or None)
+
+
+def _width() -> int:
+    """As wide as the terminal, or as COLUMNS says; else lines are as long as they are, for programs."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdecimal() and int(said[:6]) >= NARROWEST:
+        return int(said[:6])
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNBROKEN
 
 
 @contextmanager

@@ -27,7 +27,7 @@ TIMELINE = 60
 QUIET = {"task", "verdict", "choice"}
 
 
-def print_summary(summary: Summary, wall: float) -> None:
+def print_summary(summary: Summary, wall: float, out: Path | None = None) -> None:
     """Nodes, workloads, pods, why some are pending, and how it ended."""
     nodes = summary.nodes
     rows = [
@@ -69,11 +69,11 @@ def print_summary(summary: Summary, wall: float) -> None:
         )
     else:
         output.echo(f"Pods: {phases}")
-    _print_pending(summary)
+    _print_pending(summary, out)
     did = summary.activity
     output.echo(
-        f"{did.created} pods created, {did.bound} bound to a node after {did.mean_wait_s} s on average"
-        f" ({did.longest_wait_s} s at most), {did.deleted} deletions"
+        f"{output.count(did.created, 'pod')} created, {did.bound:,} bound to a node after"
+        f" {did.mean_wait_s} s on average ({did.longest_wait_s} s at most), {output.count(did.deleted, 'deletion')}"
     )
     output.echo(
         f"{summary.verdict}: {summary.reason}. Virtual time {summary.virtual_s} s, {summary.steps} steps,"
@@ -81,7 +81,7 @@ def print_summary(summary: Summary, wall: float) -> None:
     )
 
 
-def _print_pending(summary: Summary) -> None:
+def _print_pending(summary: Summary, out: Path | None) -> None:
     pending = summary.pending()
     if not pending:
         return
@@ -95,6 +95,8 @@ def _print_pending(summary: Summary) -> None:
         [(len(keys), keys[0], why) for why, keys in shown],
         ["PODS"],
     )
+    place = f" --log {out}" if out is not None else " --log DIR, after a run with --out DIR,"
+    output.echo(f"`controlplane logs why pod/{shown[0][1][0]}{place}` tells why, node by node")
 
 
 def print_metrics(families: Iterable[Family]) -> None:

@@ -89,7 +89,7 @@ def command(
             told["metrics"] = listing.tree(counted)
         output.emit_json({**summary.to_json(), **told, "wall_s": round(wall, 3)})
     else:
-        reporting.print_summary(summary, wall)
+        reporting.print_summary(summary, wall, out)
         for text in pictures(run):
             output.echo(text)
         for found in custom_tables(run):

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 class Indexer(Generic[V]):
     """Objects by key ("namespace/name" or "name"). `resource_version` is what the store has reached."""
 
-    __slots__ = ("_functions", "_indexes", "_objects", "resource_version")
+    __slots__ = ("_functions", "_indexes", "_objects", "on_read", "resource_version")
 
     def __init__(self, **index: Callable[[Object[V]], tuple[str, ...]]) -> None:
         self._objects: dict[str, Object[V]] = {}
         self._functions = index
         self._indexes: dict[str, dict[str, dict[str, Object[V]]]] = {name: {} for name in index}
         self.resource_version = ""
+        self.on_read: Callable[[str, Object[V] | None], None] | None = None
+        """Told of every read of one object: its key, and what was found."""
 
     def add_indexes(self, **index: Callable[[Object[V]], tuple[str, ...]]) -> None:
         """Add indexes. A name that is there already has to stand for the same function."""
@@ -50,7 +52,10 @@ class Indexer(Generic[V]):
 
     def get(self, key: str) -> Object[V] | None:
         """The object with this key, as last heard."""
-        return self._objects.get(key)
+        found = self._objects.get(key)
+        if self.on_read is not None:
+            self.on_read(key, found)
+        return found
 
     def keys(self) -> list[str]:
         """All keys, in the order in which they were first heard."""

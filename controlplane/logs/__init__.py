@@ -1,1 +1,92 @@
-"""Reading and explaining what a run recorded. Needs nothing of the control plane but its values."""
+"""What a run recorded, read and explained: for the command line, and for notebooks.
+
+from controlplane import logs
+
+run = logs.open_run("out")
+run.summary()                        # plain dicts
+run.why("pod/shop/web-1")
+run.sql("SELECT event, count(*) FROM events GROUP BY 1").df()   # a pandas frame, with the extra `sql`
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    import duckdb
+
+    from controlplane.logs.reading import RunLog
+
+__all__ = ["Run", "open_run"]
+
+
+def open_run(place: str | os.PathLike[str]) -> Run:
+    """The log in a folder that `run --out` left, or a log.jsonl, packed or not. Raises UsageError."""
+    from controlplane.logs.reading import RunLog, find
+
+    return Run(RunLog(find(Path(place))))
+
+
+class Run:
+    """One run. Answers are plain dicts and lists, as `--format json` prints them."""
+
+    def __init__(self, log: RunLog) -> None:
+        self.log = log
+
+    def events(self, **wanted: Any) -> Iterator[dict[str, Any]]:
+        """Events as plain dicts; `wanted` are the fields of `controlplane.logs.filtering.Filter`."""
+        from controlplane.logs.difference import as_json
+        from controlplane.logs.filtering import Filter
+
+        chosen = Filter(**wanted)
+        for line in chosen.of(self.log):
+            found = as_json(line)
+            assert found is not None
+            yield found
+
+    def summary(self) -> dict[str, Any]:
+        """What ran, what failed, which pods took longest."""
+        from controlplane.logs.summary import summarise
+
+        return summarise(self.log).to_json()
+
+    def why(self, about: str | int) -> dict[str, Any]:
+        """What happened to an object and why, or what led to a step. Raises UsageError."""
+        from controlplane.logs.asking import why
+
+        return why(self.log, str(about)).to_json()
+
+    def timeline(self, about: str) -> dict[str, Any]:
+        """The life of an object, each incarnation apart. Raises UsageError."""
+        from controlplane.logs.timeline import timeline
+
+        return timeline(self.log, about).to_json()
+
+    def races(self) -> dict[str, Any]:
+        """Stale reads, and writes in no order."""
+        from controlplane.logs.races import find
+
+        return find(self.log).to_json()
+
+    def stats(self) -> dict[str, Any]:
+        """How long things took, in virtual seconds."""
+        from controlplane.logs.stats import measure
+
+        return measure(self.log).to_json()
+
+    def diff(self, other: Run) -> dict[str, Any] | None:
+        """Where another run parts from this one; None if it does not."""
+        from controlplane.logs.difference import compare
+
+        found = compare(self.log, other.log)
+        return None if found is None else found.to_json()
+
+    def sql(self, text: str) -> duckdb.DuckDBPyRelation:
+        """A query over the tables of `controlplane.logs.sql`; `.df()`, `.fetchall()` and so on give its rows."""
+        from controlplane.logs.sql import connect
+
+        return connect([self.log]).sql(text)

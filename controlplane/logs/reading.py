@@ -1,69 +1,276 @@
-"""log.jsonl, line by line."""
+"""The log of a run, read back: whole, by step, or what mentions a text.
+
+The lines of a log.jsonl stand in the order of their steps, so a step is found by halving the file and
+a name by searching its bytes: no index is made, and a log of millions of events is never in memory.
+What is damaged is left out and said (`RunLog.damage`).
+"""
 
 from __future__ import annotations
 
-import json
+import gzip
+import mmap
+import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from attrs import frozen
+import msgspec
 
 from controlplane.errors import UsageError
+from controlplane.logs.vocabulary import LEVEL_OF, VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NAME = "log.jsonl"
+NAMES = (NAME, f"{NAME}.zst", f"{NAME}.gz")
+RECORDING = "run.rec"
+MAX_BYTES = 1 << 36
+"""Compressed logs may come to so many bytes."""
+_CHUNK = 1 << 20
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
-@frozen
-class Line:
-    """One event. `t` is virtual seconds as the log writes them; `obj` is kind/namespace/name or kind/name."""
+class Line(msgspec.Struct, gc=False, frozen=True):
+    """One event. `t` is virtual seconds, `obj` kind/namespace/name or kind/name; "" and None where it says nothing.
+
+    A step has no `level`: its `event` is the point from which the task ran on.
+    """
 
     step: int
     t: float
     actor: str
+    task: str
     event: str
-    obj: str
-    uid: str
-    version: int | None
-    data: dict[str, Any]
+    run: str = ""
+    level: str = ""
+    obj: str = ""
+    uid: str = ""
+    rv: int | None = None
+    cause: tuple[int, ...] = ()
+    data: dict[str, Any] = {}
+
+    @property
+    def is_step(self) -> bool:
+        """Whether this line is a step of a task, and no event within one."""
+        return not self.level
+
+
+_decode = msgspec.json.Decoder(Line).decode
+
+
+def _levelled(text: bytes) -> Line:
+    """A line of a log of before format 2, which has no levels: those of the vocabulary."""
+    line = _decode(text)
+    level = LEVEL_OF.get(line.event, "")
+    return msgspec.structs.replace(line, level=level) if level else line
+
+
+class Events(Protocol):
+    """What can be read through, and by step: a log, or a part of one."""
+
+    def __iter__(self) -> Iterator[Line]: ...
+
+    def between(self, first: int, last: int) -> Iterator[Line]:
+        """The events of these steps, both included."""
+        ...
 
 
 def find(path: Path) -> Path:
     """The log in a folder that `run --out` left, or the file itself. Raises UsageError."""
-    found = path / NAME if path.is_dir() else path
-    if not found.is_file():
-        raise UsageError(f"{found}: no such log; `controlplane run FILE... --out DIR` writes one")
-    return found
+    if path.is_dir():
+        for name in NAMES:
+            if (path / name).is_file():
+                return path / name
+        path /= NAME
+    if not path.is_file():
+        raise UsageError(f"{path}: no such log; `controlplane run FILE... --out DIR` writes one")
+    return path
 
 
-def read(path: Path, about: str = "") -> Iterator[Line]:
-    """Its lines, or only those that have the text `about` somewhere. Raises UsageError for what is no log."""
-    with _opened(path) as file:
-        for number, text in enumerate(file, 1):
-            if about not in text and number > 1:  # the first line tells whether this is a log
-                continue
+class RunLog:
+    """One log. `name` is what people call it, `path` the file it was read from."""
+
+    def __init__(self, path: Path, name: str = "") -> None:
+        """Open a log, compressed or not. Raises UsageError for what cannot be read, or is no log."""
+        self.path = path
+        self.name = name or str(path)
+        self.damage: list[str] = []
+        """What could not be read, a sentence each."""
+        try:
+            with path.open("rb") as file:
+                self._bytes = self._mapped(file)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        first = self._bytes[: self._bytes.find(b"\n") + 1 or None]
+        self._read: Callable[[bytes], Line] = _decode
+        line = self._line(first)
+        if len(self._bytes) and line is None:
+            raise UsageError(f"{path}, line 1: expected an event of a log (a JSON object)")
+        if line is not None and line.event != "log":
+            self._read = _levelled
+        elif line is not None and line.data.get("vocabulary", VERSION) > VERSION:
+            self.damage.append(
+                f"{self.name}: written by a newer version ({line.data.get('package', '?')}):"
+                " what it says may be misunderstood"
+            )
+
+    def _mapped(self, file: IO[bytes]) -> mmap.mmap | bytes:
+        magic = file.read(4)
+        file.seek(0)
+        if magic.startswith(_GZIP):
+            return self._unpacked(gzip.GzipFile(fileobj=file))
+        if magic == _ZSTD:
             try:
-                raw = json.loads(text)
-                line = Line(
-                    raw["step"],
-                    raw["t"],
-                    raw["actor"],
-                    raw["event"],
-                    raw.get("obj", ""),
-                    raw.get("uid", ""),
-                    raw.get("rv"),
-                    raw.get("data") or {},
-                )
-            except (ValueError, KeyError, TypeError):
+                import zstandard
+            except ImportError:
                 raise UsageError(
-                    f"{path}, line {number}: expected an event of a log (a JSON object)"
+                    f"{self.path}: reading zstd needs the package zstandard: pip install 'controlplane[zstd]'"
                 ) from None
-            if about in text:
+            reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+            return self._unpacked(reader)
+        if not magic:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def _unpacked(self, packed: Any) -> mmap.mmap | bytes:
+        """Its bytes in a file without a name, which goes when nobody reads it any more."""
+        size = 0
+        with tempfile.TemporaryFile() as file:
+            try:
+                while chunk := packed.read(_CHUNK):
+                    size += len(chunk)
+                    if size > MAX_BYTES:
+                        raise UsageError(
+                            f"{self.path}: comes to more than {MAX_BYTES >> 30} GiB unpacked"
+                        )
+                    file.write(chunk)
+            except (EOFError, OSError, zlib.error) as error:
+                self._broken(error)
+            except Exception as error:  # zstandard's own
+                if isinstance(error, UsageError):
+                    raise
+                self._broken(error)
+            file.flush()
+            if not size:
+                return b""
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def _broken(self, error: Exception) -> None:
+        self.damage.append(f"{self.path}: its compression ends early or is damaged ({error})")
+
+    def _line(self, text: bytes) -> Line | None:
+        try:
+            return self._read(text)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+
+    # ------------------------------------------------------------------ reading
+
+    def __iter__(self) -> Iterator[Line]:
+        """All events. What is no event is left out, and counted in `damage`."""
+        data, start, number, bad = self._bytes, 0, 0, 0
+        first_bad = 0
+        size = len(data)
+        find, read = data.find, self._read
+        while start < size:
+            end = find(b"\n", start) + 1 or size
+            number += 1
+            try:
+                line = read(data[start:end])
+            except (msgspec.DecodeError, RecursionError):
+                bad += 1
+                first_bad = first_bad or number
+                if end == size and data[size - 1 : size] != b"\n":
+                    self._damaged(f"it ends in the middle of line {number:,}")
+                    bad -= 1
+            else:
                 yield line
+            start = end
+        if bad:
+            lines = "line is" if bad == 1 else "lines are"
+            self._damaged(f"{bad:,} {lines} no event, first line {first_bad:,}")
+
+    def _damaged(self, what: str) -> None:
+        said = f"{self.name}: {what}; the rest was read"
+        if said not in self.damage:
+            self.damage.append(said)
+
+    def mentioning(self, text: str) -> Iterator[Line]:
+        """The events that have a text somewhere."""
+        data, wanted = self._bytes, text.encode()
+        at = data.find(wanted)
+        while at >= 0:
+            start = data.rfind(b"\n", 0, at) + 1
+            end = data.find(b"\n", at) + 1 or len(data)
+            line = self._line(data[start:end])
+            if line is not None:
+                yield line
+            at = data.find(wanted, end)
+
+    def between(self, first: int, last: int) -> Iterator[Line]:
+        """The events of these steps, both included."""
+        data, size = self._bytes, len(self._bytes)
+        start = self._offset(first)
+        while start < size:
+            end = data.find(b"\n", start) + 1 or size
+            line = self._line(data[start:end])
+            if line is not None:
+                if line.step > last:
+                    return
+                if line.step >= first:
+                    yield line
+            start = end
+
+    def at(self, step: int) -> list[Line]:
+        """The events of one step: the step itself first."""
+        found = list(self.between(step, step))
+        return sorted(found, key=lambda line: not line.is_step)
+
+    def _offset(self, step: int) -> int:
+        """Where the first event of this step, or of a later one, begins."""
+        data = self._bytes
+        low, high = 0, len(data)
+        while low < high:
+            middle = (low + high) // 2
+            start = data.rfind(b"\n", 0, middle) + 1
+            end = data.find(b"\n", start) + 1 or len(data)
+            line = self._line(data[start:end])
+            while line is None and end < high:  # a damaged line says nothing
+                start, end = end, data.find(b"\n", end) + 1 or len(data)
+                line = self._line(data[start:end])
+            if line is not None and line.step < step:
+                low = end
+            else:
+                high = min(high, data.rfind(b"\n", 0, middle) + 1)
+        return low
+
+    def last(self) -> Line | None:
+        """The last event that can be read."""
+        data, end = self._bytes, len(self._bytes)
+        while end > 0:
+            start = data.rfind(b"\n", 0, end - 1) + 1
+            line = self._line(data[start:end])
+            if line is not None:
+                return line
+            end = start
+        return None
 
 
-def _opened(path: Path) -> TextIO:
-    try:
-        return path.open(encoding="utf-8", errors="replace")  # what is no text is no log either
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+def follow(path: Path, wait: Callable[[], bool]) -> Iterator[Line]:
+    """Events as they are written; `wait` is called when there is nothing new, and ends it by answering False."""
+    rest = b""
+    with path.open("rb") as file:
+        while True:
+            chunk = file.read(_CHUNK)
+            if not chunk:
+                if not wait():
+                    return
+                continue
+            *whole, rest = (rest + chunk).split(b"\n")
+            for text in whole:
+                try:
+                    yield _decode(text)
+                except (msgspec.DecodeError, RecursionError):
+                    continue

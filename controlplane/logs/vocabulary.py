@@ -11,8 +11,12 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-VERSION: Final = 1
-"""Of the vocabulary; it grows when an event's data changes its meaning, not when events join."""
+VERSION: Final = 2
+"""Of the vocabulary; it grows when an event's data changes its meaning, not when events join.
+
+Version 2: an object has one name in every event (kind/namespace/name), and events have levels.
+"""
+LEVELS: Final = ("trace", "debug", "info", "warning", "error")
 
 TEXT: Final = {"type": "string"}
 COUNT: Final = {"type": "integer", "minimum": 0}
@@ -35,10 +39,14 @@ REFUSALS: Final = {
 
 @frozen
 class Kind:
-    """One kind of event: what it says, and the schemas of its data by key. Keys with "?" may be absent."""
+    """One kind of event: what it says, the schemas of its data by key, and its level.
+
+    Keys with "?" may be absent. A step has level trace.
+    """
 
     says: str
     data: dict[str, dict[str, Any]] = field(factory=dict)
+    level: str = "info"
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of `data`."""
@@ -55,13 +63,30 @@ MESSAGE: Final = {"message": TEXT}
 
 EVENTS: Final[dict[str, Kind]] = {
     # the runtime
+    "log": Kind(
+        "The first line: versions of the lines and of the vocabulary, what was run, and the time at which it began.",
+        {
+            "format": COUNT,
+            "vocabulary": COUNT,
+            "package": TEXT,
+            "epoch_ns": COUNT,
+            "scenario?": TEXT,
+            "seed?": NUMBER,
+        },
+        level="debug",
+    ),
     "task": Kind(
         "A task was born; `no` is its number in the packed log, `inc` its actor's incarnation.",
         {"no": COUNT, "actor": TEXT, "task": TEXT, "inc": COUNT},
+        level="trace",
     ),
-    "message": Kind("A message was taken from a mailbox.", {"from": TEXT, "message": TEXT}),
+    "message": Kind(
+        "A message was taken from a mailbox.", {"from": TEXT, "message": TEXT}, level="trace"
+    ),
     "choice": Kind(
-        "Actor code drew a choice.", {"kind": TEXT, "n": COUNT, "value": COUNT, "label": TEXT}
+        "Actor code drew a choice.",
+        {"kind": TEXT, "n": COUNT, "value": COUNT, "label": TEXT},
+        level="debug",
     ),
     "fault": Kind(
         "A fault struck, or ended: crash, restart, cut, heal, delay, lose, break, intercept.",
@@ -76,44 +101,104 @@ EVENTS: Final[dict[str, Kind]] = {
             "lost_writes?": COUNT,
             "incarnation?": COUNT,
         },
+        level="warning",
     ),
     "verdict": Kind("How the run ended, and why.", {"verdict": TEXT, "reason": TEXT}),
     # users
-    "user.refused": Kind("A user's request was refused, and the user went on.", MESSAGE),
+    "user.refused": Kind(
+        "A user's request was refused, and the user went on.", MESSAGE, level="warning"
+    ),
     "benchmark.churn": Kind("The benchmark's churn met an error.", MESSAGE),
     # the API server
     "apiserver.write": Kind(
-        "A write was answered. `verb` is verb, resource and subresource, `by` the user agent.",
-        {"verb": TEXT, "code": COUNT, "by?": TEXT, "reason?": TEXT},
+        "A write was answered. `verb` is verb, resource and subresource, `by` the user agent, `based_on`"
+        " the version that the client had read and wrote with. Of pods phase and readiness, of a binding the node.",
+        {
+            "verb": TEXT,
+            "code": COUNT,
+            "by?": TEXT,
+            "reason?": TEXT,
+            "based_on?": COUNT,
+            "node?": TEXT,
+            "phase?": TEXT,
+            "ready?": {"type": "boolean"},
+            "terminating?": {"type": "boolean"},
+            "audit?": {"type": "object", "additionalProperties": TEXT},
+        },
+    ),
+    "apiserver.audited": Kind(
+        "A request was answered: what an audit log keeps of it. `began_ns` is when it came, in virtual time.",
+        {
+            "verb": TEXT,
+            "uri": TEXT,
+            "user": TEXT,
+            "groups": TEXTS,
+            "agent": TEXT,
+            "group?": TEXT,
+            "version": TEXT,
+            "resource": TEXT,
+            "namespace?": TEXT,
+            "name?": TEXT,
+            "subresource?": TEXT,
+            "code": COUNT,
+            "began_ns": COUNT,
+            "annotations?": {"type": "object", "additionalProperties": TEXT},
+        },
+        level="trace",
     ),
     "apiserver.panic": Kind(
         "A defect of the server's own was answered with 500.",
         {"request": TEXT, "error": TEXT, "function": TEXT, "traceback": TEXTS},
+        level="error",
     ),
     "apiserver.unwritten": Kind(
         "A request was answered with 500, for the store could not write.",
         {"request": TEXT, "message": TEXT},
+        level="error",
     ),
-    "apiserver.oom": Kind("The server ran out of memory.", {"held": COUNT, "limit": COUNT}),
+    "apiserver.oom": Kind(
+        "The server ran out of memory.", {"held": COUNT, "limit": COUNT}, level="warning"
+    ),
     "apiserver.relisted": Kind(
         "A watch cache began anew with a list.", {"resource": TEXT, "rv": COUNT}
     ),
-    "apiserver.compacted": Kind("History was compacted up to a revision.", {"revision": COUNT}),
+    "apiserver.compacted": Kind(
+        "History was compacted up to a revision.", {"revision": COUNT}, level="debug"
+    ),
     # clients
     "client.connected": Kind("A process connected to one of several servers.", {"server": TEXT}),
-    "client.read": Kind("A component read an object from the server; `uid` and `rv` say which."),
+    "client.read": Kind(
+        "A component read an object from the server; `uid` and `rv` say which.", level="trace"
+    ),
+    "client.listed": Kind(
+        "A component listed objects from the server; `rv` is the list's version.",
+        {"resource": TEXT, "count": COUNT, "namespace?": TEXT},
+        level="trace",
+    ),
+    "informer.read": Kind(
+        "A component read an object from its cache; `uid` and `rv` say which. Of one that is not there the key.",
+        {"resource?": TEXT, "key?": TEXT, "found?": {"type": "boolean"}},
+        level="trace",
+    ),
     "informer.told": Kind(
         "A handler is told of an object; `was` is the uid that it had under this name before.",
         {"listener": TEXT, "kind": TEXT, "was?": TEXT},
+        level="trace",
     ),
     "informer.synced": Kind(
-        "The first list reached the cache and all handlers.", {"resource": TEXT}
+        "The first list reached the cache and all handlers.", {"resource": TEXT}, level="debug"
     ),
-    "reflector.error": Kind("A list or watch failed and will be tried again.", MESSAGE),
-    "events.dropped": Kind("An Event could not be written.", {"reason": TEXT, "message": TEXT}),
+    "reflector.error": Kind(
+        "A list or watch failed and will be tried again.", MESSAGE, level="warning"
+    ),
+    "events.dropped": Kind(
+        "An Event could not be written.", {"reason": TEXT, "message": TEXT}, level="warning"
+    ),
     "election.leading": Kind("The process leads now.", {"lease": TEXT, "transitions": COUNT}),
-    "election.lost": Kind("The process leads no more.", {"lease": TEXT}),
-    "election.failed": Kind("An attempt to lead failed.", {"message": TEXT, "lease?": TEXT}),
+    "election.lost": Kind("The process leads no more.", {"lease": TEXT}, level="warning"),
+    "election.failed": Kind(
+        "An attempt to lead failed.", {"message": TEXT, "lease?": TEXT}, level="debug"
+    ),
     "election.released": Kind("The process gave the lease up.", {"lease": TEXT}),
     # the scheduler
     "scheduler.assumed": Kind(
@@ -138,10 +223,13 @@ EVENTS: Final[dict[str, Kind]] = {
             "note?": TEXT,
         },
     ),
-    "scheduler.popped": Kind("The queue gave a pod out; `uid` and `rv` say which object."),
+    "scheduler.popped": Kind(
+        "The queue gave a pod out; `uid` and `rv` say which object.", level="trace"
+    ),
     "scheduler.read": Kind(
         "After a failed attempt the pod was read by its name; `popped` is the uid that had been popped.",
         {"popped": TEXT, "found": {"type": "boolean"}},
+        level="trace",
     ),
     "scheduler.skip": Kind("An attempt ended before it began.", {"reason": TEXT}),
     "scheduler.preemption": Kind("Victims are deleted.", {"node": TEXT, "victims": TEXTS}),
@@ -156,9 +244,9 @@ EVENTS: Final[dict[str, Kind]] = {
             "finalscores?": {"type": "object"},
         },
     ),
-    "scheduler.error": Kind("The scheduler met an error and went on.", MESSAGE),
+    "scheduler.error": Kind("The scheduler met an error and went on.", MESSAGE, level="warning"),
     # kubelets
-    "kubelet.admitted": Kind("A pod was admitted; its worker begins."),
+    "kubelet.admitted": Kind("A pod was admitted; its worker begins.", level="debug"),
     "kubelet.rejected": Kind("A pod was refused for good.", {"reason": TEXT, "message": TEXT}),
     "kubelet.pressure": Kind(
         "The node came under pressure, or is no longer.",
@@ -167,30 +255,43 @@ EVENTS: Final[dict[str, Kind]] = {
     "kubelet.evicted": Kind(
         "The kubelet ends a pod to get something back.", {"signal": TEXT, "message": TEXT}
     ),
-    "kubelet.synced": Kind("The first list of pods was taken in.", {"pods": COUNT}),
-    "kubelet.fatal": Kind("The kubelet ended: what it had written does not fit.", MESSAGE),
-    "kubelet.error": Kind("A request failed.", MESSAGE),
+    "kubelet.synced": Kind("The first list of pods was taken in.", {"pods": COUNT}, level="debug"),
+    "kubelet.fatal": Kind(
+        "The kubelet ended: what it had written does not fit.", MESSAGE, level="error"
+    ),
+    "kubelet.error": Kind("A request failed.", MESSAGE, level="warning"),
     # controllers
+    "controller.popped": Kind(
+        "A controller's queue gave a key out.", {"controller": TEXT, "key": TEXT}, level="trace"
+    ),
     "controller.retry": Kind(
-        "Reconciling failed and is tried again.", {"controller": TEXT, "key": TEXT, "error": TEXT}
+        "Reconciling failed and is tried again.",
+        {"controller": TEXT, "key": TEXT, "error": TEXT},
+        level="debug",
     ),
     "controller.dropped": Kind(
         "Reconciling failed too often and is given up.",
         {"controller": TEXT, "key": TEXT, "error": TEXT},
+        level="warning",
     ),
     "deployment.scale": Kind(
         "A replica set is resized.", {"replica_set": TEXT, "from": COUNT, "to": COUNT}
     ),
     "node.silent": Kind("A node's conditions were set to Unknown."),
-    "node.disruption": Kind("All nodes fell silent, or some came back.", MESSAGE),
-    "node.error": Kind("The node controller met an error.", MESSAGE),
+    "node.disruption": Kind("All nodes fell silent, or some came back.", MESSAGE, level="warning"),
+    "node.error": Kind("The node controller met an error.", MESSAGE, level="warning"),
     "csi.call": Kind("A CSI driver answers a call.", {"method": TEXT, "code": TEXT}),
     "pod.written": Kind(
-        "A program of a pod has written to a volume.", {"volume": TEXT, "number": COUNT}
+        "A program of a pod has written to a volume.",
+        {"volume": TEXT, "number": COUNT},
+        level="debug",
     ),
     "pod.evicted": Kind("Taint eviction deletes a pod."),
-    "taint-eviction.error": Kind("Taint eviction met an error.", MESSAGE),
+    "taint-eviction.error": Kind("Taint eviction met an error.", MESSAGE, level="warning"),
 }
+
+LEVEL_OF: Final = {name: kind.level for name, kind in EVENTS.items()}
+"""The level of each event, as log.jsonl has it."""
 
 
 def schema() -> dict[str, Any]:

@@ -5,57 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define
 
-from controlplane.errors import UsageError
 from controlplane.logs.reading import Line
+from controlplane.logs.subjects import Subject
+from controlplane.logs.telling import attempts, nodes, state, written
 
-SHORT_NAMES = {
-    "po": "pod",
-    "no": "node",
-    "ns": "namespace",
-    "deploy": "deployment",
-    "rs": "replicaset",
-    "svc": "service",
-    "pvc": "persistentvolumeclaim",
-    "pv": "persistentvolume",
-}
-CLUSTER_SCOPED = frozenset(("node", "namespace", "persistentvolume", "priorityclass"))
 SHOWN_NODES = 6
-
-
-@frozen
-class Subject:
-    """The object asked about; `kind` in lower case, `namespace` "" for objects of the cluster."""
-
-    kind: str
-    namespace: str
-    name: str
-
-    @property
-    def key(self) -> str:
-        """namespace/name, or name."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-    def matches(self, obj: str) -> bool:
-        """Whether the log's name for an object means this one."""
-        kind, _, key = obj.partition("/")
-        # A write without an answer of that kind is logged by its resource: pods/default/web-0.
-        return key == self.key and kind.lower() in (self.kind, f"{self.kind}s")
-
-
-def subject(text: str) -> Subject:
-    """pod/namespace/name, pod/name (in namespace default), node/name. Raises UsageError."""
-    parts = text.split("/")
-    if len(parts) not in (2, 3) or not all(parts):
-        raise UsageError(f"{text}: expected KIND/NAMESPACE/NAME or KIND/NAME, as pod/default/web-0")
-    kind = parts[0].lower()
-    kind = SHORT_NAMES.get(kind, kind)
-    if kind.endswith("s") and not kind.endswith("ss"):
-        kind = kind[:-1]
-    if len(parts) == 3:
-        return Subject(kind, parts[1], parts[2])
-    return Subject(kind, "" if kind in CLUSTER_SCOPED else "default", parts[1])
 
 
 @define
@@ -78,6 +34,8 @@ class Story:
     subject: Subject
     entries: list[Entry]
     ending: str
+    decided: int = 0
+    """The step in which that was decided."""
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -91,12 +49,12 @@ class Story:
         }
 
 
-def story(lines: Iterable[Line], about: Subject) -> Story:
-    """Tell it from a log. Raises UsageError when the log knows nothing of the object."""
+def story(lines: Iterable[Line], about: Subject) -> Story | None:
+    """Tell it from a log; None when the log knows nothing of the object."""
     entries: list[Entry] = []
     incarnations: dict[str, None] = {}
     for line in lines:
-        if not about.matches(line.obj):
+        if line.level == "trace" or not about.matches(line.obj):
             continue
         teller = TELLERS.get(line.event)
         entry = _plain(line) if teller is None else teller(line)
@@ -107,38 +65,45 @@ def story(lines: Iterable[Line], about: Subject) -> Story:
                 entry.more.append(f"a new incarnation, uid {line.uid}")
             incarnations[line.uid] = None
         entries.append(entry)
-    if not entries:
-        raise UsageError(f"{about.kind}/{about.key}: the log says nothing about it")
-    return Story(about, entries, _ending(entries))
+    return Story(about, entries, *_ending(entries)) if entries else None
 
 
-def _ending(entries: list[Entry]) -> str:
-    """What the last telling event comes to."""
+def _ending(entries: list[Entry]) -> tuple[str, int]:
+    """What the last telling event comes to, and its step."""
     for entry in reversed(entries):
-        kind = entry.data.get("event")
-        if kind == "scheduler.failed":
-            refused = entry.data.get("refused") or []
-            if not refused:
-                return f"pending: {entry.data.get('message', '')}"
-            said = "; ".join(
-                f"{r['plugin']} refused {_nodes(r['count'])} ({r['message']})" for r in refused
-            )
-            return f"pending after {_attempts(entry.data)}: {said}"
-        if kind == "deleted":
-            return "deleted"
-        if kind in ("bound", "scheduler.assumed"):
-            node = entry.data.get("node", "")
-            return f"on {node}" if node else "bound"
-    return entries[-1].what
+        ending = _ended(entry)
+        if ending:
+            return ending, entry.step
+    return entries[-1].what, entries[-1].step
 
 
-def _attempts(data: dict[str, Any]) -> str:
-    count = data.get("attempt", 1)
-    return "1 attempt" if count == 1 else f"{count} attempts"
-
-
-def _nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count:,} nodes"
+def _ended(entry: Entry) -> str:
+    data = entry.data
+    kind = data.get("event")
+    by = f" by {data['by']}" if data.get("by") else ""
+    if kind == "scheduler.failed":
+        refused = data.get("refused") or []
+        if not refused:
+            return f"pending: {data.get('message', '')}"
+        said = "; ".join(
+            f"{r['plugin']} refused {nodes(r['count'])} ({r['message']})" for r in refused
+        )
+        return f"pending after {attempts(data.get('attempt', 1))}: {said}"
+    if kind == "deleted":
+        if data.get("terminating"):
+            return f"terminating: deletion was asked for{by}"
+        return f"deleted{by}"
+    if kind == "apiserver.write" and data.get("code", 0) < 300 and "phase" in data:
+        if data["phase"] == "Pending":
+            return ""  # whatever keeps it pending says more
+        return state(data)
+    if kind in ("kubelet.rejected", "kubelet.evicted"):
+        message = data.get("message", "")
+        return f"{kind.partition('.')[2]}: {message}"
+    if kind in ("bound", "scheduler.assumed"):
+        node = data.get("node", "")
+        return f"on {node}" if node else "bound"
+    return ""
 
 
 def _entry(line: Line, what: str, more: list[str] | None = None, **data: Any) -> Entry:
@@ -152,20 +117,13 @@ def _plain(line: Line) -> Entry:
 
 
 def _write(line: Line) -> Entry:
-    verb, by = str(line.data.get("verb", "")), line.data.get("by", "")
-    action, _, where = verb.partition(" ")
-    subresource = where.partition("/")[2]
-    said = {"create": "created", "delete": "deleted", "update": "updated", "patch": "patched"}
-    code = line.data.get("code", 0)
-    who = f" by {by}" if by else ""
-    if code >= 400:
-        return _entry(line, f"{verb}{who} refused: {code} {line.data.get('reason', '')}".rstrip())
-    if subresource == "binding":
-        return _entry(line, f"bound{who}", event="bound")
-    what = said.get(action, verb) + (f" ({subresource})" if subresource else "") + who
-    if line.version is not None:
-        what += f", version {line.version}"
-    if action == "delete" and not subresource:
+    verb = str(line.data.get("verb", ""))
+    what = written(line)
+    if line.data.get("code", 0) >= 400:
+        return _entry(line, what, event="refused")
+    if verb.endswith("/binding"):
+        return _entry(line, what, event="bound")
+    if verb.startswith("delete ") and "/" not in verb:
         return _entry(line, what, event="deleted")
     return _entry(line, what)
 
@@ -182,7 +140,7 @@ def _failed(line: Line) -> Entry:
         if rest and names:
             listed += f" and {rest:,} more"
         where = f": {listed}" if listed else ""
-        more.append(f"{each['plugin']} refused {_nodes(each['count'])} ({each['message']}){where}")
+        more.append(f"{each['plugin']} refused {nodes(each['count'])} ({each['message']}){where}")
     message = str(data.get("message", ""))
     preemption = message.find("preemption: ")
     if not refused:
@@ -211,8 +169,8 @@ def _assumed(line: Line) -> Entry:
 def _explained(line: Line) -> Entry:
     more = []
     for plugin, by_message in (line.data.get("refused") or {}).items():
-        for message, nodes in by_message.items():
-            more.append(f"{plugin} refused {', '.join(nodes)} ({message})")
+        for message, names in by_message.items():
+            more.append(f"{plugin} refused {', '.join(names)} ({message})")
     for plugin, message in (line.data.get("prefilter") or {}).items():
         more.append(f"{plugin} refused the pod before any node ({message})")
     for node, scores in (line.data.get("scores") or {}).items():

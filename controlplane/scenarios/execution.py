@@ -14,6 +14,7 @@ from controlplane import __version__
 from controlplane.api.redaction import cleaner
 from controlplane.api.times import SECOND
 from controlplane.errors import UsageError
+from controlplane.logs import vocabulary
 from controlplane.scenarios.run import Run
 from controlplane.scenarios.user import User
 
@@ -128,11 +129,24 @@ class Execution(Run):
         with written(folder / "run.rec") as draft:
             draft.write_bytes((recording or self.recording()).to_bytes())
         with written(folder / "log.jsonl") as draft, draft.open("w", encoding="utf-8") as file:
-            write(self.world.log, file, result.trace_hash[:12], of_line)
+            levels, header = vocabulary.LEVEL_OF, self._log_header()
+            write(self.world.log, file, result.trace_hash[:12], of_line, levels, header)
         for name, text in texts.items():
             with written(folder / name) as draft:
                 draft.write_text(text, encoding="utf-8")
         return (*LEFT, *(name for name in texts if name not in LEFT))
+
+    def _log_header(self) -> dict[str, Any]:
+        """What the first line of a log says."""
+        header: dict[str, Any] = {
+            "vocabulary": vocabulary.VERSION,
+            "package": __version__,
+            "epoch_ns": self.cluster.config.epoch_ns,
+            "scenario": self.plan.scenario.name,
+        }
+        if self.world.strategy.seed is not None:
+            header["seed"] = self.world.strategy.seed
+        return header
 
     def _secrets(self) -> list[dict[str, Any]]:
         """The Secrets that are stored, as trees."""
@@ -142,7 +156,13 @@ class Execution(Run):
 def _clean_lines(clean: Callable[[str], str]) -> Callable[[Event, str], str]:
     """What keeps secrets out of a log: values of Secrets where texts of others are quoted, tokens everywhere."""
     plain = cleaner()
-    return lambda event, line: (clean if event.event in QUOTING else plain)(line)
+
+    def cleaned(event: Event, line: str) -> str:
+        data = event.data or {}
+        quotes = event.event in QUOTING or "audit" in data or "annotations" in data
+        return (clean if quotes else plain)(line)
+
+    return cleaned
 
 
 def _as_user(ctx: Context, main: Main, run: Run) -> Coroutine[Any, Any, Any]:

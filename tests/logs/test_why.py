@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from controlplane.errors import UsageError
-from controlplane.logs.reading import Line, find, read
-from controlplane.logs.why import Subject, story, subject
+from controlplane.logs.reading import Line, RunLog, find
+from controlplane.logs.subjects import Subject, subject, unknown
+from controlplane.logs.why import story
 
 POD = Subject("pod", "default", "web")
 
 
 def line(step, event, obj="Pod/default/web", uid="u1", **data):
-    return Line(step, step / 2, "scheduler", event, obj, uid, None, data)
+    return Line(step, step / 2, "scheduler", "main", event, "r", "info", obj, uid, None, (), data)
 
 
 def failed(step, attempt, *refused, uid="u1"):
@@ -100,13 +101,15 @@ def test_other_objects_play_no_part():
     assert [entry.what for entry in story(lines, POD).entries] == ["bound"]
 
 
-def test_an_object_the_log_does_not_know_is_an_error():
-    with pytest.raises(UsageError, match="pod/default/web: the log says nothing about it"):
-        story([], POD)
+def test_an_object_the_log_does_not_know_is_an_error_that_names_near_ones():
+    assert story([], POD) is None
+    known = [line(1, "e", obj="Pod/default/web-1"), line(2, "e", obj="Node/other")]
+    said = "pod/default/web: the log says nothing about it; near: Pod/default/web-1"
+    assert str(unknown(POD, known)) == said
 
 
 def test_a_line_that_is_no_event_is_named(tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text('{"step": 1}\n')
     with pytest.raises(UsageError, match="line 1: expected an event"):
-        list(read(find(tmp_path)))
+        RunLog(find(tmp_path))

@@ -84,7 +84,7 @@ class Webhook:
 def configuration(client, *, mutating=False, **spec):
     kind = "MutatingWebhookConfiguration" if mutating else "ValidatingWebhookConfiguration"
     hook = {"name": "a.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "clientConfig": client, "rules": [RULE], "timeoutSeconds": 2, **spec}  # fmt: skip
+            "clientConfig": client, "rules": [RULE], "timeoutSeconds": 10, **spec}  # fmt: skip
     return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "x"},
             "webhooks": [hook]}  # fmt: skip
 
@@ -214,7 +214,7 @@ async def test_a_webhook_that_is_not_there_is_refused_or_ignored_as_it_says():
         await configured(session, client)
         made = await session.ask("POST", CONFIGMAPS, config("c"))
         assert made.tree["message"].endswith(
-            f'Post "https://127.0.0.1:{port}/check?timeout=2s": dial tcp 127.0.0.1:{port}:'
+            f'Post "https://127.0.0.1:{port}/check?timeout=10s": dial tcp 127.0.0.1:{port}:'
             " connect: connection refused"
         )
         path = f"{GROUP}/validatingwebhookconfigurations/x"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
@@ -20,9 +21,12 @@ from controlplane.apiserver.http.authorization import acting
 from controlplane.apiserver.http.bodies import Late, watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
 from controlplane.apiserver.loops.defects import panic
+from controlplane.apiserver.requests import telling
+from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.metrics import key_of_http
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path
 from controlplane.apiserver.requests.server import failure
+from controlplane.apiserver.requests.telling import About
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.protobuf import reading as protobuf
 from controlplane.apiserver.schema.protobuf.writing import AT_ONCE, Unwritable
@@ -48,7 +52,7 @@ STEP_SECONDS = 30
 """Such time limits are multiples of this; which one is a choice, the shortest is option 0."""
 LOG_NS = SECOND // 4
 """How often a followed log is looked at."""
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 
 
 class HttpFront:
@@ -102,10 +106,13 @@ class HttpFront:
         """Let the answer leave; the stream, if it opened one. `revision` is what the request wrote last."""
         number = message.value["n"]
         http, target, arrived = self._asked.pop(number)
+        if self._ctx.noting and target is not None and target.resource:
+            code = answered.code if isinstance(answered, HttpAnswer) else 200
+            self._note_audit(http, target, arrived, code)
         if isinstance(answered, HttpAnswer):
             key = key_of_http(http, target, answered.code)
             self._metrics.answered(key, answered.code, self._ctx.now - arrived)
-            if http.method in _VERBS and target is not None:
+            if http.method in _WRITES and target is not None:
                 self._log(http, target, answered, revision)
             if answered.log is not None:
                 self._follow(number, answered, answered.log, message)
@@ -134,29 +141,20 @@ class HttpFront:
         self, http: HttpRequest, target: Target, answered: HttpAnswer, revision: int | None
     ) -> None:
         tree = answered.tree if isinstance(answered.tree, dict) else {}
-        meta = tree.get("metadata") if answered.code < 300 else None
-        sub = f"/{target.subresource}" if target.subresource else ""
-        data: dict[str, object] = {
-            "verb": f"{_VERBS[http.method]} {target.resource}{sub}",
-            "code": answered.code,
-            "by": http.headers.get("user-agent") or "http",
-        }
-        uid: str | None = None
-        if isinstance(meta, dict) and isinstance(meta.get("uid"), str):
-            key = "/".join(str(meta[part]) for part in ("namespace", "name") if meta.get(part))
-            place, uid = f"{tree.get('kind')}/{key}", meta["uid"]
-        else:
-            parts = (target.resource, target.namespace, target.name)
-            place = "/".join(part for part in parts if part)
-        if answered.code >= 300 and tree.get("reason"):
-            data["reason"] = tree["reason"]
-        self._ctx.log(
-            "apiserver.write",
-            level=INFO,
-            obj=place,
-            uid=uid,
-            rv=revision,
-            data=data,
+        reason = str(tree.get("reason") or "") if answered.code >= 300 else ""
+        place, uid, data = telling.written(
+            _about(http, target), self._core.resource, tree, answered.code, reason
+        )
+        self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
+
+    def _note_audit(self, http: HttpRequest, target: Target, arrived: int, code: int) -> None:
+        """Note what an audit log keeps of a request."""
+        about = _about(http, target)
+        query = urlencode(http.query, doseq=True)
+        uri = f"{http.path}?{query}" if query else http.path
+        data = telling.audited(about, http.user, uri, code, arrived, {})
+        self._ctx.note(
+            "apiserver.audited", obj=telling.place_of(about, self._core.resource, None), data=data
         )
 
     def _follow(
@@ -323,3 +321,19 @@ class HttpWatch:
         """The client hung up: stop following."""
         self.watcher.stop()
         self._front.forget(self)
+
+
+def _about(http: HttpRequest, target: Target) -> About:
+    """What a request from outside is for."""
+    asked = rbac.attributes_of(http, target)
+    agent = http.headers.get("user-agent") or "http"
+    return About(
+        asked.verb,
+        target.group,
+        target.version,
+        target.resource,
+        target.namespace,
+        target.name,
+        target.subresource,
+        agent,
+    )

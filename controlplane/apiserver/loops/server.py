@@ -44,11 +44,13 @@ from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
 from controlplane.apiserver.loops.webhooks import review
+from controlplane.apiserver.requests import telling
 from controlplane.apiserver.requests.admission.policies.source import INTERVAL_NS, Source
 from controlplane.apiserver.requests.caches import CacheMade
 from controlplane.apiserver.requests.metrics import RequestMetrics, families, key_of
 from controlplane.apiserver.requests.routing import parse_path
 from controlplane.apiserver.requests.server import ApiServer, failure
+from controlplane.apiserver.requests.telling import About
 from controlplane.apiserver.requests.unfinished import finish_deletions
 from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.storage.store import Store, StoreFailedError
@@ -236,6 +238,8 @@ class _Server:
         if request.verb not in READ_VERBS:
             self._log(request, response, revision)
             self._activity.note(request, response, self._now())
+        if self._ctx.noting:
+            self._note_audit(request, arrived, response.code, response.audit)
         self._wrote()
         self._respond(message, response)
 
@@ -482,25 +486,28 @@ class _Server:
             self._front.hang_up()
 
     def _log(self, request: Request, response: Response, revision: int | None) -> None:
-        obj = response.object
-        if obj is not None:
-            place, uid = f"{obj.kind}/{obj.key}", obj.uid
-        else:
-            parts = (request.resource, request.namespace, request.name)
-            place, uid = "/".join(part for part in parts if part), ""
-        data: dict[str, object] = {"verb": request.label, "code": response.code}
-        if request.user_agent:
-            data["by"] = request.user_agent
+        tree = response.tree if response.object is None else response.object.tree
+        place, uid, data = telling.written(
+            About.of(request), self._core.resource, tree, response.code, response.reason
+        )
         if response.audit:
             data["audit"] = dict(response.audit)
-        if response.reason:
-            data["reason"] = response.reason
-        self._ctx.log(
-            "apiserver.write", level=INFO, obj=place, uid=uid or None, rv=revision, data=data
+        self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
+
+    def _note_audit(self, request: Request, arrived: int, code: int, notes: dict[str, str]) -> None:
+        """Note what an audit log keeps of a request."""
+        about = About.of(request)
+        uri = request.path or telling.uri_of(about, request.query)
+        data = telling.audited(about, request.user, uri, code, arrived, notes)
+        self._ctx.note(
+            "apiserver.audited", obj=telling.place_of(about, self._core.resource, None), data=data
         )
 
     def _open(self, request: Request, stream: Mailbox, now: int) -> Watcher | None:
         watcher = self._core.watch(request, now)
+        if self._ctx.noting:
+            code = watcher.code if isinstance(watcher, Response) else 200
+            self._note_audit(request, self._ctx.now, code, {})
         if isinstance(watcher, Response):
             self._metrics.watched(key_of(request), None, watcher.code)
             self._ctx.send(stream, WatchBatch((), end=True, error=watcher.tree))

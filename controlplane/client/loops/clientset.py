@@ -82,9 +82,8 @@ class Client:
             response = await ctx.ask(self._direct, request, self._timeout, point=request.label)
         else:
             response = await connection(ctx, self._server).ask(ctx, request, self._timeout)
-        if ctx.noting and request.verb == "get" and response.object is not None:
-            read = response.object
-            ctx.note("client.read", obj=read.place, uid=read.uid or None, rv=read.resource_version)
+        if ctx.noting:
+            note_read(ctx, request, response)
         if response.code >= 400:
             raise ApiError(response.code, response.tree)
         return response
@@ -242,3 +241,16 @@ def _listed(response: Response) -> ObjectList[Any]:
     return ObjectList(
         response.items or [], metadata.get("resourceVersion", ""), metadata.get("continue", "")
     )
+
+
+def note_read(ctx: Context, request: Request, response: Response) -> None:
+    """Note which object a component got, in which version; of a list, how many."""
+    if request.verb == "get" and response.object is not None:
+        read = response.object
+        ctx.note("client.read", obj=read.place, uid=read.uid or None, rv=read.resource_version)
+    elif request.verb == "list" and response.items is not None:
+        version = response.tree.get("metadata", {}).get("resourceVersion", "")
+        data = {"resource": request.resource, "count": len(response.items)}
+        if request.namespace:
+            data["namespace"] = request.namespace
+        ctx.note("client.listed", rv=int(version) if version.isdecimal() else None, data=data)

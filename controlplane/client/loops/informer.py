@@ -108,6 +108,8 @@ class Informer(Generic[V]):
         self.store: Indexer[V] = store if store is not None else Indexer()
         self._ctx = ctx
         ctx.part(self.store_part, self.store)
+        if ctx.noting:
+            self.store.on_read = self._note_read
         self._features = server.features
         self._queue = queue_of(self._features, self.store)
         self._reflector = Reflector(
@@ -118,6 +120,16 @@ class Informer(Generic[V]):
         self._synced = ctx.event()
         self._on_synced: Callable[[], None] | None = None
         self._tasks: list[Task] = []
+
+    def _note_read(self, key: str, found: Object[V] | None) -> None:
+        """Note that a task reads an object here, and in which version: not what the server has, maybe."""
+        if found is None:
+            data = {"resource": self.resource.name, "key": key, "found": False}
+            self._ctx.note("informer.read", data=data)
+        else:
+            self._ctx.note(
+                "informer.read", obj=found.place, uid=found.uid or None, rv=found.resource_version
+            )
 
     def when_synced(self, told: Callable[[], None]) -> None:
         """Have somebody told, in the same step, that the first list is in the store."""

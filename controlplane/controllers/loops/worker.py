@@ -105,6 +105,8 @@ class Workers:
             while key is None:
                 await self._work.wait(idle=True, point=get)
                 key = queue.get()
+            if ctx.noting:
+                ctx.note("controller.popped", data={"controller": self._name, "key": key})
             await ctx.point(sync)
             try:
                 await self._sync(ctx, key)

@@ -1,0 +1,171 @@
+"""What the event log tells of a request: which object it was about, and what an audit log says of it.
+
+An object has one name in every event: kind/namespace/name, or kind/name; `*` stands for all of a
+collection. Upstream: k8s.io/apiserver/pkg/audit/request.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from attrs import frozen
+
+from controlplane.api.request import Request, User
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.resources import ResourceInfo
+
+__all__ = ["About", "audited", "uri_of", "written"]
+
+Tree = dict[str, Any]
+
+
+@frozen
+class About:
+    """What a request is for, wherever it came from. `body` is what was sent, None where that is not at hand."""
+
+    verb: str
+    group: str
+    version: str
+    resource: str
+    namespace: str
+    name: str
+    subresource: str
+    agent: str
+    body: Any = None
+
+    @classmethod
+    def of(cls, request: Request) -> About:
+        """What a request of a component is for."""
+        return cls(
+            request.verb,
+            request.group,
+            request.version,
+            request.resource,
+            request.namespace,
+            request.name,
+            request.subresource,
+            request.user_agent,
+            request.body,
+        )
+
+    @property
+    def label(self) -> str:
+        """Verb, resource and subresource."""
+        sub = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.verb} {self.resource}{sub}"
+
+
+def place_of(
+    about: About, info_of: Callable[[str, str, str], ResourceInfo], answer: Tree | None
+) -> str:
+    """Kind/namespace/name of the object that a request is about."""
+    try:
+        kind = info_of(about.group, about.version, about.resource).kind
+    except status.ApiError:
+        kind = about.resource
+    sent = _meta(about.body)
+    name = about.name or _text(_meta(answer), "name") or _text(sent, "name")
+    if not name and about.verb == "create":
+        name = f"{_text(sent, 'generateName')}*"
+    return "/".join(part for part in (kind, about.namespace, name or "*") if part)
+
+
+def written(
+    about: About,
+    info_of: Callable[[str, str, str], ResourceInfo],
+    answer: Tree | None,
+    code: int,
+    reason: str,
+) -> tuple[str, str | None, Tree]:
+    """Place, uid and data of the event of a write.
+
+    The uid is that of the object in the answer; else the one that the client meant. `based_on` is the
+    version that the client had read, where it said so: an optimistic lock.
+    """
+    good = answer if code < 300 else None
+    sent = _meta(about.body)
+    conditions = about.body.get("preconditions") if isinstance(about.body, dict) else None
+    meant = conditions if isinstance(conditions, dict) else sent
+    uid = _text(_meta(good), "uid")
+    if not uid and good is not None and isinstance(good.get("details"), dict):
+        uid = _text(good["details"], "uid")
+    uid = uid or _text(meant, "uid")
+    data: Tree = {"verb": about.label, "code": code}
+    if about.agent:
+        data["by"] = about.agent
+    if reason:
+        data["reason"] = reason
+    version = _text(meant, "resourceVersion")
+    if version.isascii() and version.isdecimal() and 0 < len(version) < 19:
+        data["based_on"] = int(version)
+    if about.resource == "pods" and good is not None and good.get("kind") == "Pod":
+        data.update(_pod_state(good))
+    elif about.subresource == "binding" and good is not None:
+        target = about.body.get("target") if isinstance(about.body, dict) else None
+        data["node"] = _text(target, "name") if isinstance(target, dict) else ""
+    place = place_of(about, info_of, good if not about.subresource else None)
+    return place, uid or None, data
+
+
+def _pod_state(pod: Tree) -> Tree:
+    """Phase, readiness and end of a pod, as far as it says: what its life is told by."""
+    status = pod.get("status")
+    if not isinstance(status, dict):
+        return {}
+    state: Tree = {"phase": _text(status, "phase") or "Unknown"}
+    for each in status.get("conditions") or ():
+        if each.get("type") == "Ready":
+            state["ready"] = each.get("status") == "True"
+    if _meta(pod).get("deletionTimestamp"):
+        state["terminating"] = True
+    return state
+
+
+def uri_of(about: About, query: dict[str, str]) -> str:
+    """The path and query that a client would have asked over HTTP."""
+    parts = ["api"] if not about.group else ["apis", about.group]
+    parts.append(about.version)
+    if about.namespace and about.resource != "namespaces":
+        parts += ["namespaces", about.namespace]
+    parts += [part for part in (about.resource, about.name, about.subresource) if part]
+    path = "/" + "/".join(quote(part) for part in parts)
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def audited(
+    about: About, user: User, uri: str, code: int, began_ns: int, notes: dict[str, str]
+) -> Tree:
+    """What an audit log keeps of a request at level Metadata, in the words of the event log."""
+    data: Tree = {
+        "verb": about.verb,
+        "uri": uri,
+        "user": user.name,
+        "groups": list(user.groups),
+        "agent": about.agent,
+        "resource": about.resource,
+        "version": about.version,
+        "code": code,
+        "began_ns": began_ns,
+    }
+    for key, value in (
+        ("group", about.group),
+        ("namespace", about.namespace),
+        ("name", about.name),
+        ("subresource", about.subresource),
+        ("annotations", notes),
+    ):
+        if value:
+            data[key] = value
+    return data
+
+
+def _meta(tree: Any) -> Tree:
+    meta = tree.get("metadata") if isinstance(tree, dict) else None
+    return meta if isinstance(meta, dict) else {}
+
+
+def _text(tree: Tree, key: str) -> str:
+    found = tree.get(key)
+    return found if isinstance(found, str) else ""

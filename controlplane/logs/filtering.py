@@ -1,0 +1,76 @@
+"""Which events are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+
+from attrs import field, frozen
+
+from controlplane.errors import UsageError
+from controlplane.logs.reading import Line, RunLog
+from controlplane.logs.subjects import Subject, subject
+from controlplane.logs.vocabulary import LEVELS
+
+
+def _subject(text: str | Subject | None) -> Subject | None:
+    return subject(text) if isinstance(text, str) and text else text or None
+
+
+@frozen
+class Filter:
+    """Conditions that all hold; "" and None ask for nothing.
+
+    `actor` and `event` may have `*`. `level` is the lowest; steps have none and come only without it.
+    `steps` and `times` (virtual seconds) are first and last.
+    """
+
+    obj: Subject | None = field(default=None, converter=_subject)
+    kind: str = ""
+    actor: str = ""
+    event: str = ""
+    level: str = ""
+    text: str = ""
+    steps: tuple[int, int] | None = None
+    times: tuple[float, float] | None = None
+
+    def of(self, log: RunLog) -> Iterator[Line]:
+        """The events of a log that are wanted; only as much of it is read as need be."""
+        if self.steps is not None:
+            lines: Iterable[Line] = log.between(*self.steps)
+        elif self.text:
+            lines = log.mentioning(self.text)
+        elif self.obj is not None:
+            lines = log.mentioning(self.obj.name)
+        else:
+            lines = log
+        return (line for line in lines if self.wants(line))
+
+    def wants(self, line: Line) -> bool:
+        """Whether one event is wanted; its text was looked for already, unless steps were asked for."""
+        if self.obj is not None and not self.obj.matches(line.obj):
+            return False
+        if self.kind and line.obj.partition("/")[0].lower() != self.kind.lower():
+            return False
+        if self.actor and not fnmatchcase(line.actor, self.actor):
+            return False
+        if self.event and not fnmatchcase(line.event, self.event):
+            return False
+        if self.level and (not line.level or LEVELS.index(line.level) < LEVELS.index(self.level)):
+            return False
+        if self.times is not None and not self.times[0] <= line.t <= self.times[1]:
+            return False
+        return not (self.text and self.steps is not None and self.text not in str(line))
+
+
+def span_of(text: str, what: str) -> tuple[float, float]:
+    """FIRST-LAST, FIRST-, -LAST or one number. Raises UsageError."""
+    first, dash, last = text.partition("-")
+    try:
+        low = float(first) if first else 0.0
+        high = (float(last) if last else float("inf")) if dash else low
+    except ValueError:
+        low, high = 1.0, 0.0
+    if not text or low > high:
+        raise UsageError(f"{what} {text!r}: expected FIRST-LAST, FIRST-, -LAST or a number")
+    return low, high

@@ -1,0 +1,245 @@
+"""Who decided without having heard of what others had written: stale reads, and writes in no order.
+
+A read is stale when the store held a newer version, or another incarnation, of the object at that step, or by
+the time at which the same task wrote to the object: then that decision used it. Two writes of different actors to one
+object are causally unordered when the second writer had not heard of the first write when it sent its
+own: no read, no notification and no answer of the server had brought it that version.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import define, frozen
+
+from controlplane.logs.reading import Line
+
+READS = frozenset(("informer.read", "client.read", "scheduler.popped", "scheduler.read"))
+_NEWS = READS | {"informer.told"}
+KEPT = 4
+"""So many of the last versions that an actor heard of are remembered for each object."""
+PAIRS = 1000
+"""So many pairs of writes are kept; the rest is counted."""
+
+
+@define
+class StaleRead:
+    """A read of a version that was not the newest. `behind` counts the versions that came in between."""
+
+    step: int
+    t: float
+    actor: str
+    task: str
+    obj: str
+    read: int | None
+    newest: int
+    behind: int
+    late: float
+    other: bool
+    used: str = ""
+    used_step: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "step": self.step,
+            "t": self.t,
+            "actor": self.actor,
+            "task": self.task,
+            "obj": self.obj,
+            "read": self.read,
+            "newest": self.newest,
+            "behind": self.behind,
+            "late": self.late,
+            "other_incarnation": self.other,
+            "used": self.used,
+            "used_step": self.used_step,
+        }
+
+
+@frozen
+class Unordered:
+    """Two writes to one object, the second sent without any news of the first."""
+
+    obj: str
+    first: int
+    first_by: str
+    first_verb: str
+    second: int
+    second_by: str
+    second_verb: str
+    code: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "obj": self.obj,
+            "first": {"step": self.first, "by": self.first_by, "verb": self.first_verb},
+            "second": {
+                "step": self.second,
+                "by": self.second_by,
+                "verb": self.second_verb,
+                "code": self.code,
+            },
+        }
+
+
+@define
+class _Stored:
+    """What the store holds of an object: incarnation, and the versions with the times of their writes."""
+
+    uid: str
+    versions: list[tuple[int, float]]
+    gone: bool = False
+
+
+@define
+class Races:
+    """What was found. `unordered_in_all` counts the pairs, of which the first are kept."""
+
+    stale: list[StaleRead]
+    unordered: list[Unordered]
+    reads: int
+    unordered_in_all: int
+
+    @property
+    def used(self) -> list[StaleRead]:
+        """The stale reads on which a write rests."""
+        return [each for each in self.stale if each.used]
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "reads": self.reads,
+            "stale_reads": [each.to_json() for each in self.stale],
+            "unordered_writes": [each.to_json() for each in self.unordered],
+            "unordered_writes_in_all": self.unordered_in_all,
+        }
+
+
+class _News:
+    """What each actor had been told or had read of each object, and when."""
+
+    def __init__(self) -> None:
+        self._heard: dict[tuple[str, str], deque[tuple[int, int]]] = {}
+
+    def heard(self, actor: str, obj: str, version: int | None, step: int) -> None:
+        """An actor learned of a version."""
+        if version is None:
+            return
+        known = self._heard.get((actor, obj))
+        if known is None:
+            known = self._heard[actor, obj] = deque(maxlen=KEPT)
+        if not known or known[-1][1] < version:
+            known.append((step, version))
+
+    def knew(self, actor: str, obj: str, version: int, step: int) -> bool:
+        """Whether, at a step, an actor had heard of this version or a later one."""
+        known = self._heard.get((actor, obj), ())
+        return any(at <= step and heard >= version for at, heard in known)
+
+
+def find(lines: Iterable[Line]) -> Races:
+    """Look through a log, once."""
+    stored: dict[str, _Stored] = {}
+    stale: list[StaleRead] = []
+    open_reads: dict[tuple[str, str], dict[str, tuple[Line, StaleRead | None]]] = defaultdict(dict)
+    writes: dict[str, tuple[int, str, str, int]] = {}
+    unordered: list[Unordered] = []
+    news = _News()
+    reads = pairs = 0
+    asked = 0  # the step that sent the request which is answered now
+    tasks: dict[int, str] = {}
+    for line in lines:
+        event = line.event
+        if not line.level:
+            tasks[line.step] = line.task
+            asked = line.cause[0] if line.cause else 0
+            continue
+        if event == "message":
+            asked = line.cause[0] if line.cause else 0
+            continue
+        if event in _NEWS:
+            news.heard(line.actor, line.obj, line.rv, line.step)
+        if event in READS:
+            reads += 1
+            found = _stale(line, stored.get(line.obj))
+            if found is not None:
+                stale.append(found)
+            open_reads[line.actor, line.task][line.obj] = line, found
+        elif event == "controller.popped":
+            open_reads.pop(
+                (line.actor, line.task), None
+            )  # what it read for another key is done with
+        elif event == "apiserver.write":
+            data = line.data
+            by, verb, code = data.get("by", ""), data.get("verb", ""), data.get("code", 0)
+            read, found = open_reads[by, tasks.get(asked, "")].pop(line.obj, (None, None))
+            if read is not None and found is None:  # overtaken since it was read
+                found = _stale(read, stored.get(line.obj), line.t)
+                if found is not None:
+                    stale.append(found)
+            if found is not None:
+                result = f"{code} {data['reason']}" if "reason" in data else str(code)
+                found.used, found.used_step = f"{verb}: {result}", line.step
+            before = writes.get(line.obj)
+            if (
+                before is not None
+                and before[1] != by
+                and not news.knew(by, line.obj, before[3], asked)
+            ):
+                pairs += 1
+                if pairs <= PAIRS:
+                    first, first_by, first_verb, _ = before
+                    unordered.append(
+                        Unordered(line.obj, first, first_by, first_verb, line.step, by, verb, code)
+                    )
+            if code < 300:
+                if line.rv is not None:
+                    writes[line.obj] = line.step, by, verb, line.rv
+                    news.heard(by, line.obj, line.rv, line.step)
+                _store(stored, line)
+    return Races(stale, unordered, reads, pairs)
+
+
+def _store(stored: dict[str, _Stored], line: Line) -> None:
+    verb = line.data.get("verb", "")
+    if line.rv is None:
+        return
+    known = stored.get(line.obj)
+    if known is None or (line.uid and known.uid != line.uid):
+        known = stored[line.obj] = _Stored(line.uid, [])
+    known.versions.append((line.rv, line.t))
+    known.gone = verb.startswith("delete ") and not line.data.get("terminating")
+
+
+def _stale(line: Line, known: _Stored | None, until: float | None = None) -> StaleRead | None:
+    """The read, if the store held something else at that step, or by the time at which it was used."""
+    if known is None or not known.versions:
+        return None
+    newest = known.versions[-1][0]
+    if line.rv is None:
+        if line.data.get("found") is not False or known.gone:
+            return None
+    elif line.rv >= newest and not known.gone:
+        return None
+    read = line.rv or 0
+    missed = [at for version, at in known.versions if version > read]
+    if not missed:
+        return None
+    other = bool(line.uid) and line.uid != known.uid
+    late = (line.t if until is None else until) - missed[0]
+    return StaleRead(
+        line.step,
+        line.t,
+        line.actor,
+        line.task,
+        line.obj,
+        line.rv,
+        newest,
+        len(missed),
+        late,
+        other,
+    )

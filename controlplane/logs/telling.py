@@ -1,0 +1,113 @@
+"""One event in a few words, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from controlplane.logs.reading import Line
+
+__all__ = ["attempts", "nodes", "told"]
+
+_QUIET = frozenset(("task", "log", "message", "choice", "apiserver.audited", "controller.popped"))
+_PAST = {"create": "created", "delete": "deleted", "update": "updated", "patch": "patched"}
+
+
+def told(line: Line) -> str:
+    """What an event says; "" for those that only the runtime cares about."""
+    if line.event in _QUIET or line.is_step:
+        return ""
+    teller = _TELLERS.get(line.event)
+    if teller is not None:
+        return teller(line)
+    message = line.data.get("message") or line.data.get("reason") or ""
+    about = f" {line.obj}" if line.obj else ""
+    return f"{line.event}{about}" + (f": {message}" if message else "")
+
+
+def attempts(count: int) -> str:
+    """1 attempt, 2 attempts."""
+    return "1 attempt" if count == 1 else f"{count:,} attempts"
+
+
+def nodes(count: int) -> str:
+    """1 node, 5,000 nodes."""
+    return "1 node" if count == 1 else f"{count:,} nodes"
+
+
+def written(line: Line, about: str = "") -> str:
+    """A write: who did what, and which version came of it; `about` names the object, if that is not clear."""
+    data = line.data
+    verb, by, code = str(data.get("verb", "")), data.get("by", ""), data.get("code", 0)
+    action, _, where = verb.partition(" ")
+    subresource = where.partition("/")[2]
+    who = f" by {by}" if by else ""
+    named = f" {about}" if about else ""
+    if code >= 400:
+        based = f", based on version {data['based_on']}" if "based_on" in data else ""
+        return f"{verb}{named}{who} refused: {code} {data.get('reason', '')}".rstrip() + based
+    if subresource == "binding":
+        node = f" to {data['node']}" if data.get("node") else ""
+        return f"bound{named}{node}{who}"
+    what = _PAST.get(action, verb) + (f" ({subresource})" if subresource else "") + named + who
+    if "phase" in data and action != "create":
+        what += f": {state(data)}"
+    if line.rv is not None:
+        what += f", version {line.rv}"
+    return what
+
+
+def state(data: dict[str, Any]) -> str:
+    """Phase and readiness of a pod."""
+    said: str = data.get("phase", "")
+    if data.get("ready"):
+        said += ", ready"
+    elif "ready" in data and said == "Running":
+        said += ", not ready"
+    if data.get("terminating"):
+        said += ", terminating"
+    return said
+
+
+def _write(line: Line) -> str:
+    return written(line, line.obj)
+
+
+def _read(line: Line) -> str:
+    if line.data.get("found") is False:
+        where = f"{line.data.get('resource', '')} {line.data.get('key', '')}".strip()
+        return f"found no {where or line.obj}"
+    version = f", version {line.rv}" if line.rv is not None else ""
+    return f"read {line.obj}{version}"
+
+
+def _told(line: Line) -> str:
+    was = f", which had uid {line.data['was']}" if "was" in line.data else ""
+    version = f", version {line.rv}" if line.rv is not None else ""
+    return f"heard of {line.data.get('kind', 'a change')} of {line.obj}{version}{was}"
+
+
+def _failed(line: Line) -> str:
+    data = line.data
+    return f"attempt {data.get('attempt', '')} for {line.obj} failed ({data.get('reason', '')})"
+
+
+def _fault(line: Line) -> str:
+    data = line.data
+    where = data.get("actor") or " and ".join(str(data[end]) for end in ("a", "b") if end in data)
+    return f"fault: {data.get('fault', '')} {where}".rstrip()
+
+
+_TELLERS: dict[str, Callable[[Line], str]] = {
+    "apiserver.write": _write,
+    "informer.read": _read,
+    "client.read": _read,
+    "scheduler.read": _read,
+    "informer.told": _told,
+    "scheduler.popped": lambda line: f"popped {line.obj}, version {line.rv}",
+    "scheduler.assumed": lambda line: f"chose {line.data.get('node', '')} for {line.obj}",
+    "scheduler.failed": _failed,
+    "client.listed": lambda line: f"listed {line.data.get('count')} {line.data.get('resource')}",
+    "fault": _fault,
+    "verdict": lambda line: f"{line.data.get('verdict', '')}: {line.data.get('reason', '')}",
+}
