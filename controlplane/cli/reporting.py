@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 SHOWN_PODS = 60
 SHOWN_NODES = 20
 TIMELINE = 60
-QUIET = {"task", "verdict", "choice"}
+QUIET = {
+    "task",
+    "verdict",
+    "choice",
+    "apiserver.audited",
+    "controller.popped",
+    "informer.read",
+    "client.listed",
+}
+"""A timeline leaves these out: they are many, and `controlplane logs` has them all."""
 
 
 def print_summary(summary: Summary, wall: float, out: Path | None = None) -> None:

@@ -56,9 +56,9 @@ def plan_of_recording(
 def replayed(plan: Plan, recording: Recording, log: EventLog | None = None) -> Execution:
     """A run that will repeat a recording strictly, once it is executed; with its whole log unless one is given."""
     plan = evolve(plan, token_key=recording.header.get("token_key"))
-    run = Execution(
-        plan, Replay(recording.choices, marks=recording.marks), log=log, inputs=recording.inputs
-    )
+    strategy = Replay(recording.choices, marks=recording.marks)
+    strategy.seed = recording.header.get("seed")  # what the log says of the run stays the same
+    run = Execution(plan, strategy, log=log, inputs=recording.inputs)
     if recording.verdict == "stopped" and not recording.inputs:
         run.world.stop_after(recording.steps, recording.reason)
     return run

@@ -40,7 +40,8 @@ def test_why_tells_which_plugin_refused_which_node_at_which_attempt(tmp_path):
     unknown = controlplane("logs", "why", "po/none", "--log", out)
     assert (unknown.returncode, unknown.stderr) == (
         2,
-        "controlplane: pod/default/none: the log says nothing about it\n",
+        "controlplane: pod/default/none: the log says nothing about it;"
+        " near: Pod/default/big, Pod/default/small\n",
     )
 
 
