@@ -121,6 +121,11 @@ def _mismatch(value: object, wanted: str) -> DecodeError:
     return DecodeError(found=json_type(value), wanted=wanted)
 
 
+_FEW = 8
+"""Fields of a struct that are not counted one by one: structs count where there can be many of them."""
+_STRUCT = 4
+"""Steps to read an item of a list or map, which may be a struct of few fields."""
+_NO_NUMBERS = frozenset((str, bool, type(None)))
 _TOO_LARGE = 1 << 1024
 """Integers of this size and more are infinite as float64."""
 
@@ -128,14 +133,16 @@ _TOO_LARGE = 1 << 1024
 def check_numbers(value: Any) -> None:
     """Raise DecodeError for a number that float64 cannot hold, anywhere in a value that is read without a type."""
     kind = type(value)
-    if kind is str or value is None or kind is bool:
+    if kind in _NO_NUMBERS:
         return
     if isinstance(value, dict):
         for item in value.values():
-            check_numbers(item)
+            if type(item) not in _NO_NUMBERS:
+                check_numbers(item)
     elif isinstance(value, list):
         for item in value:
-            check_numbers(item)
+            if type(item) not in _NO_NUMBERS:
+                check_numbers(item)
     elif isinstance(value, float) and not isfinite(value):
         text = value.text if isinstance(value, WrittenFloat) else str(value)
         raise DecodeError(found=f"number {text}", wanted="float64")
@@ -265,6 +272,7 @@ class FieldCodec:
             else:
                 return value
         olds = old if isinstance(old, list) else ()
+        spend(_STRUCT * len(value))
         out = []
         changed = False
         for index, item in enumerate(value):
@@ -288,6 +296,7 @@ class FieldCodec:
             else:
                 return value
         olds = old if isinstance(old, dict) else {}
+        spend(_STRUCT * len(value))
         out: Tree = {}
         changed = type(value) is not dict
         for key, item in value.items():
@@ -348,7 +357,8 @@ class StructCodec:
         fields = self.fields
         out: Tree = {}
         changed = type(value) is not dict
-        spend(2 + len(value))
+        if len(value) > _FEW:
+            spend(len(value))
         for key, item in value.items():
             found = fields.get(key)
             if found is None or item is None:
@@ -617,7 +627,8 @@ def _struct_issues(struct: StructCodec, value: Any, path: str, issues: list[str]
     if not isinstance(value, dict):
         return
     seen: set[str] = set()
-    spend(len(value) * (1 + (len(path) >> 9)))
+    if len(value) > _FEW:
+        spend(len(value) * (1 + (len(path) >> 9)))
     for key, item in value.pairs if isinstance(value, PairsDict) else value.items():
         place = f"{path}.{key}" if path else key
         found = struct.fields.get(key)
@@ -635,12 +646,12 @@ def _field_issues(found: FieldCodec, item: Any, place: str, issues: list[str]) -
         _struct_issues(found.struct, item, place, issues)
     elif found.kind == Kind.LIST and isinstance(item, list) and found.element is not None:
         if found.element.struct is not None or found.element.element is not None:
-            spend(len(item) * (1 + (len(place) >> 9)))
+            spend(len(item) * (_STRUCT + (len(place) >> 7)))
             for index, entry in enumerate(item):
                 _field_issues(found.element, entry, f"{place}[{index}]", issues)
     elif found.kind == Kind.MAP and isinstance(item, dict) and found.element is not None:
         seen: set[str] = set()
-        spend(len(item) * (1 + (len(place) >> 9)))
+        spend(len(item) * (_STRUCT + (len(place) >> 7)))
         for key, entry in item.pairs if isinstance(item, PairsDict) else item.items():
             inner = f"{place}.{key}"
             if key in seen:

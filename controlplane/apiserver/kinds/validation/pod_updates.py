@@ -6,6 +6,7 @@ Upstream: ValidatePodUpdate, ValidatePodStatusUpdate in pkg/apis/core/validation
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Hashable
 from typing import Any
 
 from controlplane.api.equality import Seen, by_value, first_by_value
@@ -106,9 +107,9 @@ def _tolerations(new: list[Tree], old: list[Tree]) -> list[FieldError]:
     def core(toleration: Tree) -> Tree:
         return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
-    kept = Seen(core(toleration) for toleration in new)
-    for toleration in old:
-        if core(toleration) not in kept:
+    if new != old:
+        kept = Seen(core(toleration) for toleration in new)
+        if not all(core(toleration) in kept for toleration in old):
             return [forbidden("spec.tolerations", (
                 "existing toleration can not be modified except its tolerationSeconds"
             ))]  # fmt: skip
@@ -238,7 +239,7 @@ def _transitions(
         if c.get("restartPolicy") == "Always"
     }
     current = {status.get("name"): status for status in new}
-    places = first_by_value(new)
+    places: dict[Hashable, int] = {}
     errors: list[FieldError] = []
     for before in old:
         name = before.get("name")
@@ -249,6 +250,7 @@ def _transitions(
             continue
         now = current.get(name)
         if now is not None and (now.get("state") or {}).get("terminated") is None:
+            places = places or first_by_value(new)
             errors.append(forbidden(f"{path}[{places[by_value(now)]}].state", (
                 "may not be transitioned to non-terminated state"
             )))  # fmt: skip
