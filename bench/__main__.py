@@ -14,6 +14,7 @@ from bench import (
     bench_controllers,
     bench_kubelet,
     bench_list_memory,
+    bench_logs,
     bench_nodes,
     bench_race,
     bench_run,
@@ -43,6 +44,7 @@ SUITES = {
     "serve": bench_serve.rows,
     "memory": bench_list_memory.rows,
     "store": bench_store.rows,
+    "logs": bench_logs.rows,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 
