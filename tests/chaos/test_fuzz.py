@@ -234,3 +234,9 @@ def test_bookmarks_are_rows_without_a_name():
             path = each.path("default")
             found = process.send(Message("GET", f"{path}?{query}", (accept,)))
             assert (found and found.code, process.findings) == (200, []), path
+
+
+@pytest.mark.parametrize("method", ["DELETE", "POST", "PUT", "PATCH"])
+def test_a_path_that_watches_takes_no_writes(method):
+    pods = "/api/v1/watch/namespaces/default/pods"
+    assert replay([(method, pods, {"content-type": "application/json"}, b"{}")]) == []

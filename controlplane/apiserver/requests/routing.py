@@ -147,6 +147,8 @@ def _verb(method: str, target: Target, query: Tree) -> str:
         if watching and not target.subresource and (target.watch or not target.name):
             return "watch"
         return "get" if target.name else "list"
+    if target.watch:  # such a path is authorized as a watch, and is nothing else
+        raise no_such_method()
     if method == "DELETE":
         return "delete" if target.name else "deletecollection"
     verb = _VERBS.get(method)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
@@ -43,7 +44,11 @@ class Message:
     def dry(self) -> bool:
         """Whether it asks for nothing to be written."""
         if self.method == "DELETE" and self.body:
-            return b'"dryRun":["All"]' in self.body  # what stands in the query does not count then
+            try:  # what stands in the query does not count then
+                options = json.loads(self.body)
+            except ValueError:
+                return b'"dryRun":["All"]' in self.body
+            return isinstance(options, dict) and options.get("dryRun") == ["All"]
         return "dryRun" in urlsplit(self.target).query
 
     def filled(self, known: dict[bytes, bytes]) -> Message:
