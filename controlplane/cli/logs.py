@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +87,10 @@ def _time(t: float) -> str:
 @command.command("why", short_help="What happened to an object, and why; what led to a step.")
 @click.argument("about", metavar="OBJECT|STEP|violation")
 @_log_option()
-@click.option("--hops", default=12, show_default=True, help="How far back to follow causes.")
+@click.option(
+    "--hops", default=12, type=click.IntRange(min=1), show_default=True,
+    help="How far back to follow causes.",
+)  # fmt: skip
 @format_option()
 def why(about: str, place: Path, hops: int, output_format: str) -> int:
     """Tell what happened to an object and why: who wrote it, what every scheduling attempt found, which
@@ -175,9 +180,9 @@ def _show_summary(name: str, told: Any) -> None:
     output.echo(f"{name}: {what}{seed}".rstrip(": "))
     output.echo(f"  {ended}")
     output.echo(
-        f"  {told.events:,} events, {told.steps:,} steps, {_time(told.t)} of virtual time; "
-        f"{told.attempts:,} scheduling attempts, {told.failed_attempts:,} of them failed; "
-        f"{told.conflicts:,} conflicts"
+        f"  {output.count(told.events, 'event')}, {output.count(told.steps, 'step')}, "
+        f"{_time(told.t)} of virtual time; {output.count(told.attempts, 'scheduling attempt')}, "
+        f"{told.failed_attempts:,} of them failed; {output.count(told.conflicts, 'conflict')}"
     )
     if told.pods:
         said = ", ".join(f"{count:,} {phase}" for phase, count in told.pods.items())
@@ -254,7 +259,9 @@ def stats(place: Path, output_format: str) -> int:
 @click.option("--text", default="", help="Events with this text anywhere.")
 @click.option("--steps", default="", metavar="FIRST-LAST", help="Events of these steps.")
 @click.option("--time", "times", default="", metavar="FIRST-LAST", help="In virtual seconds.")
-@click.option("--limit", default=0, metavar="N", help="No more than so many.")
+@click.option(
+    "--limit", default=0, type=click.IntRange(min=0), metavar="N", help="No more than so many."
+)
 @click.option("--follow", is_flag=True, help="Go on as the log is written.")
 @format_option()
 def events(
@@ -274,7 +281,7 @@ def events(
     log = None if follow else _open(place)
     if log is None:
         path = reading.find(place)
-        lines: Iterable[Line] = filter(wanted.wants, reading.follow(path, _wait))
+        lines: Iterable[Line] = filter(wanted.wants, reading.follow(path, _wait, text))
     else:
         lines = wanted.of(log)
     shown = 0
@@ -297,7 +304,8 @@ def _wait() -> bool:
     return True
 
 
-def _as_text(line: Line) -> str:
+def _said(line: Line) -> str:
+    """What an event says, or what it holds."""
     from controlplane.logs.telling import told
 
     said = told(line)
@@ -305,6 +313,11 @@ def _as_text(line: Line) -> str:
         said = f"takes {line.data.get('message', '')} from {line.data.get('from', '')}"
     if not said and line.data:
         said = json.dumps(line.data, ensure_ascii=False)
+    return said
+
+
+def _as_text(line: Line) -> str:
+    said = _said(line)
     who = f"{line.actor}/{line.task}"
     return f"{_time(line.t):>10} {line.step:>7} {who:<32} {line.event:<22} {said}".rstrip()
 
@@ -375,7 +388,6 @@ def diff(one: Path, other: Path, output_format: str) -> int:
     followed. Exit status 1 if they differ.
     """
     from controlplane.logs.difference import compare
-    from controlplane.logs.telling import told
 
     logs = [_open(one), _open(other)]
     found = compare(*logs)
@@ -392,13 +404,13 @@ def diff(one: Path, other: Path, output_format: str) -> int:
                 else f"step {step.step}: {_as_text(step).split(None, 2)[2]}"
             )
             output.echo(f"{side.name}: {said}")
-        rows = [(_time(each.t), str(each.step), each.actor, told(each)) for each in found.before]
+        rows = [(_time(each.t), str(each.step), each.actor, _said(each)) for each in found.before]
         if rows:
             heads = ("TIME", "STEP", "WHO", "BOTH DID")
             output.table("before", heads, rows, heads[:2])
         for side in found.sides:
             told_lines = [side.event, *side.after] if side.event is not None else []
-            rows = [(_time(each.t), str(each.step), each.actor, told(each)) for each in told_lines]
+            rows = [(_time(each.t), str(each.step), each.actor, _said(each)) for each in told_lines]
             rows.append(("", "", "", side.verdict or "it does not say how it ended"))
             heads = ("TIME", "STEP", "WHO", "DECIDED")
             output.table(side.name, heads, rows, heads[:2])
@@ -445,9 +457,16 @@ def sql(query: str, places: tuple[Path, ...], output_format: str) -> int:
 
 
 def _plain(value: Any) -> Any:
-    return (
-        value if isinstance(value, (int, float, str, bool, list, dict, type(None))) else str(value)
-    )
+    """A value of SQL as JSON has it: numbers stay numbers, as far as JSON knows them."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Decimal):
+        value = int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (int, str, type(None))) else str(value)
 
 
 @command.command("export", short_help="A log for Perfetto, ShiViz, OpenTelemetry, lnav and others.")

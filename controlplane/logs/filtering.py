@@ -37,7 +37,7 @@ class Filter:
     def of(self, log: RunLog) -> Iterator[Line]:
         """The events of a log that are wanted; only as much of it is read as need be."""
         if self.steps is not None:
-            lines: Iterable[Line] = log.between(*self.steps)
+            lines: Iterable[Line] = log.between(*self.steps, self.text)
         elif self.text:
             lines = log.mentioning(self.text)
         elif self.obj is not None:
@@ -47,7 +47,7 @@ class Filter:
         return (line for line in lines if self.wants(line))
 
     def wants(self, line: Line) -> bool:
-        """Whether one event is wanted; its text was looked for already, unless steps were asked for."""
+        """Whether one event is wanted. For a text its line is searched, not what was made of it: not here."""
         if self.obj is not None and not self.obj.matches(line.obj):
             return False
         if self.kind and line.obj.partition("/")[0].lower() != self.kind.lower():
@@ -58,9 +58,9 @@ class Filter:
             return False
         if self.level and (not line.level or LEVELS.index(line.level) < LEVELS.index(self.level)):
             return False
-        if self.times is not None and not self.times[0] <= line.t <= self.times[1]:
+        if self.steps is not None and not self.steps[0] <= line.step <= self.steps[1]:
             return False
-        return not (self.text and self.steps is not None and self.text not in str(line))
+        return self.times is None or self.times[0] <= line.t <= self.times[1]
 
 
 def span_of(text: str, what: str) -> tuple[float, float]:
@@ -71,6 +71,6 @@ def span_of(text: str, what: str) -> tuple[float, float]:
         high = (float(last) if last else float("inf")) if dash else low
     except ValueError:
         low, high = 1.0, 0.0
-    if not text or low > high:
+    if not text or not low <= high or low == float("inf"):  # nan is no number either
         raise UsageError(f"{what} {text!r}: expected FIRST-LAST, FIRST-, -LAST or a number")
     return low, high

@@ -26,11 +26,15 @@ class Life:
     node: str = ""
     phase: str = "Pending"
     attempts: int = 0
+    end: float = 0.0
+    """When the log ends."""
 
     @property
     def took(self) -> float:
-        """From creation to ready, to bound, or to the end of what is known: what it was waited for."""
-        return (self.ready if self.ready is not None else self.bound or self.created) - self.created
+        """From creation to ready, to bound, or, of one that never was, to its end or that of the log."""
+        known = (self.ready, self.bound, self.gone)
+        until = next((each for each in known if each is not None), max(self.end, self.created))
+        return until - self.created
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -55,6 +59,7 @@ class Lives:
 
     def __init__(self) -> None:
         self._now: dict[str, Life] = {}
+        self._by_uid: dict[str, Life] = {}
         self.all: list[Life] = []
 
     def add(self, line: Line) -> None:
@@ -62,7 +67,7 @@ class Lives:
         event, obj = line.event, line.obj
         if not obj.startswith("Pod/"):
             return
-        life = self._now.get(obj)
+        life = self._by_uid.get(line.uid) if line.uid else self._now.get(obj)
         if event == "apiserver.write":
             if line.data.get("code", 0) < 300:
                 self._written(line, life)
@@ -73,12 +78,17 @@ class Lives:
                 life.popped = line.t
         elif event == "scheduler.failed":
             life.attempts += 1
+        elif event == "informer.told" and line.data.get("kind") == "delete":
+            _ended(life, line.t)
 
     def _written(self, line: Line, life: Life | None) -> None:
         data, t = line.data, line.t
         verb = data.get("verb", "")
         if verb == "create pods":
-            life = self._now[line.obj] = Life(line.obj, line.uid, t)
+            before = self._now.get(line.obj)
+            if before is not None:
+                _ended(before, t)
+            life = self._now[line.obj] = self._by_uid[line.uid] = Life(line.obj, line.uid, t)
             self.all.append(life)
             return
         if life is None:
@@ -97,12 +107,20 @@ class Lives:
         if data.get("terminating") and life.terminating is None:
             life.terminating = t
         if verb == "delete pods" and not data.get("terminating"):
-            life.gone, life.phase = t, "gone"
+            _ended(life, t)
 
     def phases(self) -> dict[str, int]:
         """How many pods ended in which phase."""
         return dict(sorted(Counter(life.phase for life in self.all).items()))
 
-    def slowest(self, count: int) -> list[Life]:
-        """Those that were waited for longest."""
+    def slowest(self, count: int, end: float) -> list[Life]:
+        """Those that were waited for longest, by the time at which the log ends."""
+        for life in self.all:
+            life.end = end
         return sorted(self.all, key=lambda life: (-life.took, life.obj))[:count]
+
+
+def _ended(life: Life, t: float) -> None:
+    """It is gone at the latest now: a last deletion tells no more than that the pod is terminating."""
+    if life.gone is None:
+        life.gone, life.phase = t, "gone"

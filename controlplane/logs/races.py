@@ -163,6 +163,8 @@ def find(lines: Iterable[Line]) -> Races:
             continue
         if event in _NEWS:
             news.heard(line.actor, line.obj, line.rv, line.step)
+            if event == "informer.told" and line.data.get("kind") == "delete":
+                _gone(stored.get(line.obj), line)
         if event in READS:
             reads += 1
             found = _stale(line, stored.get(line.obj))
@@ -213,6 +215,12 @@ def _store(stored: dict[str, _Stored], line: Line) -> None:
         known = stored[line.obj] = _Stored(line.uid, [])
     known.versions.append((line.rv, line.t))
     known.gone = verb.startswith("delete ") and not line.data.get("terminating")
+
+
+def _gone(known: _Stored | None, line: Line) -> None:
+    """Somebody heard that it is gone; the answer to a pod's last deletion says no more than that it terminates."""
+    if known is not None and line.uid and line.uid == known.uid:
+        known.gone = True
 
 
 def _stale(line: Line, known: _Stored | None, until: float | None = None) -> StaleRead | None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gzip
 import mmap
+import os
 import tempfile
+import weakref
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,6 +100,8 @@ class RunLog:
         self.name = name or str(path)
         self.damage: list[str] = []
         """What could not be read, a sentence each."""
+        self._packed = False
+        self._plain: Path | None = None
         try:
             with path.open("rb") as file:
                 self._bytes = self._mapped(file)
@@ -134,8 +138,21 @@ class RunLog:
             return b""
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
+    def plain(self) -> Path:
+        """A file with its lines as they are, for programs that read it themselves; it goes with this object."""
+        if not self._packed and self.path.is_file():
+            return self.path
+        if self._plain is None:
+            number, name = tempfile.mkstemp(suffix=".jsonl", prefix="controlplane-")
+            self._plain = Path(name)
+            weakref.finalize(self, self._plain.unlink, missing_ok=True)
+            with os.fdopen(number, "wb") as file:
+                file.write(self._bytes)
+        return self._plain
+
     def _unpacked(self, packed: Any) -> mmap.mmap | bytes:
         """Its bytes in a file without a name, which goes when nobody reads it any more."""
+        self._packed = True
         size = 0
         with tempfile.TemporaryFile() as file:
             try:
@@ -209,14 +226,17 @@ class RunLog:
                 yield line
             at = data.find(wanted, end)
 
-    def between(self, first: int, last: int) -> Iterator[Line]:
-        """The events of these steps, both included."""
-        data, size = self._bytes, len(self._bytes)
+    def between(self, first: int, last: int, text: str = "") -> Iterator[Line]:
+        """The events of these steps, both included; only those that have a text somewhere."""
+        data, size, wanted = self._bytes, len(self._bytes), text.encode()
         start = self._offset(first)
         while start < size:
             end = data.find(b"\n", start) + 1 or size
             line = self._line(data[start:end])
             if line is not None:
+                if line.step <= last and data.find(wanted, start, end) < 0:
+                    start = end
+                    continue
                 if line.step > last:
                     return
                 if line.step >= first:
@@ -258,10 +278,15 @@ class RunLog:
         return None
 
 
-def follow(path: Path, wait: Callable[[], bool]) -> Iterator[Line]:
-    """Events as they are written; `wait` is called when there is nothing new, and ends it by answering False."""
-    rest = b""
+def follow(path: Path, wait: Callable[[], bool], text: str = "") -> Iterator[Line]:
+    """Events as they are written, those that have a text somewhere; `wait` is called when there is nothing
+    new, and ends it by answering False. Raises UsageError for a log that is packed.
+    """
+    rest, wanted = b"", text.encode()
     with path.open("rb") as file:
+        if file.read(4).startswith((_GZIP, _ZSTD)):
+            raise UsageError(f"{path}: a packed log does not grow: read it without --follow")
+        file.seek(0)
         while True:
             chunk = file.read(_CHUNK)
             if not chunk:
@@ -269,8 +294,10 @@ def follow(path: Path, wait: Callable[[], bool]) -> Iterator[Line]:
                     return
                 continue
             *whole, rest = (rest + chunk).split(b"\n")
-            for text in whole:
+            for each in whole:
+                if wanted not in each:
+                    continue
                 try:
-                    yield _decode(text)
+                    yield _decode(each)
                 except (msgspec.DecodeError, RecursionError):
                     continue

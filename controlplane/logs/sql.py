@@ -56,16 +56,23 @@ CREATE VIEW objects AS
          CASE WHEN len(string_split(obj, '/')) > 2 THEN split_part(obj, '/', 2) ELSE '' END AS namespace,
          string_split(obj, '/')[-1] AS name, uid,
          min(t) FILTER (verb LIKE 'create %' AND verb NOT LIKE '%/%') AS created,
-         max(t) FILTER (verb LIKE 'delete %') AS gone, count(*) AS writes
-  FROM writes WHERE code < 300 AND uid IS NOT NULL GROUP BY ALL;
+         coalesce(max(t) FILTER (verb LIKE 'delete %' AND NOT terminating), min(t) FILTER (told)) AS gone,
+         count(*) FILTER (NOT told) AS writes
+  FROM (SELECT run, t, obj, uid, data->>'verb' AS verb, event = 'informer.told' AS told,
+               data->>'terminating' IS NOT NULL AS terminating
+        FROM events
+        WHERE uid IS NOT NULL
+          AND ((event = 'apiserver.write' AND CAST(data->>'code' AS INTEGER) < 300)
+            OR (event = 'informer.told' AND data->>'kind' = 'delete')))
+  GROUP BY run, obj, uid ORDER BY run, created, obj;
 CREATE VIEW runs AS
-  SELECT run, any_value(file) AS file,
+  SELECT run, file,
          any_value(data->>'scenario') FILTER (event = 'log') AS scenario,
          any_value(CAST(data->>'seed' AS BIGINT)) FILTER (event = 'log') AS seed,
          count(*) AS events, count(*) FILTER (level IS NULL) AS steps, max(t) AS t,
          any_value(data->>'verdict') FILTER (event = 'verdict') AS verdict,
          any_value(data->>'reason') FILTER (event = 'verdict') AS reason
-  FROM events GROUP BY run;
+  FROM events GROUP BY run, file ORDER BY file, run;
 """
 
 
@@ -77,9 +84,11 @@ def connect(logs: Sequence[RunLog]) -> duckdb.DuckDBPyConnection:
         raise UsageError("SQL needs the package duckdb: pip install 'controlplane[sql]'") from None
     database = duckdb.connect(":memory:")
     columns = ", ".join(f"{name}: '{kind}'" for name, kind in _COLUMNS.items())
-    files = ", ".join(_quoted(str(log.path)) for log in logs)
+    names = {str(log.plain()): log.name for log in logs}
+    files = ", ".join(map(_quoted, names))
+    called = " ".join(f"WHEN {_quoted(path)} THEN {_quoted(name)}" for path, name in names.items())
     database.execute(
-        f"CREATE VIEW events AS SELECT filename AS file, * EXCLUDE (filename)"  # noqa: S608 - quoted
+        f"CREATE VIEW events AS SELECT CASE filename {called} END AS file, * EXCLUDE (filename)"  # noqa: S608 - quoted
         f" FROM read_json([{files}], format='newline_delimited', columns={{{columns}}},"
         " filename=true, ignore_errors=true, maximum_object_size=67108864)"
     )
@@ -94,7 +103,9 @@ def query(logs: Sequence[RunLog], text: str) -> tuple[list[str], list[tuple[Any,
 
     try:
         found = database.execute(text)
-        return [each[0] for each in found.description or ()], found.fetchall()
+        if found is None or found.description is None:
+            raise UsageError("the query asks for nothing: expected SQL, as SELECT * FROM runs")
+        return [each[0] for each in found.description], found.fetchall()
     except duckdb.Error as error:
         first = str(error).strip().split("\n\n")[0]
         raise UsageError(f"{' '.join(first.split())}") from None

@@ -59,6 +59,9 @@ def measure(lines: Iterable[Line]) -> Stats:
         event = line.event
         if event in ("apiserver.write", "scheduler.popped"):
             lives.add(line)
+        elif event == "informer.told":
+            if line.data.get("kind") == "delete":
+                lives.add(line)
         elif event == "apiserver.audited":
             requests[line.data.get("verb", "")].append(line.t - line.data.get("began_ns", 0) / 1e9)
         elif event in ("scheduler.failed", "scheduler.assumed"):

@@ -87,6 +87,7 @@ def summarise(lines: Iterable[Line]) -> Summary:
     actors: dict[str, Actor] = told.actors
     lives = Lives()
     step = 0
+    line = None
     for line in lines:
         told.events += 1
         event = line.event
@@ -115,6 +116,9 @@ def summarise(lines: Iterable[Line]) -> Summary:
             told.retries[line.data.get("controller", line.actor)] += 1
         elif event == "fault":
             told.faults[_fault(line)] += 1
+        elif event == "informer.told":
+            if line.data.get("kind") == "delete":
+                lives.add(line)
         elif event == "verdict":
             told.verdict = line.data.get("verdict", "")
             told.reason = line.data.get("reason", "")
@@ -122,12 +126,12 @@ def summarise(lines: Iterable[Line]) -> Summary:
             told.header = dict(line.data)
         elif line.level in _ERRORS:
             told.errors[event] += 1
-        told.run = told.run or line.run
-        told.t = line.t
         step = max(step, line.step)
+    if line is not None:
+        told.run, told.t = line.run, line.t
     told.steps = step
     told.pods = lives.phases()
-    told.slowest = lives.slowest(SLOWEST)
+    told.slowest = lives.slowest(SLOWEST, told.t)
     return told
 
 

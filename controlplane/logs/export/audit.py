@@ -8,13 +8,30 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
-from http import HTTPStatus
 from typing import Any
 
 from controlplane.logs.export.epoch import at, epoch_of, micro_time
 from controlplane.logs.reading import Events, Line
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+"""The usual reason of a code (metav1.StatusReason), for requests of which the event log has no exact one."""
 _SPACE = uuid.UUID("6a3f4b0e-6c3d-5b4e-9a55-0d6f0f6b8a11")
 
 
@@ -22,20 +39,29 @@ def lines(log: Events) -> Iterator[str]:
     """The text of the file, an event a line."""
     epoch = epoch_of(log)
     number = 0
+    write: Line | None = None
     for line in log:
-        if line.event == "apiserver.audited":
+        if line.event == "apiserver.write":
+            write = line
+        elif line.event == "apiserver.audited":
             number += 1
-            yield _encode(_event(line, epoch, number)) + "\n"
+            reason = ""
+            if write is not None and (write.step, write.actor) == (line.step, line.actor):
+                if write.data.get("code") == line.data["code"]:
+                    reason = write.data.get("reason", "")
+            yield _encode(_event(line, epoch, number, reason)) + "\n"
+            write = None
 
 
-def _event(line: Line, epoch: int, number: int) -> dict[str, Any]:
+def _event(line: Line, epoch: int, number: int, reason: str) -> dict[str, Any]:
     data = line.data
     code = data["code"]
     watches = data["verb"] == "watch" and code < 300
     response: dict[str, Any] = {"metadata": {}, "code": code}
     if code >= 400:
         response["status"] = "Failure"
-        response["reason"] = _reason(code)
+        if reason or code in REASONS:
+            response["reason"] = reason or REASONS[code]
     annotations = {
         "authorization.k8s.io/decision": "forbid" if code == 403 else "allow",
         **data.get("annotations", {}),
@@ -65,11 +91,3 @@ def _event(line: Line, epoch: int, number: int) -> dict[str, Any]:
         "stageTimestamp": micro_time(epoch, (at(epoch, line.t) - epoch) / 1e9),
         "annotations": annotations,
     }
-
-
-def _reason(code: int) -> str:
-    """The usual reason of a code; the event log keeps the exact one with the write."""
-    try:
-        return HTTPStatus(code).phrase.replace(" ", "")
-    except ValueError:
-        return ""

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from controlplane.api.durations import format_duration
 from controlplane.logs.export.epoch import epoch_of, moment
 from controlplane.logs.reading import Events, Line
 
@@ -43,7 +44,10 @@ def lines(log: Events, verbosity: int = VERBOSITY) -> Iterator[str]:
 
 def _text(line: Line, said: Said, epoch: int) -> str:
     stamp = moment(epoch, line.t).strftime("%m%d %H:%M:%S.%f")
-    values = "".join(f" {key}={_value(value)}" for key, value in said.values.items())
+    pairs = list(said.values.items())
+    if said.severity == "E":  # klog writes an error first
+        pairs.sort(key=lambda pair: pair[0] != "err")
+    values = "".join(f" {key}={_value(value)}" for key, value in pairs)
     header = f"{said.severity}{stamp} {1:>7} {said.file}:{line.step}]"
     return f"{header} {json.dumps(said.text, ensure_ascii=False)}{values}\n"
 
@@ -104,7 +108,7 @@ def _request(line: Line) -> list[Said]:
     values = {
         "verb": data.get("verb", "").upper(),
         "URI": data.get("uri", ""),
-        "latency": f"{latency / 1e6:g}ms",
+        "latency": format_duration(latency),
         "userAgent": data.get("agent", ""),
         "resp": data.get("code", 0),
     }
