@@ -9,8 +9,9 @@ import jsonschema
 import pytest
 
 from actors import EventLog, RandomWalk, jsonl
+from controlplane import __version__
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
-from controlplane.logs.vocabulary import EVENTS, schema
+from controlplane.logs.vocabulary import EVENTS, LEVEL_OF, LEVELS, VERSION, schema
 
 
 def lines(log: EventLog) -> list[dict]:
@@ -35,6 +36,53 @@ def test_a_line_with_unknown_data_is_refused() -> None:
     assert complaints([{"event": "node.error"}])
     assert complaints([{"event": "nobody.knows", "data": {"a": 1}}])
     assert complaints([{"event": "scheduler.cycle"}]) == []
+
+
+def test_what_a_run_leaves_speaks_the_vocabulary(plain_lines) -> None:
+    assert complaints(plain_lines) == []
+    envelope = jsonschema.Draft202012Validator(jsonl.schema())
+    for line in plain_lines[::7] + plain_lines[-3:]:
+        envelope.validate(line)
+    assert {
+        "client.listed", "client.read", "informer.read", "informer.told", "controller.popped",
+        "apiserver.audited", "apiserver.write", "scheduler.popped", "scheduler.read",
+        "message", "task", "choice", "fault", "verdict",
+    } <= {line["event"] for line in plain_lines}  # fmt: skip
+
+
+def test_events_have_the_vocabularys_level_and_steps_have_none(plain_lines) -> None:
+    for line in plain_lines:
+        assert line.get("level") == LEVEL_OF.get(line["event"]), line
+    assert set(LEVEL_OF.values()) <= set(LEVELS)
+
+
+def test_the_first_line_says_what_was_run_and_when_it_began(plain_lines) -> None:
+    first, *rest = plain_lines
+    assert (first["event"], first["step"], first["t"]) == ("log", 0, 0)
+    assert first["data"] == {
+        "format": jsonl.FORMAT, "vocabulary": VERSION, "package": __version__,
+        "epoch_ns": 1_767_225_600_000_000_000, "scenario": "logged", "seed": 1,
+    }  # fmt: skip
+    assert "log" not in {line["event"] for line in rest}
+    assert len({line["run"] for line in plain_lines}) == 1
+
+
+def test_an_object_has_one_name_and_what_was_read_has_uid_and_version(plain_lines) -> None:
+    names = {}
+    for line in plain_lines:
+        obj, event = line.get("obj", ""), line["event"]
+        if event in ("client.read", "informer.told", "scheduler.popped"):
+            assert line["uid"], line
+            assert line["rv"], line
+        if event == "informer.read" and line.get("data", {}).get("found", True):
+            assert line["uid"], line
+            assert line["rv"], line
+        if obj:
+            kind, *rest = obj.split("/")
+            assert kind[:1].isupper(), line
+            assert len(rest) in (1, 2), line
+        if line.get("uid") and obj and not line.get("data", {}).get("reason"):
+            assert names.setdefault(line["uid"], obj) == obj
 
 
 @pytest.mark.parametrize("servers", [1, 2])

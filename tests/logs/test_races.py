@@ -1,0 +1,196 @@
+"""Stale reads, what was written on them, and writes in no causal order."""
+
+from __future__ import annotations
+
+from controlplane.logs.races import PAIRS, find
+from tests.logs.made import event, step
+
+OBJ = "ConfigMap/d/c"
+
+
+class Log:
+    """A log made event by event; each write is sent in a step of its client and answered in one of the server."""
+
+    def __init__(self) -> None:
+        self.lines = []
+        self.now = 0
+
+    def _step(self, actor, task="main", cause=()) -> int:
+        self.now += 1
+        self.lines.append(step(self.now, actor, task, cause, t=float(self.now)))
+        return self.now
+
+    def sends(self, actor, task="main") -> int:
+        """The step in which a client sends a request, to be answered later."""
+        return self._step(actor, task)
+
+    def answers(self, sent, by, verb, rv, uid="u1", code=200, **data) -> int:
+        """The server takes a request and answers."""
+        now = self._step("apiserver", cause=(sent,))
+        self.lines.append(
+            event(
+                now,
+                "apiserver.write",
+                OBJ,
+                actor="apiserver",
+                t=float(now),
+                rv=rv,
+                uid=uid,
+                verb=f"{verb} configmaps",
+                code=code,
+                by=by,
+                **data,
+            )
+        )
+        return now
+
+    def writes(self, by, verb, rv, task="main", **rest) -> int:
+        """Both at once."""
+        return self.answers(self.sends(by, task), by, verb, rv, **rest)
+
+    def hears(self, actor, name, rv, uid="u1", task="main", **data) -> int:
+        """An actor reads, or is told."""
+        now = self._step(actor, task)
+        self.lines.append(
+            event(
+                now,
+                name,
+                OBJ if rv else "",
+                actor=actor,
+                task=task,
+                level="trace",
+                t=float(now),
+                rv=rv,
+                uid=uid,
+                **data,
+            )
+        )
+        return now
+
+
+def test_a_stale_read_says_how_far_behind_it_was_and_what_was_written_on_it():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.writes("a", "update", 2)
+    log.writes("a", "update", 3)
+    read = log.hears("b", "informer.read", 1, task="worker")
+    used = log.writes("b", "update", None, "worker", code=409, reason="Conflict")
+    (stale,) = find(log.lines).stale
+    assert stale.to_json() == {
+        "step": read, "t": float(read), "actor": "b", "task": "worker", "obj": OBJ, "read": 1,
+        "newest": 3, "behind": 2, "late": 3.0, "other_incarnation": False,
+        "used": "update configmaps: 409 Conflict", "used_step": used,
+    }  # fmt: skip
+
+
+def test_what_another_task_of_the_actor_writes_was_not_based_on_the_read():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.writes("a", "update", 2)
+    log.hears("b", "informer.read", 1, task="worker")
+    log.writes("b", "update", 3, "main")
+    found = find(log.lines)
+    assert (len(found.stale), found.used) == (1, [])
+
+
+def test_a_read_overtaken_before_its_write_was_sent_is_stale():
+    log = Log()
+    log.writes("a", "create", 1)
+    read = log.hears("b", "client.read", 1)
+    log.writes("a", "update", 2)
+    used = log.writes("b", "update", 3)
+    (stale,) = find(log.lines).used
+    assert (stale.step, stale.newest, stale.used_step) == (read, 2, used)
+
+
+def test_a_read_of_another_incarnation_is_told_as_such():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.writes("a", "delete", 2)
+    log.writes("a", "create", 3, uid="u2")
+    log.hears("b", "informer.read", 1, uid="u1")
+    (stale,) = find(log.lines).stale
+    assert (stale.other, stale.newest, stale.behind) == (True, 3, 1)
+
+
+def test_a_fresh_read_is_none():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.hears("b", "informer.read", 1)
+    log.writes("b", "update", 2)
+    log.hears("a", "client.read", 2)
+    found = find(log.lines)
+    assert (found.reads, found.stale, found.unordered) == (2, [], [])
+
+
+def test_who_finds_nothing_where_all_have_heard_of_the_deletion_is_right():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.writes("a", "delete", 2, terminating=True)
+    early = log.hears("b", "informer.read", None, found=False)
+    log.lines[-1] = event(early, "informer.read", OBJ, actor="b", level="trace", found=False)
+    log.hears("b", "informer.told", 2, kind="delete")
+    late = log.hears("b", "informer.read", None, found=False)
+    log.lines[-1] = event(late, "informer.read", OBJ, actor="b", level="trace", found=False)
+    assert [each.step for each in find(log.lines).stale] == [early]
+
+
+def test_two_writes_are_unordered_when_the_second_was_sent_before_news_of_the_first():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.hears("b", "informer.told", 1, kind="add")
+    sent = log.sends("b")
+    first = log.writes("a", "update", 2)
+    log.hears("b", "informer.told", 2, kind="update")  # too late: it was on its way
+    second = log.answers(sent, "b", "patch", 3)
+    (pair,) = find(log.lines).unordered
+    assert pair.to_json() == {
+        "obj": OBJ,
+        "first": {"step": first, "by": "a", "verb": "update configmaps"},
+        "second": {"step": second, "by": "b", "verb": "patch configmaps", "code": 200},
+    }
+
+
+def test_news_of_any_sort_puts_writes_in_order():
+    for name in ("informer.told", "informer.read", "client.read"):
+        log = Log()
+        log.writes("a", "create", 1)
+        log.hears("b", name, 1, kind="add")
+        log.writes("b", "update", 2)
+        log.writes("b", "update", 3)  # its own are in order
+        assert find(log.lines).unordered_in_all == 0
+
+
+def test_the_answer_that_brought_a_version_is_news_as_well():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.hears("b", "informer.read", 1)
+    log.writes("b", "update", 2)
+    log.hears("a", "informer.read", 2)
+    log.writes("a", "update", 3)
+    assert find(log.lines).unordered == []
+
+
+def test_of_very_many_pairs_the_first_are_kept_and_all_are_counted():
+    log = Log()
+    for number in range(PAIRS + 50):
+        log.writes("ab"[number % 2], "patch", number + 1)
+    found = find(log.lines).to_json()
+    assert len(found["unordered_writes"]) == PAIRS
+    assert found["unordered_writes_in_all"] == PAIRS + 49
+
+
+def test_in_a_real_run_every_stale_read_is_of_what_the_server_had_overwritten(run_log, run_lines):
+    found = find(run_log)
+    assert found.stale
+    versions = {
+        (line.obj, line.rv): line.step
+        for line in run_lines
+        if line.event == "apiserver.write" and line.data["code"] < 300 and line.rv
+    }
+    for each in found.stale:
+        newer = [
+            at for (obj, rv), at in versions.items() if obj == each.obj and rv > (each.read or 0)
+        ]
+        assert newer
+        assert min(newer) < (each.used_step or each.step)
