@@ -1,7 +1,8 @@
 """Who decided without having heard of what others had written: stale reads, and writes in no order.
 
 A read is stale when the store held a newer version, or another incarnation, of the object at that step, or by
-the time at which the same task wrote to the object: then that decision used it. Two writes of different actors to one
+the time at which the same task wrote to the object, on that version if the write names one: then that decision
+used it. Two writes of different actors to one
 object are causally unordered when the second writer had not heard of the first write when it sent its
 own: no read, no notification and no answer of the server had brought it that version.
 """
@@ -178,12 +179,20 @@ def find(lines: Iterable[Line]) -> Races:
         elif event == "apiserver.write":
             data = line.data
             by, verb, code = data.get("by", ""), data.get("verb", ""), data.get("code", 0)
-            read, found = open_reads[by, tasks.get(asked, "")].pop(line.obj, (None, None))
+            seen = open_reads.get((by, tasks.get(asked, "")), {})
+            read, found = seen.get(line.obj, (None, None))
+            based = data.get("based_on")
+            if based is None:
+                seen.pop(line.obj, None)  # the next one rests on the answer, for all that is known
+            elif read is not None and read.rv != based:
+                read = found = None  # it says itself on what it rests
             if read is not None and found is None:  # overtaken since it was read
                 found = _stale(read, stored.get(line.obj), line.t)
                 if found is not None:
                     stale.append(found)
-            if found is not None:
+                    if based is not None:
+                        seen[line.obj] = read, found
+            if found is not None and not found.used:
                 result = f"{code} {data['reason']}" if "reason" in data else str(code)
                 found.used, found.used_step = f"{verb}: {result}", line.step
             before = writes.get(line.obj)

@@ -144,7 +144,10 @@ def _fault(line: Line) -> str:
 def _count_write(told: Summary, line: Line) -> None:
     data = line.data
     verb, code = data.get("verb", ""), data.get("code", 0)
-    by = told.actors.get(data.get("by", ""))
+    name = data.get("by", "")
+    by = told.actors.get(name)
+    if by is None and name:  # who is no actor of the run, or one of a log without steps
+        by = told.actors[name] = Actor()
     if code < 300:
         told.writes[verb] += 1
         if by is not None:

@@ -103,6 +103,30 @@ def test_a_read_overtaken_before_its_write_was_sent_is_stale():
     assert (stale.step, stale.newest, stale.used_step) == (read, 2, used)
 
 
+def test_who_writes_twice_on_one_read_is_overtaken_by_itself():
+    log = Log()
+    log.writes("a", "create", 1)
+    read = log.hears("b", "informer.read", 1)
+    log.writes("b", "update", 2, based_on=1)
+    used = log.writes("b", "update", None, code=409, reason="Conflict", based_on=1)
+    log.writes("b", "update", None, code=409, reason="Conflict", based_on=1)
+    (stale,) = find(log.lines).stale
+    assert (stale.step, stale.newest, stale.used_step) == (read, 2, used)
+    assert stale.used == "update configmaps: 409 Conflict"
+
+
+def test_a_write_that_rests_on_the_answer_before_it_did_not_use_the_read():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.hears("b", "informer.read", 1)
+    log.writes("b", "update", 2, based_on=1)
+    log.writes("b", "update", 3, based_on=2)
+    log.hears("b", "informer.read", 3)
+    log.writes("b", "patch", 4)
+    log.writes("b", "patch", 5)
+    assert find(log.lines).stale == []
+
+
 def test_a_read_of_another_incarnation_is_told_as_such():
     log = Log()
     log.writes("a", "create", 1)

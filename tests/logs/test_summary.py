@@ -104,3 +104,10 @@ def test_a_pod_that_never_was_bound_waited_until_it_was_gone():
     found = lives(write(1, "create pods"), write(4, "delete pods"))
     assert [life.took for life in found.slowest(5, end=9.0)] == [3.0]
     assert [life.took for life in lives(write(1, "create pods")).slowest(5, end=9.0)] == [8.0]
+
+
+def test_of_a_log_without_steps_who_wrote_is_known():
+    told = summarise(
+        [write(1, "create pods", by="user"), write(2, "create pods", by="user", code=409)]
+    )
+    assert (told.actors["user"].writes, told.actors["user"].refused) == (1, 1)
