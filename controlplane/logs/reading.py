@@ -156,7 +156,7 @@ class RunLog:
         size = 0
         with tempfile.TemporaryFile() as file:
             try:
-                while chunk := packed.read(_CHUNK):
+                while chunk := packed.read1(_CHUNK):  # what comes before an early end as well
                     size += len(chunk)
                     if size > MAX_BYTES:
                         raise UsageError(
@@ -267,15 +267,20 @@ class RunLog:
         return low
 
     def last(self) -> Line | None:
-        """The last event that can be read."""
+        """The last event that can be read; the verdict, where only what its step read stands behind it."""
         data, end = self._bytes, len(self._bytes)
+        last: Line | None = None
         while end > 0:
             start = data.rfind(b"\n", 0, end - 1) + 1
             line = self._line(data[start:end])
             if line is not None:
-                return line
+                if line.event == "verdict":
+                    return line
+                if last is not None and line.step != last.step:
+                    break
+                last = last or line
             end = start
-        return None
+        return last
 
 
 def follow(path: Path, wait: Callable[[], bool], text: str = "") -> Iterator[Line]:

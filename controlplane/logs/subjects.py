@@ -76,6 +76,8 @@ def subject(text: str) -> Subject:
     kind = SHORT_NAMES.get(kind, kind)
     if kind.endswith("sses"):
         kind = kind[:-2]
+    elif kind.endswith("ies"):
+        kind = f"{kind[:-3]}y"
     elif kind.endswith("s") and not kind.endswith("ss"):
         kind = kind[:-1]
     if len(parts) == 3:

@@ -89,6 +89,19 @@ def test_a_log_of_a_newer_version_is_read_with_a_warning(tmp_path):
     assert "newer version" in log.damage[0]
 
 
+def test_of_a_short_packed_log_that_ends_early_the_beginning_is_read(tmp_path):
+    packed = gzip.compress(text_of(range(1, 500)))
+    log = log_of(tmp_path, packed[: len(packed) // 2], "x")
+    assert 0 < len(list(log)) < 500
+    assert "its compression ends early" in log.damage[0]
+
+
+def test_the_verdict_is_last_though_what_its_step_read_stands_behind_it(tmp_path):
+    lines = text_of([1, 2, 2, 2]).replace(b'"e1"', b'"verdict"')
+    assert log_of(tmp_path, lines).last().event == "verdict"
+    assert log_of(tmp_path, lines + text_of([3], header=False)).last().step == 3
+
+
 def test_an_empty_log_has_no_events(tmp_path):
     log = log_of(tmp_path, b"")
     assert (list(log), log.last(), list(log.between(0, 9))) == ([], None, [])

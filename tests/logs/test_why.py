@@ -35,6 +35,9 @@ def failed(step, attempt, *refused, uid="u1"):
         ("no/n1", Subject("node", "", "n1")),
         ("node/n1", Subject("node", "", "n1")),
         ("ingress/shop/front", Subject("ingress", "shop", "front")),
+        ("ingresses/shop/front", Subject("ingress", "shop", "front")),
+        ("networkpolicies/shop/front", Subject("networkpolicy", "shop", "front")),
+        ("priorityclasses/high", Subject("priorityclass", "", "high")),
     ],
 )
 def test_objects_are_named_as_kubectl_names_them(text, wanted):
