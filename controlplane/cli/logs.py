@@ -125,19 +125,27 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
 @click.argument("about", metavar="OBJECT")
 @_log_option()
 @click.option("--all", "everything", is_flag=True, help="Also who read it and who was told of it.")
+@click.option(
+    "--field", default="", metavar="PATH",
+    help="Who changed this field, as spec.replicas or status.conditions[Ready].",
+)  # fmt: skip
 @format_option()
-def timeline(about: str, place: Path, everything: bool, output_format: str) -> int:
-    """Tell the life of an object, each incarnation apart: writes, decisions, and what its node did."""
+def timeline(about: str, place: Path, everything: bool, field: str, output_format: str) -> int:
+    """Tell the life of an object, each incarnation apart: writes with the fields that they changed,
+    decisions, and what its node did.
+    """
     from controlplane.logs import timeline as lives
 
     log = _open(place)
-    found = lives.timeline(log, about, everything=everything)
+    found = lives.timeline(log, about, everything=everything, path=field)
     if output_format == "json":
         output.emit_json(found.to_json())
         return 0
+    if field and not found.incarnations:
+        output.echo(f"{found.subject.kind}/{found.subject.key}: nobody changed {field}")
     for each in found.incarnations:
         rows = [
-            (_time(line.t), str(line.step), f"{line.actor}/{line.task}", lives.what(line))
+            (_time(line.t), str(line.step), f"{line.actor}/{line.task}", found.what(line))
             for line in each.events
         ]
         title = f"{found.subject.kind}/{found.subject.key}" + (

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 UNBROKEN = 20_000
 """Wider than any line."""
 NARROWEST = 20
+RULE = 120
+"""Where lines are not broken, the rule below the heads is no longer."""
 
 
 class Outcome:
@@ -99,6 +101,8 @@ def table(
         made.add_row(*(Text(wrapped(cell, size)) for cell, size in zip(row, sizes, strict=True)))
     console.print(made)
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    if width == UNBROKEN:
+        lines = [line[:RULE] if line.strip("─ ") == "" else line for line in lines]
     with _taken():
         click.echo("\n".join(lines), color=colours or None)
 

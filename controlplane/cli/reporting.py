@@ -29,6 +29,7 @@ QUIET = {
     "verdict",
     "choice",
     "apiserver.audited",
+    "apiserver.changed",
     "controller.popped",
     "informer.read",
     "client.listed",

@@ -9,7 +9,17 @@ from controlplane.logs.reading import Line
 
 __all__ = ["attempts", "nodes", "told"]
 
-_QUIET = frozenset(("task", "log", "message", "choice", "apiserver.audited", "controller.popped"))
+_QUIET = frozenset(
+    (
+        "task",
+        "log",
+        "message",
+        "choice",
+        "apiserver.audited",
+        "apiserver.changed",
+        "controller.popped",
+    )
+)
 _PAST = {"create": "created", "delete": "deleted", "update": "updated", "patch": "patched"}
 
 

@@ -10,6 +10,8 @@ from controlplane.logs.reading import Line, RunLog
 from controlplane.logs.subjects import Subject, subject, unknown
 from controlplane.logs.telling import told, written
 
+SHOWN = 8
+
 
 @define
 class Incarnation:
@@ -25,6 +27,16 @@ class Timeline:
 
     subject: Subject
     incarnations: list[Incarnation]
+    changes: dict[int, list[str]] = Factory(dict)
+    """The fields that each write changed, by its version."""
+
+    def what(self, line: Line) -> str:
+        """What an event says about the object whose life this is."""
+        if line.event != "apiserver.write":
+            return told(line) or line.event
+        fields = self.changes.get(line.rv or 0)
+        said = written(line)
+        return f"{said}: {_listed(fields)}" if fields else said
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -41,7 +53,8 @@ class Timeline:
                             "task": line.task,
                             "event": line.event,
                             "rv": line.rv,
-                            "what": what(line),
+                            "what": self.what(line),
+                            "changed": self.changes.get(line.rv or 0, []),
                             "data": line.data,
                         }
                         for line in each.events
@@ -52,22 +65,28 @@ class Timeline:
         }
 
 
-def what(line: Line) -> str:
-    """What an event says about the object whose life this is."""
-    return written(line) if line.event == "apiserver.write" else told(line) or line.event
+def _listed(fields: list[str]) -> str:
+    rest = len(fields) - SHOWN
+    return ", ".join(fields[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def timeline(log: RunLog, text: str, *, everything: bool = False) -> Timeline:
+def timeline(log: RunLog, text: str, *, everything: bool = False, path: str = "") -> Timeline:
     """The life of an object; with `everything`, who read it and who was told of it as well.
+
+    With `path`, only the writes that changed this field, or one below it.
 
     Raises UsageError for an object that the log does not know.
     """
     about = subject(text)
     found: list[Incarnation] = []
+    changes: dict[int, list[str]] = {}
     for line in log.mentioning(about.name):
         if not about.matches(line.obj) or line.event == "apiserver.audited":
             continue
-        if line.level == "trace" and not everything:
+        if line.event == "apiserver.changed":
+            changes[line.rv or 0] = line.data.get("fields", [])
+            continue
+        if (line.level == "trace" and not everything) or (path and line.event != "apiserver.write"):
             continue
         known = next((each for each in reversed(found) if each.uid == line.uid), None)
         if not line.uid and found:
@@ -78,4 +97,19 @@ def timeline(log: RunLog, text: str, *, everything: bool = False) -> Timeline:
         known.events.append(line)
     if not found:
         raise unknown(about, log)
-    return Timeline(about, found)
+    if path:
+        for each in found:
+            each.events = [
+                line
+                for line in each.events
+                if any(_is_below(field, path) for field in changes.get(line.rv or 0, ()))
+            ]
+        found = [each for each in found if each.events]
+    return Timeline(about, found, changes)
+
+
+def _is_below(field: str, path: str) -> bool:
+    """Whether a field is this one, below it, or around it."""
+    return (
+        field == path or field.startswith((f"{path}.", f"{path}[")) or path.startswith(f"{field}.")
+    )

@@ -26,6 +26,12 @@ SCORES: Final = {
     "type": "object",
     "additionalProperties": {"type": "object", "additionalProperties": NUMBER},
 }
+AMOUNTS: Final = {
+    "type": "object",
+    "required": ["cpu_milli", "memory"],
+    "additionalProperties": False,
+    "properties": {"cpu_milli": COUNT, "memory": COUNT},
+}
 REFUSALS: Final = {
     "type": "array",
     "items": {
@@ -126,6 +132,11 @@ EVENTS: Final[dict[str, Kind]] = {
             "audit?": {"type": "object", "additionalProperties": TEXT},
         },
     ),
+    "apiserver.changed": Kind(
+        "Which fields the write before it changed, by their paths.",
+        {"fields": TEXTS},
+        level="trace",
+    ),
     "apiserver.audited": Kind(
         "A request was answered: what an audit log keeps of it. `began_ns` is when it came, in virtual time.",
         {
@@ -210,6 +221,17 @@ EVENTS: Final[dict[str, Kind]] = {
             "attempt": COUNT,
             "scores?": SCORES,
         },
+    ),
+    "scheduler.believed": Kind(
+        "What the scheduler's snapshot said of the node that it chose; `rv` is the version of the pod.",
+        {
+            "node": TEXT,
+            "node_rv": COUNT,
+            "pods": TEXTS,
+            "requested": AMOUNTS,
+            "allocatable": AMOUNTS,
+        },
+        level="trace",
     ),
     "scheduler.failed": Kind(
         "An attempt failed: which plugin refused which nodes, and what becomes of the pod.",

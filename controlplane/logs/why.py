@@ -54,7 +54,9 @@ def story(lines: Iterable[Line], about: Subject) -> Story | None:
     entries: list[Entry] = []
     incarnations: dict[str, None] = {}
     for line in lines:
-        if line.level == "trace" or not about.matches(line.obj):
+        if not about.matches(line.obj):
+            continue
+        if line.level == "trace" and line.event != "scheduler.believed":
             continue
         teller = TELLERS.get(line.event)
         entry = _plain(line) if teller is None else teller(line)
@@ -166,6 +168,22 @@ def _assumed(line: Line) -> Entry:
     return _entry(line, what, more)
 
 
+def _believed(line: Line) -> Entry:
+    data = line.data
+    pods, asked, room = data.get("pods", []), data["requested"], data["allocatable"]
+    what = (
+        f"believed of {data.get('node', '')} (version {data.get('node_rv')}):"
+        f" {'1 pod' if len(pods) == 1 else f'{len(pods)} pods'},"
+        f" cpu {asked['cpu_milli']}m of {room['cpu_milli']}m,"
+        f" memory {_mib(asked['memory'])} of {_mib(room['memory'])} MiB requested"
+    )
+    return _entry(line, what)
+
+
+def _mib(amount: int) -> str:
+    return f"{amount / (1 << 20):,.0f}"
+
+
 def _explained(line: Line) -> Entry:
     more = []
     for plugin, by_message in (line.data.get("refused") or {}).items():
@@ -182,5 +200,6 @@ TELLERS: dict[str, Callable[[Line], Entry | None]] = {
     "apiserver.write": _write,
     "scheduler.failed": _failed,
     "scheduler.assumed": _assumed,
+    "scheduler.believed": _believed,
     "scheduler.explained": _explained,
 }

@@ -33,10 +33,25 @@ def test_with_everything_who_read_it_and_was_told_of_it_as_well(run_log, run_lin
     names = {line.event for each in found.incarnations for line in each.events}
     assert {"scheduler.popped", "informer.told", "client.read", "apiserver.write"} <= names
     assert "apiserver.audited" not in names
+    told_otherwise = ("apiserver.audited", "apiserver.changed")
     count = sum(
-        line.obj == "Pod/default/b" and line.event != "apiserver.audited" for line in run_lines
+        line.obj == "Pod/default/b" and line.event not in told_otherwise for line in run_lines
     )
     assert sum(len(each.events) for each in found.incarnations) == count
+
+
+def test_a_field_is_traced_to_the_writes_that_changed_it(run_log, run_lines):
+    found = timeline(run_log, "pods/default/b", path="status.phase")
+    versions = {line.rv for each in found.incarnations for line in each.events}
+    changed = {
+        line.rv
+        for line in run_lines
+        if line.event == "apiserver.changed"
+        and line.obj == "Pod/default/b"
+        and "status.phase" in line.data["fields"]
+    }
+    assert versions == changed
+    assert changed
 
 
 @pytest.mark.parametrize("name", ["node/node-1", "no/node-1"])

@@ -20,6 +20,7 @@ from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
 from controlplane.apiserver.http.authorization import acting
 from controlplane.apiserver.http.bodies import Late, watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
+from controlplane.apiserver.loops.changes import note_changes
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.requests import telling
 from controlplane.apiserver.requests.authorization import rbac
@@ -146,6 +147,7 @@ class HttpFront:
             _about(http, target), self._core.resource, tree, answered.code, reason
         )
         self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
+        note_changes(self._ctx, self._core, _about(http, target), place, revision)
 
     def _note_audit(self, http: HttpRequest, target: Target, arrived: int, code: int) -> None:
         """Note what an audit log keeps of a request."""

@@ -39,6 +39,7 @@ from actors.log import ERROR, INFO, WARNING
 from controlplane.api.request import Request, Response
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
+from controlplane.apiserver.loops.changes import note_changes
 from controlplane.apiserver.loops.contention import READ_VERBS, meets_any
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
@@ -493,6 +494,7 @@ class _Server:
         if response.audit:
             data["audit"] = dict(response.audit)
         self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
+        note_changes(self._ctx, self._core, About.of(request), place, revision)
 
     def _note_audit(self, request: Request, arrived: int, code: int, notes: dict[str, str]) -> None:
         """Note what an audit log keeps of a request."""

@@ -23,6 +23,7 @@ from controlplane.scheduler.loops.shared import (
     Observer,
     Shared,
     declare,
+    note_belief,
     note_popped,
     note_read,
     obj_of,
@@ -331,6 +332,8 @@ class _Running:
         if attempt.scores is not None:
             data["scores"] = attempt.scores
         ctx.log("scheduler.assumed", obj=obj_of(info), uid=info.uid, data=data)
+        if ctx.noting:
+            note_belief(ctx, info, core.handle.snapshot.get(attempt.node_name))
         self._binder.start(attempt)
 
     # ------------------------------------------------------------------ failure

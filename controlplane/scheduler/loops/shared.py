@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
     from controlplane.scheduler.loops.running import Binding
     from controlplane.scheduler.scheduler import Scheduler
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 COMPONENT = "default-scheduler"
 
@@ -329,3 +330,18 @@ def note_read(ctx: Context, info: QueuedPodInfo, found: Object[Pod] | None) -> N
         ctx.note(
             "scheduler.read", obj=obj_of(info), uid=found.uid, rv=found.resource_version, data=data
         )
+
+
+def note_belief(ctx: Context, info: QueuedPodInfo, node: NodeInfo | None) -> None:
+    """Note what the snapshot says of the node that was chosen, without the pod itself."""
+    if node is None:
+        return
+    data = {
+        "node": node.name,
+        "node_rv": int(node.node.resource_version or 0) if node.node is not None else 0,
+        "pods": [each.pod.key for each in node.pods],
+        "requested": {"cpu_milli": node.requested.milli_cpu, "memory": node.requested.memory},
+        "allocatable": {"cpu_milli": node.allocatable.milli_cpu, "memory": node.allocatable.memory},
+    }
+    version = int(info.pod.resource_version or 0)
+    ctx.note("scheduler.believed", obj=obj_of(info), uid=info.uid, rv=version, data=data)

@@ -1,0 +1,65 @@
+"""Which fields a write changed, by their paths: for the log, not for any decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+__all__ = ["changed_fields"]
+
+MOST: Final = 32
+"""So many paths are told."""
+DEEPEST: Final = 6
+_KEYS: Final = ("name", "type", "uid", "key", "containerPort", "port", "ip")
+"""What tells the items of a list apart, if all of them have it."""
+_NOISE: Final = frozenset(
+    ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
+)
+
+
+def changed_fields(old: Any, new: Any) -> list[str]:
+    """Paths such as `spec.replicas` and `status.conditions[Ready].status`, at most `MOST` of them.
+
+    Deeper than `DEEPEST` the path of the value around it is told.
+    """
+    found: list[str] = []
+    for path in _differences(old, new, "", 0):
+        if path not in _NOISE:
+            found.append(path)
+            if len(found) == MOST:
+                break
+    return found
+
+
+def _differences(old: Any, new: Any, path: str, depth: int) -> Iterator[str]:
+    if old is new or old == new:
+        return
+    if depth < DEEPEST and isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            below = f"{path}.{key}" if path else str(key)
+            yield from _differences(old.get(key), new.get(key), below, depth + 1)
+        return
+    if depth < DEEPEST and isinstance(old, list) and isinstance(new, list):
+        key = _key_of(old, new)
+        if key:
+            before, after = ({item[key]: item for item in items} for items in (old, new))
+            for name in dict.fromkeys((*before, *after)):
+                yield from _differences(
+                    before.get(name), after.get(name), f"{path}[{name}]", depth + 1
+                )
+            return
+    yield path
+
+
+def _key_of(*lists: list[Any]) -> str:
+    """The key by which all items of these lists are told apart, "" if there is none."""
+    items = [item for each in lists for item in each]
+    for key in _KEYS:
+        if items and all(isinstance(item, dict) and _is_plain(item.get(key)) for item in items):
+            if all(len({item[key] for item in each}) == len(each) for each in lists):
+                return key
+    return ""
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
