@@ -33,10 +33,16 @@ class _OfActor:
 def pieces(
     log: RunLog, form: str, *, actor: str = "", verbosity: int = klog.VERBOSITY
 ) -> Iterator[str]:
-    """The text of a log in a form of `FORMATS`, piece by piece."""
+    """The text of a log in a form of `FORMATS`, piece by piece. Raises UsageError where there is nothing to show."""
     chosen: Events = _OfActor(log, actor) if actor else log
     if form == "klog":
         return klog.lines(chosen, verbosity)
+    if form == "shiviz" and not any(line.is_step for line in chosen):
+        whose = f" of {actor}" if actor else ""
+        raise UsageError(
+            f"{log.name}: it has no steps{whose}, which are ShiViz's events; runs keep them unless"
+            " --log-level says otherwise"
+        )
     return FORMATS[form].write(chosen)
 
 

@@ -138,6 +138,11 @@ class RunLog:
             return b""
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
+    @property
+    def without_levels(self) -> bool:
+        """Whether its lines are those of before format 2; events have the levels of the vocabulary all the same."""
+        return self._read is _levelled
+
     def plain(self) -> Path:
         """A file with its lines as they are, for programs that read it themselves; it goes with this object."""
         if not self._packed and self.path.is_file():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from controlplane.errors import UsageError
 from controlplane.logs.reading import RunLog
+from controlplane.logs.vocabulary import LEVEL_OF
 
 if TYPE_CHECKING:
     import duckdb
@@ -86,9 +87,13 @@ def connect(logs: Sequence[RunLog]) -> duckdb.DuckDBPyConnection:
     columns = ", ".join(f"{name}: '{kind}'" for name, kind in _COLUMNS.items())
     names = {str(log.plain()): log.name for log in logs}
     files = ", ".join(map(_quoted, names))
-    called = " ".join(f"WHEN {_quoted(path)} THEN {_quoted(name)}" for path, name in names.items())
+    called = _cases(names)
+    level = "level"
+    if any(log.without_levels for log in logs):
+        level = f"coalesce(level, CASE event {_cases(LEVEL_OF)} END)"
     database.execute(
-        f"CREATE VIEW events AS SELECT CASE filename {called} END AS file, * EXCLUDE (filename)"  # noqa: S608 - quoted
+        f"CREATE VIEW events AS SELECT CASE filename {called} END AS file,"  # noqa: S608 - quoted
+        f" * EXCLUDE (filename) REPLACE ({level} AS level)"
         f" FROM read_json([{files}], format='newline_delimited', columns={{{columns}}},"
         " filename=true, ignore_errors=true, maximum_object_size=67108864)"
     )
@@ -111,6 +116,10 @@ def query(logs: Sequence[RunLog], text: str) -> tuple[list[str], list[tuple[Any,
         raise UsageError(f"{' '.join(first.split())}") from None
     finally:
         database.close()
+
+
+def _cases(values: Mapping[str, str]) -> str:
+    return " ".join(f"WHEN {_quoted(key)} THEN {_quoted(value)}" for key, value in values.items())
 
 
 def _quoted(text: str) -> str:

@@ -143,6 +143,20 @@ def test_export(logs, out, tmp_path, form):
     assert target.stat().st_mode & 0o077 == 0
 
 
+def test_shiviz_shows_steps_and_says_so_where_there_are_none(logs, out, tmp_path):
+    path = tmp_path / "log.jsonl"
+    lines = (out / "log.jsonl").read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if '"level"' in line))
+    status, text, error = logs("export", path, "--format", "shiviz", "-o", tmp_path / "x")
+    assert (status, text, error.count("\n")) == (2, "", 1)
+    assert "it has no steps, which are ShiViz's events" in error
+    assert not (tmp_path / "x").exists()
+    assert (
+        "it has no steps of nobody"
+        in logs("export", out, "--format", "shiviz", "--actor", "nobody")[2]
+    )
+
+
 def test_parquet_needs_a_file(logs, out, tmp_path):
     assert logs("export", out, "--format", "parquet") == (
         2, "", "controlplane: parquet is no text: name a file with -o FILE\n",

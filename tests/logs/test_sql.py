@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import pytest
 import zstandard
@@ -89,6 +90,17 @@ def test_several_runs_are_told_apart(run_log, other_log_file):
     assert query([quoted], "SELECT file FROM runs")[1] == [("it's",)]
 
 
+def test_logs_of_before_levels_have_the_same_steps(run_log, plain_lines, tmp_path):
+    path = tmp_path / "log.jsonl"
+    old = [{key: each for key, each in line.items() if key != "level"} for line in plain_lines[1:]]
+    path.write_text("".join(json.dumps(line) + "\n" for line in old))
+    for text in (
+        "SELECT count(*) FROM steps",
+        "SELECT count(*) FROM events WHERE level IN ('info', 'warning')",
+    ):
+        assert value(RunLog(path), text) == value(run_log, text) > 0
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -118,7 +130,7 @@ def test_parquet_holds_every_event(run_log, tmp_path):
     to_parquet(run_log, target)
     database = connect([run_log])
     found = database.read_parquet(str(target)).aggregate("count(*), max(step), min(file)")
-    assert found.fetchall() == [(len(list(run_log)), 1173, "run")]
+    assert found.fetchall() == [(len(list(run_log)), run_log.last().step, "run")]
     assert target.stat().st_mode & 0o077 == 0
     with pytest.raises(UsageError, match="cannot be written"):
         to_parquet(run_log, tmp_path / "none" / "x.parquet")

@@ -51,7 +51,7 @@ def test_what_waits_to_the_end_is_among_the_slowest(run_log):
     told = summarise(run_log)
     assert told.pods == {"Pending": 1, "Running": 4, "gone": 1}
     first, *rest = told.slowest
-    assert (first.obj, first.took, first.node) == ("Pod/default/too-big", 103.0, "")
+    assert (first.obj, first.took, first.node) == ("Pod/default/too-big", told.t, "")
     assert [life.took for life in rest] == sorted((life.took for life in rest), reverse=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -21,10 +22,10 @@ def test_incarnations_are_apart_and_hold_all_that_was_said(run_log, run_lines):
     first, second = (
         [event["what"] for event in each["events"]] for each in found.to_json()["incarnations"]
     )
-    assert first[0] == "created by user, version 19"
-    assert first[2] == "bound to node-1 by scheduler"
+    assert first[0].startswith("created by user, version ")
+    assert any(re.fullmatch("bound to node-[12] by scheduler", each) for each in first)
     assert first[-1].startswith("deleted by user")
-    assert second[-1].startswith("patched (status) by node-1: Running, ready")
+    assert "Running, ready" in second[-1]
     json.dumps(found.to_json())
 
 

@@ -80,9 +80,9 @@ def test_a_real_run_keeps_the_rules(run_log, run_lines):
     assert [(processes[e["pid"]], threads[e["tid"]]) for e in slices] == [
         (line.actor, line.task) for line in run_lines if line.is_step
     ]
-    assert {"bound Pod/default/b to node-1 by scheduler", "fault: crash node-1"} <= {
-        e["name"] for e in events if e["ph"] == "i"
-    }
+    said = {e["name"] for e in events if e["ph"] == "i"}
+    assert "fault: crash node-1" in said
+    assert any(each.startswith("bound Pod/default/b to node-") for each in said)
 
 
 def test_every_message_has_an_arrow_from_the_step_that_sent_it(run_log, run_lines):
