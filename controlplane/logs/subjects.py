@@ -26,6 +26,18 @@ SHORT_NAMES = {
     "hpa": "horizontalpodautoscaler",
     "vs": "volumesnapshot",
     "vsc": "volumesnapshotcontent",
+    "cj": "cronjob",
+    "cm": "configmap",
+    "crd": "customresourcedefinition",
+    "ep": "endpoints",
+    "ev": "event",
+    "ing": "ingress",
+    "limits": "limitrange",
+    "netpol": "networkpolicy",
+    "pc": "priorityclass",
+    "quota": "resourcequota",
+    "rc": "replicationcontroller",
+    "sa": "serviceaccount",
 }
 CLUSTER_SCOPED = frozenset(
     (
@@ -39,6 +51,18 @@ CLUSTER_SCOPED = frozenset(
         "volumeattachment",
         "volumesnapshotcontent",
         "customresourcedefinition",
+        "apiservice",
+        "clusterrole",
+        "clusterrolebinding",
+        "deviceclass",
+        "ingressclass",
+        "mutatingwebhookconfiguration",
+        "resourceslice",
+        "runtimeclass",
+        "validatingadmissionpolicy",
+        "validatingadmissionpolicybinding",
+        "validatingwebhookconfiguration",
+        "volumesnapshotclass",
     )
 )
 _NEAR = 3
