@@ -26,6 +26,7 @@ from actors.choices import ChoiceList, name_of
 from actors.disk import Disk
 from actors.errors import Abandoned, Cancelled, Divergence, Killed, LinkBroken, UsageError
 from actors.footprint import Footprint
+from actors.jsonl import seconds
 from actors.link import Link
 from actors.log import DEBUG, ERROR, INFO, TASK_DECLARED, WARNING, EventLog
 from actors.process import DONE, NEW, PARKED, READY, RUNNING, Actor, Mailbox, Message, Request, Task
@@ -585,7 +586,7 @@ class Kernel:
             assert at_ns is not None
             if until is not None and at_ns > until:
                 self._move_time(until)
-                self.finish("until", f"virtual time {until} ns reached")
+                self.finish("until", f"virtual time {seconds(until)} s reached")
                 return False
             self._fire_instant(at_ns)
         return True
@@ -637,7 +638,7 @@ class Kernel:
         else:
             self.finish(
                 "livelock",
-                f"{self.step - self._instant_start} steps without time moving on from {self.now} ns",
+                f"{self.step - self._instant_start} steps without time moving on from {seconds(self.now)} s",
             )
 
     def finish(self, verdict: str, reason: str, error: BaseException | None = None) -> None:

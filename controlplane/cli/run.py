@@ -69,7 +69,7 @@ def command(
         check_folder(out)
     progress = output.Progress()
     if progress.on:
-        files.show_progress(run, progress.show)
+        files.show_progress(run, progress.show, time.perf_counter)
     started = time.perf_counter()
     with interruption.interruptible(lambda: run.world.interrupt(interruption.REASON)) as ended:
         run.execute(driver)

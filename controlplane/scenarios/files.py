@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
+from controlplane.api.times import SECOND
 from controlplane.scenarios import parts
 from controlplane.scenarios.option import Option
 from controlplane.scenarios.scenario import Scenario
@@ -75,6 +76,8 @@ class Given:
     kubelet_events: bool
     notes: tuple[str, ...]
     is_trace: bool = False
+    asked_pods: int = 0
+    """How many pods the files ask for, themselves or by workloads."""
 
 
 def prepare(setting: Setting) -> Given:
@@ -99,7 +102,7 @@ def prepare(setting: Setting) -> Given:
         given.submissions, nodes, options.get("epoch") or EPOCH_NS, (*DISABLED_ADMISSION, *off),
         setting.release,
     )  # fmt: skip
-    check_asked_pods(submissions, options.get("max_pods", MAX_PODS.default))
+    asked = check_asked_pods(submissions, options.get("max_pods", MAX_PODS.default))
     heartbeats, events = (
         options[key] if options[key] is not None else not given.is_trace
         for key in ("heartbeats", "kubelet_events")
@@ -110,7 +113,7 @@ def prepare(setting: Setting) -> Given:
             "a trace: node heartbeats and the kubelets' Events are off unless asked for"
             " (--heartbeats, --kubelet-events)",
         )
-    return Given(nodes, submissions, resources, heartbeats, events, notes, given.is_trace)
+    return Given(nodes, submissions, resources, heartbeats, events, notes, given.is_trace, asked)
 
 
 GROUP_API = "groupsnapshot.storage.k8s.io"
@@ -279,12 +282,42 @@ SCENARIO = Scenario(
 )
 
 
-def show_progress(run: Execution, show: Callable[[str], None]) -> None:
-    """Give `show` a line now and then while the run goes on."""
-    from actors.jsonl import seconds
+def show_progress(run: Execution, show: Callable[[str], None], clock: Callable[[], float]) -> None:
+    """Give `show` a line now and then while the run goes on: done of total, rate, and the time left.
 
-    world = run.world
-    world.observe(
-        PROGRESS_STEPS,
-        lambda: show(f"{world.steps} steps, virtual time {seconds(world.now)} s"),
-    )
+    `clock` tells the seconds on the wall.
+    """
+    world, started = run.world, clock()
+    asked = run.plan.given.asked_pods
+
+    def tell() -> None:
+        bound = run.cluster.activity.writes.get("create pods/binding", 0)
+        show(progress_text(world.steps, world.now, clock() - started, bound, asked))
+
+    world.observe(PROGRESS_STEPS, tell)
+
+
+def progress_text(steps: int, now_ns: int, elapsed_s: float, bound: int, asked: int) -> str:
+    """How far a run is."""
+    rate = steps / elapsed_s if elapsed_s > 0 else 0.0
+    text = f"{steps:,} steps, {rate:,.0f}/s, virtual time {span(now_ns // SECOND)}"
+    if not asked:
+        return text
+    text += f", {bound:,} of {asked:,} pods bound"
+    if 0 < bound < asked:
+        text += f", about {span(round(elapsed_s * (asked - bound) / bound))} left"
+    return text
+
+
+def span(seconds: int) -> str:
+    """Seconds as days, hours, minutes and seconds, the two largest: 3d 4h."""
+    parts = []
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count:,}{unit}")
+        elif parts:
+            break
+        if len(parts) == 2:
+            break
+    return " ".join(parts) or "0s"

@@ -23,8 +23,8 @@ FIELDS: Final = {
 """Where a workload says how many, the first that is written counts; they are 1 when nothing is."""
 
 
-def check_asked_pods(submissions: Iterable[Submission], limit: int) -> None:
-    """Raises UsageError at the object with which the files ask for more than `limit` pods in all."""
+def check_asked_pods(submissions: Iterable[Submission], limit: int) -> int:
+    """How many pods the files ask for. Raises UsageError at the object with which they are more than `limit`."""
     asked = 0
     for submission in submissions:
         if submission.verb != CREATE:
@@ -36,6 +36,7 @@ def check_asked_pods(submissions: Iterable[Submission], limit: int) -> None:
             raise submission.error(
                 field, f"{count} pods{together}: more than a run may have (--max-pods {limit})"
             )
+    return asked
 
 
 def _asked(tree: dict[str, Any]) -> tuple[str, int]:
