@@ -85,7 +85,7 @@ def test_an_object_has_one_name_and_what_was_read_has_uid_and_version(plain_line
             assert names.setdefault(line["uid"], obj) == obj
 
 
-@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize("servers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_whole_cluster_speaks_the_vocabulary(servers: int) -> None:
     log = EventLog()
     config = ClusterConfig(
