@@ -9,7 +9,7 @@ class DurationError(ValueError):
     """A text that is no duration; the message is Go's."""
 
 
-_DURATION_PART = re.compile(r"([0-9]*\.?[0-9]+|[0-9]+\.)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION_PART = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
 _UNITS = {
     "ns": 1,
     "us": 1_000,
@@ -31,9 +31,7 @@ def parse_duration(text: str) -> int:
     if rest == "0":
         return 0
     total, position = 0, 0
-    for part in _DURATION_PART.finditer(rest):
-        if part.start() != position:
-            break
+    while part := _DURATION_PART.match(rest, position):
         whole, _, fraction = part.group(1).partition(".")
         unit = _UNITS[part.group(2)]
         total += int(whole or 0) * unit

@@ -19,7 +19,10 @@ __all__ = ["REDACTED", "cleaner", "redacted"]
 REDACTED: Final = "REDACTED"
 """Stands for what is not shown. It is base64 as well, so that a redacted Secret is still one."""
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_TOKEN: Final = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*|\b([Bb]earer|[Bb]asic) [\w.~+/=-]+")
+_TOKEN: Final = re.compile(
+    r"(?<![\w-])((?:(?!\beyJ)[\w-])*+)eyJ[\w-]++\.[\w-]++\.[\w-]*+"  # each word is looked at once
+    r"|\b([Bb]earer|[Bb]asic) [\w.~+/=-]+"
+)
 _SHORTEST: Final = 8
 """Shorter values are not looked for in texts: too much else is the same."""
 _LONGEST: Final = 4096
@@ -58,7 +61,7 @@ def cleaner(secrets: Iterable[Tree] = ()) -> Callable[[str], str]:
 
 
 def _said(found: re.Match[str]) -> str:
-    return f"{found[1]} {REDACTED}" if found[1] else REDACTED
+    return f"{found[2]} {REDACTED}" if found[2] else f"{found[1]}{REDACTED}"
 
 
 def _hidden(values: Any) -> Any:

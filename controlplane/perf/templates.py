@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-_ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
+_ACTION = re.compile(r"\{\{-?((?:(?!\{\{|-?\}\}).)*+)-?\}\}")
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "Mod": lambda a, b: a % b,
     "DivideInt": lambda a, b: a // b,
@@ -45,7 +45,9 @@ class Template:
         if self._constant is not None:
             return self._constant
         values = {".Index": index, ".Count": count}
-        return self._parse(_ACTION.sub(lambda found: self._value(found[1], values), self._text))
+        return self._parse(
+            _ACTION.sub(lambda found: self._value(found[1].strip(), values), self._text)
+        )
 
     def _value(self, action: str, values: dict[str, int]) -> str:
         words = action.split()

@@ -73,7 +73,7 @@ REFUSED: Mapping[str, str] = {
 }
 """Operations that upstream knows and this runner does not, with the reason."""
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_DURATION = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)(ms|s|m|h)")
 _DURATION_UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 

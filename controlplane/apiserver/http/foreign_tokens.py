@@ -27,7 +27,9 @@ __all__ = ["Key", "read_keys", "reviewed", "signed_by", "user_of_token"]
 Key = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 LEGACY: Final = "kubernetes/serviceaccount"
 _CLAIM: Final = "kubernetes.io/serviceaccount/"
-_BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z ]+)-----.*?-----END \1-----", re.DOTALL)
+_BLOCK: Final = re.compile(
+    rb"-----BEGIN ([A-Z ]+)-----(?:(?!-----BEGIN ).)*?-----END \1-----", re.DOTALL
+)
 RSA_BITS: Final = 2048
 _RSA: Final = ("RS256", "RS384", "RS512")
 _BY_CURVE: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_QUANTITY = re.compile(r"([+-]?)([0-9]*)\.?([0-9]*)(.*)")
+_QUANTITY = re.compile(r"([+-]?)([0-9]*+)\.?([0-9]*+)(.*)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _INT64_DIGITS = 18

@@ -49,7 +49,7 @@ _RADIX: Final = re.compile(
     r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))"
 )
 _LARGEST_PLAIN: Final = 1e21
-_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
+_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
 
 
 class ManifestError(UsageError):

@@ -129,12 +129,14 @@ def _iscsi(source: Tree, path: str) -> list[FieldError]:
     if not iqn:
         errors.append(required(f"{path}.iqn"))
     else:
-        form = {"iqn": _IQN, "eui": _EUI, "naa": _NAA}.get(iqn[:3])
-        if form is None:
+        fits = {
+            "iqn": _IQN.fullmatch, "eui": _EUI.fullmatch, "naa": _NAA.fullmatch,
+        }.get(iqn[:3])  # fmt: skip
+        if fits is None:
             errors.append(invalid(f"{path}.iqn", iqn,
                                   "must be valid format starting with iqn, eui, or naa"
                                   ))  # fmt: skip
-        elif not form.fullmatch(iqn):
+        elif not fits(iqn):
             errors.append(invalid(f"{path}.iqn", iqn, "must be valid format"))
     lun = source.get("lun", 0)
     if not 0 <= lun <= 255:

@@ -11,14 +11,14 @@ from attrs import frozen
 __all__ = ["CelError", "Expr", "MACROS", "Unsigned", "parsed", "unescaped", "walked"]
 
 _TOKEN = re.compile(
-    r"""(?:\s|//[^\n]*)*(?:(?P<number>\d*\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+|\d+(?:[eE][+-]?\d+)?)(?P<u>[uU]?)
+    r"""(?:\s++|//[^\n]*+)*+(?:(?P<number>\d*\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+|\d+(?:[eE][+-]?\d+)?)(?P<u>[uU]?)
     |(?P<string>(?:[bB][rR]?|[rR][bB]?)?(?:'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"
       |'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
     |(?P<sign>&&|\|\||==|!=|<=|>=|\.\?|\[\?|[-+*/%<>!?:.,()\[\]{}]))""",
     re.VERBOSE | re.DOTALL,
 )
-_SPACE = re.compile(r"(?:\s|//[^\n]*)*")
+_SPACE = re.compile(r"(?:\s++|//[^\n]*+)*+")
 _EXPECTED = ("'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, "
              "NUM_UINT, STRING, BYTES, IDENTIFIER")  # fmt: skip
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
