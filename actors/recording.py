@@ -112,7 +112,7 @@ def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recordin
         raise RecordingError(f"{name}: damaged recording: its checksum is wrong")
     try:
         data = msgpack.unpackb(packed, strict_map_key=False)
-    except (ValueError, msgpack.UnpackException) as error:
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise RecordingError(f"{name}: not a recording (not MessagePack, or cut short)") from error
     if not isinstance(data, dict) or "format" not in data:
         raise RecordingError(f"{name}: not a recording (no format number)")
@@ -128,7 +128,7 @@ def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recordin
             data["package"],
             dict(data["header"]),
             choices,
-            tuple(Input(*entry) for entry in data["inputs"]),
+            tuple(_input(*entry) for entry in data["inputs"]),
             str(data["verdict"]),
             str(data["reason"]),
             int(data["steps"]),
@@ -136,13 +136,35 @@ def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recordin
             Marks(
                 str(data["trace_hash"]),
                 _split(data["digests"]),
-                zlib.decompress(data["checks"]),
+                _inflated(data["checks"]),
             ),
         )
-    except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
+    except (LookupError, TypeError, ValueError, OverflowError, zlib.error) as error:
+        said = " ".join(str(error).split())[:_SAID]
         raise RecordingError(
-            f"{name}: damaged recording: {type(error).__name__}: {error}"
+            f"{name}: damaged recording: {type(error).__name__}: {said}"
         ) from error
+
+
+_SAID = 200
+_RATIO = 1 << 8
+_ROOM = 1 << 20
+"""So much, and so many times its own size, a compressed part may hold: what is random is not compressed."""
+
+
+def _inflated(packed: bytes) -> bytes:
+    """What was compressed. ValueError if it is far more than such a part ever is."""
+    reader = zlib.decompressobj()
+    found = reader.decompress(packed, _ROOM + _RATIO * len(packed))
+    if not reader.eof:
+        raise ValueError("a compressed part is cut short, or holds too much")
+    return found
+
+
+def _input(step: object, t_ns: object, actor: object, payload: object) -> Input:
+    if type(step) is int and type(t_ns) is int and type(actor) is str and type(payload) is bytes:
+        return Input(step, t_ns, actor, payload)
+    raise TypeError("an input of another form")
 
 
 def _split(digests: bytes) -> tuple[bytes, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from hashlib import blake2b
 
+import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,3 +198,82 @@ choice = st.builds(
 @given(st.lists(choice, max_size=30))
 def test_a_choice_list_keeps_what_it_is_given(choices):
     assert list(ChoiceList.of(choices)) == choices
+
+
+def resealed(data: object) -> bytes:
+    return sealed(msgpack.packb(data))
+
+
+def content() -> dict[str, object]:
+    start = len(MAGIC) + CHECKSUM_BYTES
+    found: dict[str, object] = msgpack.unpackb(recorded().to_bytes()[start:])
+    return found
+
+
+WHOLE = recorded().to_bytes()
+
+
+@given(st.data())
+def test_whatever_bytes_are_damaged_it_is_read_or_refused_in_one_line(data):
+    packed = bytearray(WHOLE[len(MAGIC) + CHECKSUM_BYTES :])
+    for _ in range(data.draw(st.integers(1, 4))):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(packed)) | st.just(len(packed)))
+    try:
+        from_bytes(sealed(bytes(packed[:cut])), "f.rec")  # the checksum does not betray it
+    except RecordingError as error:
+        assert "\n" not in str(error)
+        assert str(error).startswith("f.rec: ")
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"\x81\xa6format" + b"\x91" * 100_000 + b"\xc0",
+        b"\x81" * 100_000,
+        b"\xdd\xff\xff\xff\xff",
+        b"\xdf\xff\xff\xff\xff\xa6format\x02",
+        b"\xc6\xff\xff\xff\xff",
+        b"\xdb\xff\xff\xff\xff",
+        b"\x81\x90\x01",
+        b"\x81\x80\x01",
+    ],
+    ids=[
+        "deep",
+        "deep keys",
+        "long list",
+        "long map",
+        "long bytes",
+        "long text",
+        "list key",
+        "map key",
+    ],
+)
+def test_depths_and_lengths_that_are_none_are_refused_in_one_line(packed):
+    with pytest.raises(RecordingError, match="not a recording") as caught:
+        from_bytes(sealed(packed), "f.rec")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"checks": zlib.compress(bytes(1 << 26), 9)},
+        {"checks": zlib.compress(b"1" * 100)[:-3]},
+        {"steps": float("inf")},
+        {"steps": "9" * 5000},
+        {"inputs": [[1, 2]]},
+        {"inputs": [["1", 2, "a", b""]]},
+        {"choices": [1 << 63, 1, 0]},
+        {"choices": [0, "x", 0]},
+        {"labels": [["a\nb"]]},
+        {"header": 7},
+        {"digests": 1},
+    ],
+    ids=lambda part: next(iter(part)),
+)
+def test_parts_of_another_form_are_refused_in_one_line(part):
+    with pytest.raises(RecordingError, match="damaged recording") as caught:
+        from_bytes(resealed({**content(), **part}), "f.rec")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
