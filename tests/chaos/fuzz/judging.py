@@ -35,6 +35,7 @@ UPSTREAMS = (
     (500, "unable to find api field in struct", "strategic merge patch of a field that is none"),
     (500, "This pod has more than one PodDisruptionBudget", "said with this code by the eviction"),
     (500, "merging lists cannot yet be specified", "strategic merge patch with a directive in a list"),
+    (500, "failed to allocate a serviceIP: range is full", "more services than the range has addresses"),
     (500, "content is not a list", "one object is wanted as a list"),
     (500, "replicas field", "a custom resource without the field that its scale stands in"),
     (500, "failed calling webhook", "a webhook that fails, and whose failure policy is to fail"),
