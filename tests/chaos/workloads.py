@@ -23,6 +23,10 @@ from controlplane.scenarios.setting import Setting
 from controlplane.scenarios.user import User
 from tests.chaos.strikes import LASTS_S, OUTLASTS_S
 
+CLIENT_RATE = (20, 30)
+"""Requests a second of each controller's client, and how many at once, as upstream: without them two
+controllers that undo each other on stale caches go on for ever within one instant.
+"""
 Tree = dict[str, Any]
 Main = Callable[[User], Coroutine[Any, Any, None]]
 
@@ -97,11 +101,13 @@ class Workload:
 
             if self.storage:
                 config = storage.world(volumes=2, nodes=2)(setting)
-                return evolve(config, apiservers=replicas, heartbeats=True, **self.fields)
+                rate = {"controller_client_rate": CLIENT_RATE}
+                return evolve(config, apiservers=replicas, heartbeats=True, **rate, **self.fields)
             return ClusterConfig(
                 nodes=setting.nodes(),
                 apiservers=replicas,
                 enabled_controllers=(*STANDARD, *self.controllers),
+                controller_client_rate=CLIENT_RATE,
                 **self.fields,
             )
 

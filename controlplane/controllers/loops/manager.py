@@ -132,7 +132,8 @@ async def run(
     `kinds` are what the server serves, as discovery would say. `root_ca` is
     the certificate (PEM) by which pods know the server. `fixes` say which published races are
     closed. With `own` the process has these controllers, a user's, and none of the table. `client_rate`
-    limits the requests of all of them together: so many a second, after a burst of so many.
+    limits the requests of each of them: so many a second, after a burst of so many; upstream each has a
+    client of its own.
     """
     caches = Caches()
     of_pods: list[Handler[Any]] = []
@@ -141,9 +142,12 @@ async def run(
     table = own or [kind for kind in CONTROLLERS if kind.name in chosen]
     gates = of_release() if features is None else features
     mapper = RESTMapper(kinds)
-    throttle = None if client_rate is None else Throttle(client_rate)
+
+    def throttle() -> Throttle | None:
+        return None if client_rate is None else Throttle(client_rate)
+
     running = [
-        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca, fixes, throttle)
+        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca, fixes, throttle())
         for kind in table
     ]
     for each in running:
