@@ -131,23 +131,33 @@ _TOO_LARGE = 1 << 1024
 
 
 def check_numbers(value: Any) -> None:
-    """Raise DecodeError for a number that float64 cannot hold, anywhere in a value that is read without a type."""
+    """Raise DecodeError for a number that float64 cannot hold, anywhere in a value that is read without a type.
+
+    What YAML's aliases share is looked at once: written out it may be without end.
+    """
     kind = type(value)
     if kind in _NO_NUMBERS:
         return
-    if isinstance(value, dict):
-        for item in value.values():
-            if type(item) not in _NO_NUMBERS:
-                check_numbers(item)
-    elif isinstance(value, list):
-        for item in value:
-            if type(item) not in _NO_NUMBERS:
-                check_numbers(item)
+    if isinstance(value, (dict, list)):
+        _check_within(value, set())
     elif isinstance(value, float) and not isfinite(value):
         text = value.text if isinstance(value, WrittenFloat) else str(value)
         raise DecodeError(found=f"number {text}", wanted="float64")
     elif kind is int and not -_TOO_LARGE < value < _TOO_LARGE:
         raise DecodeError(found=f"number {value}", wanted="float64")
+
+
+def _check_within(value: dict[Any, Any] | list[Any], seen: set[int]) -> None:
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    for item in value.values() if isinstance(value, dict) else value:
+        if type(item) in _NO_NUMBERS:
+            continue
+        if isinstance(item, (dict, list)):
+            _check_within(item, seen)
+        else:
+            check_numbers(item)
 
 
 def _go_number(value: float) -> str:

@@ -234,7 +234,7 @@ class CustomStrategy(Strategy):
 
     def finish(self, tree: Tree) -> Tree:
         """Numbers as they are read back from the storage, where they stand as Go writes them."""
-        found: Tree = _stored_numbers(tree)
+        found: Tree = _stored_numbers(tree, {})
         return found
 
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
@@ -244,14 +244,26 @@ class CustomStrategy(Strategy):
         return (("f:metadata",), ("f:spec",)) if sub == "status" else (("f:status",),)
 
 
-def _stored_numbers(value: Any) -> Any:
-    """A value without texts of numbers: whole ones are integers, what no int64 holds is a float64."""
+def _with_stored_numbers(
+    value: dict[Any, Any] | list[Any], known: dict[int, Any]
+) -> dict[Any, Any] | list[Any]:
     if isinstance(value, dict):
-        found = {key: _stored_numbers(item) for key, item in value.items()}
+        found = {key: _stored_numbers(item, known) for key, item in value.items()}
         return value if all(found[key] is value[key] for key in value) else found
-    if isinstance(value, list):
-        items = [_stored_numbers(item) for item in value]
-        return value if all(map(operator.is_, items, value)) else items
+    items = [_stored_numbers(item, known) for item in value]
+    return value if all(map(operator.is_, items, value)) else items
+
+
+def _stored_numbers(value: Any, known: dict[int, Any]) -> Any:
+    """A value without texts of numbers: whole ones are integers, what no int64 holds is a float64.
+
+    What is shared within the value, as copies of a patch are, is looked at once (`known`) and stays shared.
+    """
+    if isinstance(value, (dict, list)):
+        made = known.get(id(value))
+        if made is None:
+            made = known[id(value)] = _with_stored_numbers(value, known)
+        return made
     if type(value) is int and not -(1 << 63) <= value < 1 << 63:
         value = float(value)
     if isinstance(value, float):
