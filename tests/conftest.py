@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -31,3 +32,10 @@ def steps_touch_what_they_say() -> Iterator[None]:
     token = CHECK_FOOTPRINTS.set(Budget(worlds=2))
     yield
     CHECK_FOOTPRINTS.reset(token)
+
+
+# readline, which pytest loads, tells the process behind Python's back how wide its terminal is: tables of
+# commands, here and in programs that tests start, would be as narrow.
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
+    os.unsetenv(name)

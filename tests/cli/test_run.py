@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,9 +21,7 @@ TRACE = [str(ROOT / "examples" / name) for name in ("nodes.csv", "pods.csv")]
 def controlplane(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     program = "from controlplane.cli.main import main; main()"
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    # readline sets COLUMNS behind Python's back, and programs would inherit it.
-    told = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, env=told)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
 def test_a_shop_runs_until_every_workload_is_ready(tmp_path):
