@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -448,18 +449,21 @@ class Pulse(threading.Thread):
         """No more."""
         self._over.set()
         self.join(PATIENCE)
+        self._client.close()
 
 
 def over_http(requests: int, seed: int, *, connections: int = CONNECTIONS) -> Tally:
     """A campaign over HTTP; the server is killed at its end, and another one goes on with its store."""
     total = Tally()
     traffic.served()  # asked of a server in this process, which is not for many threads
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as opened:
         folder = Path(name)
         server = Server(folder, 0)
         pulse = Pulse(server)
         pulse.start()
         clients = [Client(server, number, seed) for number in range(connections)]
+        for client in clients:
+            opened.callback(client.close)
         broken: list[Finding] = []
 
         def work(client: Client) -> None:
