@@ -188,9 +188,9 @@ def _show_summary(name: str, told: Any) -> None:
     output.echo(f"{name}: {what}{seed}".rstrip(": "))
     output.echo(f"  {ended}")
     output.echo(
-        f"  {output.count(told.events, 'event')}, {output.count(told.steps, 'step')}, "
-        f"{_time(told.t)} of virtual time; {output.count(told.attempts, 'scheduling attempt')}, "
-        f"{told.failed_attempts:,} of them failed; {output.count(told.conflicts, 'conflict')}"
+        f"  {output.plural(told.events, 'event')}, {output.plural(told.steps, 'step')}, "
+        f"{_time(told.t)} of virtual time; {output.plural(told.attempts, 'scheduling attempt')}, "
+        f"{told.failed_attempts:,} of them failed; {output.plural(told.conflicts, 'conflict')}"
     )
     if told.pods:
         said = ", ".join(f"{count:,} {phase}" for phase, count in told.pods.items())

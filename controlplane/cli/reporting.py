@@ -82,9 +82,9 @@ def print_summary(summary: Summary, wall: float, out: Path | None = None) -> Non
     _print_pending(summary, out)
     did = summary.activity
     output.echo(
-        f"{output.count(did.created, 'pod')} created, {did.bound:,} bound to a node after"
+        f"{output.plural(did.created, 'pod')} created, {did.bound:,} bound to a node after"
         f" {float(did.mean_wait_s):.4g} s on average ({did.longest_wait_s} s at most),"
-        f" {output.count(did.deleted, 'deletion')}"
+        f" {output.plural(did.deleted, 'deletion')}"
     )
     output.echo(
         f"{summary.verdict}: {summary.reason}. Virtual time {summary.virtual_s} s, {summary.steps} steps,"

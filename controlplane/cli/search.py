@@ -172,7 +172,9 @@ def _searched(
     if output_format != "json":
         _whether_read(lambda: reporting.print_exploration(campaign, found, wall, own, earlier))
     if ended.came:
-        interruption.tell(f"this is what {plural(found.schedules - earlier, 'schedule')} showed")
+        interruption.tell(
+            f"this is what {output.plural(found.schedules - earlier, 'schedule')} showed"
+        )
         status = output.Outcome.status = interruption.STATUS
     if shown is None:
         if output_format == "json":
@@ -248,18 +250,17 @@ def _print_story(short: Short) -> None:
     from controlplane.scenarios.story import story_of
 
     shrunk = short.shrunk
+    runs, decisions = (
+        output.plural(shrunk.runs, "run"),
+        output.plural(shrunk.deviations, "decision"),
+    )
+    draws = output.plural(shrunk.operations, "draw")
     output.echo(
-        f"\nIn {plural(shrunk.runs, 'run')} it came down to {plural(shrunk.deviations, 'decision')} of the schedule"
-        f" and {plural(shrunk.operations, 'draw')} of the workload:\n"
+        f"\nIn {runs} it came down to {decisions} of the schedule and {draws} of the workload:\n"
     )
     for line in story_of(short).lines():
         output.echo(f"  {line}")
     output.echo("")
-
-
-def plural(count: int, word: str) -> str:
-    """A count with its word."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _save_story(short: Short | None, out: Path) -> tuple[str, ...]:
@@ -493,6 +494,6 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
         _print_story(short)
         reporting.print_left(out, left)
     if ended.came:
-        interruption.tell(f"this is what {plural(short.shrunk.runs, 'run')} came to")
+        interruption.tell(f"this is what {output.plural(short.shrunk.runs, 'run')} came to")
         return interruption.STATUS
     return 1

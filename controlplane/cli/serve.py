@@ -236,17 +236,13 @@ def _announce(kubeconfig: Path, context: str, address: Address, run: Execution) 
     entries.write(kubeconfig, address, context, live=is_live, alone=alone)
     chosen = "" if context == entries.NAME else f" --context {context}"
     nodes, objects = len(run.cluster.config.nodes), len(run.plan.given.submissions)
-    loaded = _counted(nodes, "node")
+    loaded = output.plural(nodes, "node")
     if objects:
-        loaded += f" and {_counted(objects, 'object')} of the files"
+        loaded += f" and {output.plural(objects, 'object')} of the files"
     output.echo(
         f"kubectl --kubeconfig {kubeconfig}{chosen} get nodes"
         f"   # {address.url}, {loaded}, Ctrl-C ends it"
     )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _raise_file_limit() -> None:
