@@ -43,10 +43,7 @@ class Run:
         from controlplane.logs.filtering import Filter
 
         chosen = Filter(**wanted)
-        for line in chosen.of(self.log):
-            found = as_json(line)
-            assert found is not None
-            yield found
+        return map(as_json, chosen.of(self.log))
 
     def summary(self) -> dict[str, Any]:
         """What ran, what failed, which pods took longest."""

@@ -52,15 +52,14 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
-        first, second = self.steps
         return {
             "same_events": self.same_events,
-            "first_step": [as_json(first), as_json(second)],
+            "first_step": [None if each is None else as_json(each) for each in self.steps],
             "before": [as_json(each) for each in self.before],
             "decisions": [
                 {
                     "run": side.name,
-                    "event": as_json(side.event),
+                    "event": None if side.event is None else as_json(side.event),
                     "after": [as_json(each) for each in side.after],
                     "verdict": side.verdict,
                 }
@@ -69,10 +68,8 @@ class Difference:
         }
 
 
-def as_json(line: Line | None) -> dict[str, Any] | None:
+def as_json(line: Line) -> dict[str, Any]:
     """An event for programs."""
-    if line is None:
-        return None
     return {
         "step": line.step,
         "t": line.t,

@@ -43,7 +43,7 @@ def pieces(
             f"{log.name}: it has no steps{whose}, which are ShiViz's events; runs keep them unless"
             " --log-level says otherwise"
         )
-    return FORMATS[form].write(chosen)
+    return FORMATS[form](chosen)
 
 
 def to_parquet(log: RunLog, target: Path) -> None:

@@ -5,15 +5,14 @@ Upstream: k8s.io/apiserver/pkg/apis/audit/v1/types.go. A watch is told when it b
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from controlplane.logs.export.encoding import compact
 from controlplane.logs.export.epoch import at, epoch_of, micro_time
 from controlplane.logs.reading import Events, Line
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 REASONS = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -49,7 +48,7 @@ def lines(log: Events) -> Iterator[str]:
             if write is not None and (write.step, write.actor) == (line.step, line.actor):
                 if write.data.get("code") == line.data["code"]:
                     reason = write.data.get("reason", "")
-            yield _encode(_event(line, epoch, number, reason)) + "\n"
+            yield compact(_event(line, epoch, number, reason)) + "\n"
             write = None
 
 

@@ -9,15 +9,14 @@ around it, ids are not used twice.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from controlplane.logs.export.encoding import compact
 from controlplane.logs.reading import Events, Line
 from controlplane.logs.telling import told
 
 _SLICE = 0.9
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def lines(log: Events) -> Iterator[str]:
@@ -25,7 +24,7 @@ def lines(log: Events) -> Iterator[str]:
     yield '{"displayTimeUnit":"ns","traceEvents":[\n'
     first = True
     for event in _events(log):
-        yield ("" if first else ",\n") + _encode(event)
+        yield ("" if first else ",\n") + compact(event)
         first = False
     yield "\n]}\n"
 

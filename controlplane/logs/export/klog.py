@@ -8,11 +8,11 @@ pkg/kubelet/kubelet.go, k8s.io/apiserver/pkg/server/httplog.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from controlplane.api.durations import format_duration
+from controlplane.logs.export.encoding import compact
 from controlplane.logs.export.epoch import epoch_of, moment
 from controlplane.logs.reading import Events, Line
 
@@ -47,14 +47,9 @@ def _text(line: Line, said: Said, epoch: int) -> str:
     pairs = list(said.values.items())
     if said.severity == "E":  # klog writes an error first
         pairs.sort(key=lambda pair: pair[0] != "err")
-    values = "".join(f" {key}={_value(value)}" for key, value in pairs)
+    values = "".join(f" {key}={compact(value)}" for key, value in pairs)
     header = f"{said.severity}{stamp} {1:>7} {said.file}:{line.step}]"
-    return f"{header} {json.dumps(said.text, ensure_ascii=False)}{values}\n"
-
-
-def _value(value: Any) -> str:
-    """As klog's structured text quotes it: texts in quotes, all else as JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return f"{header} {compact(said.text)}{values}\n"
 
 
 def _key(line: Line) -> str:

@@ -8,10 +8,10 @@ texts, ids are in hex). A span is a step and a trace is a run.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from controlplane.logs.export.encoding import compact
 from controlplane.logs.export.epoch import at, epoch_of
 from controlplane.logs.reading import Events, Line
 from controlplane.logs.telling import told
@@ -25,7 +25,6 @@ SEVERITY = {
     "warning": (13, "WARN"),
     "error": (17, "ERROR"),
 }
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def lines(log: Events) -> Iterator[str]:
@@ -49,7 +48,7 @@ def _request(actor: str, run: str, records: list[dict[str, Any]]) -> str:
     resource = _attributes({"service.name": actor, "service.namespace": "controlplane", "run": run})
     scope = {"scope": {"name": "controlplane"}, "logRecords": records}
     return (
-        _encode({"resourceLogs": [{"resource": {"attributes": resource}, "scopeLogs": [scope]}]})
+        compact({"resourceLogs": [{"resource": {"attributes": resource}, "scopeLogs": [scope]}]})
         + "\n"
     )
 
