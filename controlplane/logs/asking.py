@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from attrs import frozen
@@ -13,36 +12,13 @@ from controlplane.logs.races import StaleRead, find
 from controlplane.logs.reading import Line, RunLog
 from controlplane.logs.subjects import subject, unknown
 from controlplane.logs.telling import told
+from controlplane.logs.violation import FAULT, LINES, TELLING, chosen, named_in, steps_in, uids_in
 from controlplane.logs.why import Entry, Story, story
 
 VIOLATION = "violation"
-LINES = 15
-"""So many events tell a violation."""
-BEGINNING = 2
 WELL = ("quiescent", "until", "stopped")
-TELLING = frozenset(
-    (
-        "apiserver.write",
-        "informer.told",
-        "informer.read",
-        "client.read",
-        "scheduler.popped",
-        "scheduler.read",
-        "scheduler.assumed",
-        "scheduler.failed",
-        "scheduler.skip",
-        "scheduler.preemption",
-        "kubelet.admitted",
-        "kubelet.rejected",
-        "kubelet.evicted",
-        "pod.evicted",
-    )
-)
 QUIET_READS = frozenset(("informer.read",))
-"""Of these only stale ones are told."""
-_STEP = re.compile(r"\bstep (\d+)")
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9./_-]*")
-_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""Of reads from caches only stale ones are told."""
 
 
 @frozen
@@ -98,15 +74,14 @@ def _of_violation(log: RunLog, hops: int) -> Answer:
     verdict, reason = last.data.get("verdict", ""), last.data.get("reason", "")
     if verdict in WELL:
         raise UsageError(f"{log.name}: the run ended well ({verdict}: {reason})")
-    about, uids = _named_in(reason, log), set(_UID.findall(reason))
+    about, uids = named_in(reason, log), uids_in(reason)
     stale = {(each.step, each.obj): each for each in find(log).stale}
     lines: list[Line] = []
-    focus = {int(number) for number in _STEP.findall(reason)}
+    focus = steps_in(reason)
     for line in log:
-        told_of = line.event in TELLING and (line.obj in about or not about)
-        if not (told_of or line.event == "fault"):
-            continue
-        if line.event in QUIET_READS and (line.step, line.obj) not in stale:
+        quiet = line.event in QUIET_READS and (line.step, line.obj) in stale
+        told_of = (line.event in TELLING or quiet) and (line.obj in about or not about)
+        if not (told_of or line.event == FAULT):
             continue
         if lines and _repeats(lines[-1], line):
             continue
@@ -115,23 +90,10 @@ def _of_violation(log: RunLog, hops: int) -> Answer:
         lines.append(line)
         if line.uid in uids or line.data.get("popped") in uids:
             focus.add(line.step)
-    entries = [_told(line, stale) for line in _chosen(lines, focus or {last.step})]
+    entries = [_told(line, stale) for line in chosen(lines, LINES, focus or {last.step})]
     return Answer(
         VIOLATION, f"{verdict}: {reason}", tuple(entries), tuple(chain(log, last.step, hops))
     )
-
-
-def _named_in(reason: str, log: RunLog) -> set[str]:
-    """Objects that a violation names, by uid, by key or by name, and all that had those names."""
-    uids = set(_UID.findall(reason))
-    words = set(_WORD.findall(reason))
-    found: set[str] = set()
-    for line in log:
-        if line.obj and line.obj not in found:
-            key = line.obj.partition("/")[2]
-            if line.uid in uids or words & {key, line.obj, key.rpartition("/")[2]}:
-                found.add(line.obj)
-    return found
 
 
 def _repeats(one: Line, other: Line) -> bool:
@@ -144,19 +106,6 @@ def _repeats(one: Line, other: Line) -> bool:
 def _same_read(one: Line, other: Line) -> bool:
     """Whether a cache tells of the very read that its reader tells of."""
     return one.event == "informer.read" and (one.step, one.obj) == (other.step, other.obj)
-
-
-def _chosen(lines: list[Line], focus: set[int]) -> list[Line]:
-    """All, or the first ones, which say who is who, faults, and those nearest to the steps that matter."""
-    if len(lines) <= LINES:
-        return lines
-
-    def rank(at: int) -> tuple[bool, bool, int]:
-        line = lines[at]
-        near = min(abs(line.step - step) for step in focus)
-        return at >= BEGINNING, line.event != "fault", near
-
-    return [lines[at] for at in sorted(sorted(range(len(lines)), key=rank)[:LINES])]
 
 
 def _told(line: Line, stale: dict[tuple[int, str], StaleRead]) -> Entry:

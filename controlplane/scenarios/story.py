@@ -7,13 +7,13 @@ violation names, with uid and version.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
 from actors.jsonl import seconds
 from actors.strategies.demote import SCHEDULE
+from controlplane.logs.violation import FAULT, LINES, TELLING, chosen, named_in, steps_in, uids_in
 from controlplane.scenarios.shrinking import first_difference
 
 if TYPE_CHECKING:
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
 
 DRAWN = 3
 """So many draws of users and faults are named."""
-LINES = 15
-"""A story has no more lines than this."""
-_UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-_TELLING = (
-    "apiserver.write", "informer.told", "client.read", "scheduler.failed",
-    "scheduler.assumed", "scheduler.skip", "scheduler.popped", "scheduler.read", "kubelet.admitted",
-    "kubelet.rejected", "kubelet.pressure", "kubelet.evicted", "pod.evicted",
-)  # fmt: skip
-_LOUD = ("fault",)
-BEGINNING = 2
-"""So many of the first events are told in any case: who is who."""
-_STEP = re.compile(r"\bstep (\d+)")
 
 
 @frozen
@@ -77,7 +65,7 @@ class Story:
             told.append(self.parting)
         told += [f"conflict: {each}" for each in self.conflicts[:1]]
         room = most - len(told)
-        shown = _chosen(self.events, room, self.focus)
+        shown = chosen(self.events, room, self.focus)
         return told + [_line(event) for event in shown]
 
     def to_json(self) -> dict[str, Any]:
@@ -138,10 +126,10 @@ def story_of(short: Short) -> Story:
     events = list(failing.world.log)
     users = short.plan.scenario.mains()
     about = named_in(result.reason, events) or written_by(users, events)
-    uids = set(_UID.findall(result.reason))
+    uids = uids_in(result.reason)
     met = () if passing is None else tuple(conflicts(_steps(failing), _steps(passing)))
     focus = (
-        *(int(number) for number in _STEP.findall(result.reason)),
+        *sorted(steps_in(result.reason)),
         *(event.step for event in events if _is_about(event, uids)),
     )
     return Story(
@@ -152,7 +140,7 @@ def story_of(short: Short) -> Story:
         tuple(
             event
             for event in events
-            if event.event in _LOUD or (event.event in _TELLING and _concerns(event, about))
+            if event.event == FAULT or (event.event in TELLING and _concerns(event, about))
         ),
         focus or (result.steps,),
     )
@@ -232,21 +220,6 @@ def _name(step: Step, count: int) -> tuple[str, str, int]:
     return step.task, step.point, count
 
 
-def named_in(reason: str, events: Iterable[LogEvent]) -> set[str]:
-    """Objects that a violation names, by uid, by key or by name, and all that had those names."""
-    uids = set(_UID.findall(reason))
-    words = set(re.findall(r"[A-Za-z0-9][A-Za-z0-9./_-]*", reason))
-    found: set[str] = set()
-    for event in events:
-        if event.obj is None:
-            continue
-        key = event.obj.partition("/")[2]
-        name = key.rpartition("/")[2]
-        if event.uid in uids or key in words or event.obj in words or name in words:
-            found.add(event.obj)
-    return found
-
-
 def written_by(users: Iterable[str], events: Iterable[LogEvent]) -> set[str]:
     """The objects that these actors wrote: what a violation is about that names none."""
     names = set(users)
@@ -262,26 +235,11 @@ def written_by(users: Iterable[str], events: Iterable[LogEvent]) -> set[str]:
 def _is_about(event: LogEvent, uids: set[str]) -> bool:
     """Whether an event is about one of these very objects."""
     popped = (event.data or {}).get("popped")
-    return event.event in _TELLING and (event.uid in uids or popped in uids)
+    return event.event in TELLING and (event.uid in uids or popped in uids)
 
 
 def _concerns(event: LogEvent, about: set[str]) -> bool:
     return event.obj is not None and (not about or event.obj in about)
-
-
-def _chosen(events: Sequence[LogEvent], room: int, focus: Sequence[int]) -> list[LogEvent]:
-    """The events to show: all, or the first few, faults, and those nearest to the steps that matter."""
-    if len(events) <= room:
-        return list(events)
-    steps = focus or (events[-1].step,)
-
-    def rank(at: int) -> tuple[bool, bool, int]:
-        event = events[at]
-        near = min(abs(event.step - step) for step in steps)
-        return at >= BEGINNING, event.event not in _LOUD, near
-
-    kept = sorted(range(len(events)), key=rank)[:room]
-    return [events[at] for at in sorted(kept)]
 
 
 def _line(event: LogEvent) -> str:
