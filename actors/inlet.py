@@ -47,6 +47,7 @@ class Inlet:
         self._kernel = kernel
         self._waiting: deque[tuple[str, bytes, Callable[[Any], None] | None]] = deque()
         self._replay: deque[Input] | None = deque(recorded) if recorded is not None else None
+        self._afterwards: deque[tuple[int, str, bytes, Callable[[Any], None] | None]] = deque()
         self.admitted: list[Input] = []
         self.keep = True
         self.on_put: Callable[[], None] | None = None
@@ -75,12 +76,20 @@ class Inlet:
             return
         self.put(STOP, reason)
 
+    def put_after(
+        self, step: int, actor: str, payload: Any, on_reply: Callable[[Any], None] | None = None
+    ) -> None:
+        """Let `payload` enter after `step`, whenever that is: what a fork adds to what was recorded."""
+        self._afterwards.append((step, actor, msgpack.packb(payload), on_reply))
+
     def to_come(self) -> bool:
-        """Whether input is still to come by itself: a replay's."""
-        return bool(self._replay)
+        """Whether input is still to come by itself: a replay's, or a fork's."""
+        return bool(self._replay) or bool(self._afterwards)
 
     def due(self, step: int, now: int) -> int | None:
         """Nothing is ready after `step`: the virtual time at which the next input enters here, if one does."""
+        if self._afterwards and self._afterwards[0][0] <= step and not self._replay:
+            return now
         if self._replay is not None:
             if self._replay and self._replay[0].step <= step:
                 return self._replay[0].t_ns
@@ -97,6 +106,10 @@ class Inlet:
             while replay and replay[0].step <= kernel.step and replay[0].t_ns <= kernel.now:
                 entry = replay.popleft()
                 self._enter(entry.actor, entry.payload, None)
+        if self._afterwards and not replay:
+            while self._afterwards and self._afterwards[0][0] <= kernel.step:
+                self._enter(*self._afterwards.popleft()[1:])
+        if replay is not None:
             return
         while self._waiting:
             self._enter(*self._waiting.popleft())

@@ -31,7 +31,7 @@ from actors.link import Link
 from actors.log import DEBUG, ERROR, INFO, TASK_DECLARED, WARNING, EventLog
 from actors.process import DONE, NEW, PARKED, READY, RUNNING, Actor, Mailbox, Message, Request, Task
 from actors.strategies.fifo import Fifo
-from actors.strategies.replay import Replay
+from actors.strategies.replay import PrefixThenContinue, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
@@ -110,7 +110,7 @@ class Kernel:
         self.reason = ""
         self.error: BaseException | None = None
         self.tearing_down = False
-        if isinstance(strategy, Replay):  # it answers them all
+        if isinstance(strategy, Replay | PrefixThenContinue):  # what was recorded has them all
             explored_ns, dull = (0, NEVER), ()
         self._dull = dull
         self._explored_ns = explored_ns

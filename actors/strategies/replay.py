@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from actors.errors import Divergence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from actors.choices import ChoiceList
     from actors.footprint import Footprint
@@ -96,16 +96,30 @@ class Replay:
 
 
 class PrefixThenContinue:
-    """Follows `choices` strictly for `length` choices (all by default), then asks `then` for the rest."""
+    """Follows `choices` strictly for a while, then asks `then` for the rest.
+
+    For the first `length` choices (all by default), and none that is asked for after step `until_step`.
+    `dull`: kinds of choices that `then` is not asked for; they are answered 0. The prefix has them all.
+    """
 
     name = "prefix-then-continue"
     footprint: Footprint | None = None
     exhausted = False
 
-    def __init__(self, choices: ChoiceList, then: Strategy, *, length: int | None = None) -> None:
+    def __init__(
+        self,
+        choices: ChoiceList,
+        then: Strategy,
+        *,
+        length: int | None = None,
+        until_step: int | None = None,
+        dull: Collection[str] = (),
+    ) -> None:
         self._prefix = Replay(choices)
         self._then = then
         self._length = len(choices) if length is None else min(length, len(choices))
+        self._until_step = until_step
+        self._dull = dull
         self.seed: int | None = then.seed
 
     def begin(self) -> None:
@@ -115,14 +129,17 @@ class PrefixThenContinue:
 
     def choose(self, kind: str, options: Sequence[Option], step: int) -> int:
         """From the prefix while it lasts, then from the other strategy."""
-        if self._prefix.index < self._length:
+        if self._prefix.index < self._length and (
+            self._until_step is None or step <= self._until_step
+        ):
             return self._prefix.choose(kind, options, step)
-        return self._then.choose(kind, options, step)
+        return 0 if kind in self._dull else self._then.choose(kind, options, step)
 
     def end(self) -> None:
         """Close the second part."""
         self._then.end()
 
     def parameters(self) -> dict[str, int | str | float]:
-        """Length of the prefix and name of the strategy that goes on."""
-        return {"length": self._length, "then": self._then.name}
+        """How long the prefix is, and the strategy that goes on."""
+        step = {} if self._until_step is None else {"until_step": self._until_step}
+        return {"length": self._length, **step, "then": self._then.name}

@@ -37,6 +37,10 @@ COMMANDS = {
         "controlplane.cli.replay",
         "Repeat any recording exactly.",
     ),
+    "fork": (
+        "controlplane.cli.fork",
+        "Go on otherwise from a step of a recording: another schedule, or other objects.",
+    ),
     "shrink": (
         "controlplane.cli.shrink",
         "Make a recorded finding short, and tell what happened.",

@@ -139,11 +139,8 @@ def prepare(
         )
     if "epoch" in recording.header["options"]:  # a session begins when it began
         asked["epoch"] = recording.header["options"]["epoch"]
+    replaying.check_replayable(recording, replay)
     plan = plan_of(scenario, **asked)
-    if recording.header["options"].get("store", "memory") != "memory":
-        raise UsageError(
-            f"{replay}: recorded over a store that held objects before: cannot be replayed"
-        )
     different = difference(recording.header, plan.header())
     if different:
         raise UsageError(f"{replay}: {different}")

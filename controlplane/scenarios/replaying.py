@@ -37,6 +37,14 @@ def load(path: Path) -> Recording:
     return recording
 
 
+def check_replayable(recording: Recording, path: Path) -> None:
+    """Refuse what went on from a store that only that session had. Raises UsageError."""
+    if recording.header["options"].get("store", "memory") != "memory":
+        raise UsageError(
+            f"{path}: recorded over a store that held objects before: cannot be replayed"
+        )
+
+
 def plan_of_recording(
     recording: Recording, path: Path, scenario: Scenario | None = None, **changed: Any
 ) -> Plan:
@@ -45,6 +53,7 @@ def plan_of_recording(
     The scenario is the one given, or that of the address in the recording, which must be what it
     was then. Raises UsageError.
     """
+    check_replayable(recording, path)
     if scenario is None:
         scenario = loading.recorded(recording.header["scenario"], path)
     try:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from controlplane.errors import UsageError
 from controlplane.scenarios import files
 from controlplane.scenarios.option import Option
 from controlplane.scenarios.scenario import Scenario
@@ -84,11 +83,3 @@ SCENARIO = Scenario(
     livelock_limit=files.LIVELOCK_LIMIT,
     step_limit=NO_LIMIT,
 )
-
-
-def check_replayable(setting: Setting) -> None:
-    """Refuse to replay what went on from a store that only that session had. Raises UsageError."""
-    if setting["store"] != MEMORY:
-        raise UsageError(
-            "--replay needs --store memory: a recording does not hold what a store held before"
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors import Context, RandomWalk, Replay, UsageError, World
+from actors.inlet import Input
 
 SECOND = 1_000_000_000
 
@@ -91,3 +92,28 @@ def test_a_replay_takes_no_other_input():
     replay = build(heard, inputs=result.inputs)
     with pytest.raises(UsageError, match="replay"):
         replay.inlet().put("service", 2)
+
+
+@pytest.mark.parametrize("step", [0, 7, 40])
+def test_what_is_put_after_a_step_enters_there_and_is_recorded(step):
+    heard: list[object] = []
+    world = build(heard, strategy=RandomWalk(1))
+    world.inlet().put_after(step, "service", "late")
+    first = world.run("bare")
+    (entry,) = first.inputs
+    assert entry.step == step
+    assert entry.actor == "service"
+    assert [value for _, value in heard] == ["late"]
+
+    again_heard: list[object] = []
+    again = build(again_heard, strategy=Replay(first.choices), inputs=first.inputs).run("bare")
+    assert again.trace_hash == first.trace_hash
+    assert again_heard == heard
+
+
+def test_what_is_put_after_a_step_waits_for_recorded_input():
+    heard: list[object] = []
+    world = build(heard, inputs=[Input(3, 2 * SECOND, "service", b"\xa1a")])
+    world.inlet().put_after(3, "service", "b")
+    world.run("bare")
+    assert [value for _, value in heard] == ["a", "b"]

@@ -23,6 +23,7 @@ from actors import (
     World,
     record,
 )
+from actors.kernel import Named
 from actors.recording import CHECKSUM_BYTES, MAGIC, from_bytes, load
 from tests.actors.worlds import lost_update
 
@@ -184,6 +185,27 @@ def test_a_prefix_is_followed_and_then_left():
     assert other.trace_hash != first.trace_hash
     same = lost_update(PrefixThenContinue(first.choices, RandomWalk(9))).run("bare")
     assert same.trace_hash == first.trace_hash
+
+
+def test_a_prefix_may_end_with_a_step():
+    first = lost_update(RandomWalk(4)).run("bare")
+    strategy = PrefixThenContinue(first.choices, RandomWalk(9), until_step=5)
+    world = lost_update(strategy)
+    world.run("bare")
+    other = lost_update(RandomWalk(4))
+    other.run("bare")
+    here = [event for event in world.log if event.step <= 5]
+    assert here == [event for event in other.log if event.step <= 5]
+    assert strategy.parameters()["until_step"] == 5
+
+
+def test_after_a_prefix_dull_choices_are_answered_so():
+    walk = RandomWalk(9)
+    strategy = PrefixThenContinue(ChoiceList(), walk, dull=("task",))
+    strategy.begin()
+    options = [Named("one"), Named("two"), Named("three")]
+    assert {strategy.choose("task", options, 1) for _ in range(20)} == {0}
+    assert {strategy.choose("message", options, 1) for _ in range(40)} == {0, 1, 2}
 
 
 choice = st.builds(
