@@ -104,8 +104,8 @@ def command(
         )
     else:
         output.echo(
-            f"{output.count(at, 'step')} of {file} repeated,"
-            f" {output.count(result.steps - at, 'step')} since ({strategy}, seed {seed})"
+            f"{output.plural(at, 'step')} of {file} repeated,"
+            f" {output.plural(result.steps - at, 'step')} since ({strategy}, seed {seed})"
         )
         then = f"{recording.verdict}: {recording.reason}" if recording.reason else recording.verdict
         output.echo(f"{result.verdict}: {result.reason}")
