@@ -84,6 +84,14 @@ class ChoiceList:
             made.append(*choice)
         return made
 
+    def copy(self) -> ChoiceList:
+        """A list of its own with the same choices."""
+        made = ChoiceList()
+        made.packed = self.packed[:]
+        made.labels = list(self.labels)
+        made._label_no = dict(self._label_no)
+        return made
+
     def deviations(self) -> int:
         """How many choices are not the dull option 0."""
         return sum(1 for word in self.packed if word & N_MAX)

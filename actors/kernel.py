@@ -471,14 +471,13 @@ class Kernel:
         else:
             index = 0
         self.step = step
-        if footprint is not None:
-            chosen = ready[index]
-            footprint.begin(step, chosen.actor.name, chosen.label, chosen.point, count)
         task = ready.pop(index)
         if count > 1:
             self.choices.append("task", count, index, task.label)
         if step >= self._look_at:
             self._look(step)
+        if footprint is not None:
+            footprint.begin(step, task.actor.name, task.label, task.point, count)
         self.log.step(step, self.now, task.no, task.point, task.cause)
         if task.state == READY:
             task.state = RUNNING
@@ -886,6 +885,13 @@ class Kernel:
         """Do something between two steps, before step `step`, if the run comes that far."""
         self._struck += 1  # two for the same step happen in the order in which they were asked for
         heapq.heappush(self._strikes, (max(step, self.step + 1), self._struck, call))
+
+    def between_steps(self, call: Callable[[], None]) -> None:
+        """Do something between two steps: now if no step is being taken, else before the next one."""
+        if self.current is None:
+            call()
+        else:
+            self.at_step(self.step + 1, call)
 
     def break_link(self, one: str, other: str) -> None:
         """Reset all connections between two actors: requests under way fail, streams break, both ways."""

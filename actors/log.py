@@ -237,9 +237,17 @@ class EventLog:
         """What tells this trace from others; the log must be closed."""
         assert self.closed
         checks = checks_of(self._chunks) if self.keep_all else b""
-        whole = bytes(self._digests)
-        digests = (whole[at : at + MARK_BYTES] for at in range(0, len(whole), MARK_BYTES))
-        return Marks(self._hash.hexdigest(), tuple(digests), checks)
+        return Marks(self._hash.hexdigest(), _parted(bytes(self._digests)), checks)
+
+    def marks_with(self, *last: Any) -> Marks:
+        """The marks of the trace if it ended now with one more event, whose fields are those of `emit`."""
+        self._flush()
+        trace = self._hash.copy()
+        trace.update(msgpack.packb(last))
+        digests = bytes(self._digests)
+        if (self.events + 1) % FLUSH_EVENTS == 0:
+            digests += trace.digest()[:MARK_BYTES]
+        return Marks(trace.hexdigest(), _parted(digests), b"")
 
     def close(self) -> str:
         """Take no more events; the trace hash, 32 hex digits."""
@@ -262,6 +270,29 @@ class EventLog:
         return read(self.chunks(), self._notes)
 
 
+def _parted(digests: bytes) -> tuple[bytes, ...]:
+    starts = range(0, len(digests), MARK_BYTES)
+    return tuple(digests[at : at + MARK_BYTES] for at in starts)
+
+
+class Tail:
+    """The events of a log that goes on, as they come; the log must keep them."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._chunks = 0
+        self._notes = 0
+        self._names = dict(_WORLD)
+
+    def news(self) -> Iterator[Event]:
+        """What came since the last time. Between two steps only: notes of a step come at its end."""
+        chunks = self._log.chunks()[self._chunks :]
+        notes = self._log._notes[self._notes :]
+        self._chunks += len(chunks)
+        self._notes += len(notes)
+        return read(chunks, notes, self._names)
+
+
 def checks_of(chunks: Iterable[bytes]) -> bytes:
     """A byte for each of the first events of a whole stream."""
     found = bytearray()
@@ -282,9 +313,19 @@ def checks_of(chunks: Iterable[bytes]) -> bytes:
 TASK_DECLARED = "task"
 
 
-def read(chunks: list[bytes], notes: Sequence[tuple[int, bytes]] = ()) -> Iterator[Event]:
-    """The events of a kept stream, with task numbers resolved to names. Notes come at the end of their step."""
-    names: dict[int, tuple[str, str]] = {0: ("world", "world")}
+_WORLD: Final = {0: ("world", "world")}
+
+
+def read(
+    chunks: list[bytes],
+    notes: Sequence[tuple[int, bytes]] = (),
+    names: dict[int, tuple[str, str]] | None = None,
+) -> Iterator[Event]:
+    """The events of a kept stream, with task numbers resolved to names. Notes come at the end of their step.
+
+    `names` are those of tasks that were declared before; the ones that are declared here are added.
+    """
+    names = dict(_WORLD) if names is None else names
     unpacker = msgpack.Unpacker(max_buffer_size=0, use_list=False)
     at = 0
     for chunk in chunks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgpack
 from attrs import field, frozen
 
 from actors.choices import Unkept
@@ -12,7 +13,7 @@ from actors.context import Context
 from actors.drivers import bare
 from actors.errors import UsageError
 from actors.guard import Guard
-from actors.inlet import Inlet, Input
+from actors.inlet import STOP, Inlet, Input
 from actors.kernel import NEVER, Kernel
 from actors.link import Link
 from actors.log import EventLog
@@ -254,6 +255,32 @@ class World:
     def stop_after(self, step: int, reason: str) -> None:
         """End the run after a step, as one that was interrupted there ended."""
         self._kernel.interrupt(reason, step)
+
+    def between_steps(self, call: Callable[[], None]) -> None:
+        """Call `call` between two steps, at once if none is being taken: for a look from outside at a paced run.
+
+        It must not touch the world. It is never called when the run ends with the step that is being
+        taken. Not for `observe`, which looks while the next step is chosen.
+        """
+        self._kernel.between_steps(call)
+
+    def so_far(self, reason: str) -> RunResult:
+        """What would have come of the run if it had been stopped here, from outside; for `between_steps`.
+
+        Its recording replays up to here. Raises UsageError when choices are not kept.
+        """
+        kernel = self._kernel
+        if isinstance(kernel.choices, Unkept):
+            raise UsageError("nothing is kept of this run")
+        step, now = kernel.step, kernel.now
+        said = {"verdict": "stopped", "reason": reason}
+        marks = self.log.marks_with(step, now, 0, "verdict", step, None, None, None, said)
+        admitted = kernel.inlet.admitted if kernel.inlet is not None else ()
+        inputs = (*admitted, Input(step, now, STOP, msgpack.packb(reason)))
+        choices = kernel.choices.copy()
+        return RunResult(
+            "stopped", reason, step, now, marks.trace_hash, "", choices, inputs, None, marks
+        )
 
     def inlet(self) -> Inlet:
         """Where external input enters."""

@@ -59,12 +59,13 @@ class Line(msgspec.Struct, gc=False, frozen=True):
         return not self.level
 
 
-_decode = msgspec.json.Decoder(Line).decode
+decode = msgspec.json.Decoder(Line).decode
+"""A line of log.jsonl."""
 
 
 def _levelled(text: bytes) -> Line:
     """A line of a log of before format 2, which has no levels: those of the vocabulary."""
-    line = _decode(text)
+    line = decode(text)
     level = LEVEL_OF.get(line.event, "")
     return msgspec.structs.replace(line, level=level) if level else line
 
@@ -108,7 +109,7 @@ class RunLog:
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
         first = self._bytes[: self._bytes.find(b"\n") + 1 or None]
-        self._read: Callable[[bytes], Line] = _decode
+        self._read: Callable[[bytes], Line] = decode
         line = self._line(first)
         if len(self._bytes) and line is None:
             raise UsageError(f"{path}, line 1: expected an event of a log (a JSON object)")
@@ -308,6 +309,6 @@ def follow(path: Path, wait: Callable[[], bool], text: str = "") -> Iterator[Lin
                 if wanted not in each:
                     continue
                 try:
-                    yield _decode(each)
+                    yield decode(each)
                 except (msgspec.DecodeError, RecursionError):
                     continue

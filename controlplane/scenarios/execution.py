@@ -108,6 +108,10 @@ class Execution(Run):
         """The run as something that can be repeated."""
         return recording_of(self.plan, self.result, self.world.strategy)
 
+    def recording_so_far(self) -> Recording:
+        """The run up to here as something that can be repeated; between two steps (`World.between_steps`)."""
+        return recording_of(self.plan, self.world.so_far("recorded so far"), self.world.strategy)
+
     def save(
         self, folder: Path, recording: Recording | None = None, *, show_secrets: bool = False
     ) -> tuple[str, ...]:
@@ -121,7 +125,7 @@ class Execution(Run):
         """
         result = self.result
         make_folder(folder)
-        clean = None if show_secrets else cleaner(self._secrets())
+        clean = None if show_secrets else cleaner(_secrets(self))
         of_line = None if clean is None else _clean_lines(clean)
         texts = {"objects.yaml": self.cluster.dump(show_secrets=show_secrets)}
         if self.traceback:
@@ -129,14 +133,14 @@ class Execution(Run):
         with written(folder / "run.rec") as draft:
             draft.write_bytes((recording or self.recording()).to_bytes())
         with written(folder / "log.jsonl") as draft, draft.open("w", encoding="utf-8") as file:
-            levels, header = vocabulary.LEVEL_OF, self._log_header()
+            levels, header = vocabulary.LEVEL_OF, self.log_header()
             write(self.world.log, file, result.trace_hash[:12], of_line, levels, header)
         for name, text in texts.items():
             with written(folder / name) as draft:
                 draft.write_text(text, encoding="utf-8")
         return (*LEFT, *(name for name in texts if name not in LEFT))
 
-    def _log_header(self) -> dict[str, Any]:
+    def log_header(self) -> dict[str, Any]:
         """What the first line of a log says."""
         header: dict[str, Any] = {
             "vocabulary": vocabulary.VERSION,
@@ -148,9 +152,15 @@ class Execution(Run):
             header["seed"] = self.world.strategy.seed
         return header
 
-    def _secrets(self) -> list[dict[str, Any]]:
-        """The Secrets that are stored, as trees."""
-        return [each.tree for each in self.cluster.objects("/registry/secrets/")]
+
+def _secrets(run: Run) -> list[dict[str, Any]]:
+    """The Secrets that are stored, as trees."""
+    return [each.tree for each in run.cluster.objects("/registry/secrets/")]
+
+
+def cleaner_of_lines(run: Run) -> Callable[[Event, str], str]:
+    """What keeps secrets out of a run's log, with the Secrets that are stored now."""
+    return _clean_lines(cleaner(_secrets(run)))
 
 
 def _clean_lines(clean: Callable[[str], str]) -> Callable[[Event, str], str]:
