@@ -521,7 +521,10 @@ class Kernel:
         due = NEVER
         if self.observer is not None:
             if not step % self.observe_every:
-                self.observer()
+                if self.guard is None:
+                    self.observer()
+                else:  # what is looked at from outside is not the step's
+                    self.guard.quietly(self.observer)
             due = min(due, step - step % self.observe_every + self.observe_every)
         if self.sharing is not None:
             if not step % SHARING_STEPS:

@@ -224,6 +224,7 @@ class Cluster:
         self.machines: dict[str, Host] = {}
         self.apiservers = _numbered(APISERVER, config.apiservers)
         self._accounts: list[list[Account]] = []
+        self._running: dict[str, list[ApiServer]] = {}
         self._add_apiservers(config)
         if config.apiserver_memory is not None:
             self.world.actor(SUPERVISOR, supervisor_actor.run)
@@ -298,13 +299,18 @@ class Cluster:
         return Activity.sum(self.activities)
 
     @property
+    def servers(self) -> dict[str, ApiServer]:
+        """By name, the memory of the API servers that run at present, for who looks at the run from outside."""
+        return {name: running[0] for name, running in self._running.items() if running}
+
+    @property
     def accounts(self) -> list[Account]:
         """The memory accounts of all lives of API servers, where their memory is limited."""
         return [account for lives in self._accounts for account in lives]
 
     def _add_apiservers(self, config: ClusterConfig) -> None:
         if config.apiservers == 1 and config.replica is None:
-            maker, activity = self._server(self.store)
+            maker, activity = self._server(self.store, APISERVER)
             self.world.actor(APISERVER, apiserver.run, maker, config.epoch_ns, activity)
             return
         from controlplane.apiserver.loops import etcd as etcd_actor
@@ -315,16 +321,19 @@ class Cluster:
         )
         self.world.actor(ETCD, etcd_actor.run, self.store, config.epoch_ns)
         for name in self.apiservers:
-            maker, activity = self._server(None)
+            maker, activity = self._server(None, name)
             self.world.actor(name, replica_actor.run, maker, config.epoch_ns, activity, options)
 
-    def _server(self, store: Store | None) -> tuple[ServerMaker, Activity]:
+    def _server(self, store: Store | None, name: str) -> tuple[ServerMaker, Activity]:
         """What one API server's process is started with: nothing of it is another's."""
         memory = self.config.apiserver_memory
         lives: list[Account] = []
         self._accounts.append(lives)
         self.activities.append(Activity())
-        maker = ServerMaker(self._first_serial, self.options_of_servers(), store, memory, lives)
+        self._running[name] = running = list[ApiServer]()
+        maker = ServerMaker(
+            self._first_serial, self.options_of_servers(), store, memory, lives, running
+        )
         return maker, self.activities[-1]
 
     def _add_controller(
@@ -501,6 +510,8 @@ class ServerMaker:
     store: Store | None
     memory: Memory | None
     lives: list[Account]
+    running: list[ApiServer]
+    """The memory of the life that was begun last."""
 
     def __call__(
         self, ctx: Context, heard: Store | None = None, cache_made: CacheMade | None = None
@@ -512,7 +523,7 @@ class ServerMaker:
         if self.memory is not None:
             account = Account(self.memory, whole=not options.streams_lists)
             self.lives.append(account)
-        return ApiServer(
+        made = ApiServer(
             self.store if heard is None else heard,
             uid=lambda: identity.uid(first + ctx.serial()),
             suffix=lambda: identity.suffix(first + ctx.serial()),
@@ -521,6 +532,8 @@ class ServerMaker:
             account=account,
             cache_made=cache_made,
         )
+        self.running[:] = [made]
+        return made
 
 
 def _has_accounts(config: ClusterConfig) -> bool:

@@ -508,6 +508,37 @@ def export(place: Path, form: str, target: Path | None, actor: str, verbosity: i
     return 0
 
 
+@command.command("report", short_help="A page with a run in it, to look at: one file.")
+@click.argument("places", metavar="RUN [RUN]", nargs=-1, type=RUN)
+@click.option(
+    "-o", "--output", "target", type=RUN, default=Path("report.html"), show_default=True, metavar="FILE",
+    help="The file that is written.",
+)  # fmt: skip
+def report(places: tuple[Path, ...], target: Path) -> int:
+    """Write a page that shows a run: who did what when and what led there, the cluster at any step, what
+    every plugin said in each attempt, charts. Two runs stand side by side, with the first choice that differs.
+
+    The file needs nothing beside it and no network. Where a recording (run.rec) stands beside the log it is
+    repeated, for objects, queues and scores, which no log has.
+    """
+    from controlplane.page.comparing import difference
+    from controlplane.page.recorded import recorded
+    from controlplane.page.report import report as written
+
+    if len(places) > 2:
+        raise UsageError("a report shows one run, or two side by side")
+    runs = [recorded(place) for place in places or (Path(),)]
+    models = [run.model for run in runs]
+    parting = difference(*runs) if len(runs) == 2 else None
+    output.to_file(target, [written(models, parting)])
+    size = target.stat().st_size
+    output.echo(f"written: {target} ({size / 1e6:.1f} MB, {sum(map(len, models)):,} events)")
+    for model in models:
+        for said in model.lacks:
+            output.complain(f"controlplane: {said}")
+    return 0
+
+
 @command.command(
     "schema", short_help="The JSON Schema of log.jsonl: of every line, and of every event's data."
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from actors.inlet import Outlet
 from actors.log import DEBUG, INFO, WARNING
 from controlplane.api.resize_policy import resize_waits
 from controlplane.client.loops.clientset import Client
@@ -71,6 +72,8 @@ class Probe:
         """What that scheduler counts."""
         self.poppable: Condition | None = None
         """Where the scheduling task sleeps while it finds nothing to pop."""
+        self.searched = Outlet()
+        """Told of every attempt as soon as it has looked for a node, and where its search began."""
 
 
 async def run(
@@ -132,6 +135,7 @@ async def run(
         informers.failed_pod,
         server,
         probe.observer,
+        probe.searched,
         explaining=explaining,
     )
     probe.poppable = shared.poppable
@@ -293,6 +297,7 @@ class _Running:
         ctx.writes("cycle")
         if shared.explaining:
             attempt.explanation = explain.explain(core.search, attempt, start)
+        shared.searched.put((attempt, start))
         if shared.observer is not None:
             shared.observer.algorithm_ended(info.uid)
         if attempt.failure is None:

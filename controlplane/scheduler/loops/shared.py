@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import LinkBroken
+from actors.inlet import Outlet
 from actors.log import WARNING
 from controlplane.api.times import SECOND
 from controlplane.client.errors import ApiError, is_conflict
@@ -78,6 +79,7 @@ class Shared:
         pods: Callable[[str], Object[Pod] | None],
         server: RestConfig,
         observer: Observer | None = None,
+        searched: Outlet | None = None,
         *,
         explaining: bool = False,
     ) -> None:
@@ -90,6 +92,7 @@ class Shared:
         self.observer = observer
         self.metrics = SchedulingMetrics()
         self.explaining = explaining
+        self.searched = searched or Outlet()
         self.poppable = ctx.condition()
         self.backing_off = ctx.condition()
         self.pooled = ctx.condition()

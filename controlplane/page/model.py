@@ -1,0 +1,236 @@
+"""What the page knows of a run, in the form in which it is sent: JSON, column by column, by step.
+
+Rows are added in order of steps. `Model.since` gives what came after a step, so a page that has a part
+asks only for the rest; `since(-1)` is everything. Texts are sent once and named by their number.
+The other side of this is `static/model.js`; `FORMAT` is the version of what passes between the two.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from controlplane.api.redaction import cleaner, redacted
+from controlplane.logs.telling import told
+from controlplane.page.columns import Columns, steps_apart
+from controlplane.page.differences import changes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controlplane.api.tree import Tree
+    from controlplane.logs.reading import Line
+
+__all__ = ["ALL", "FORMAT", "Model", "encode"]
+
+FORMAT = 1
+ALL = -1
+"""`Model.since` of it gives everything."""
+NS = 1_000_000_000
+WHOLE, CHANGED, GONE = 0, 1, 2
+"""Forms of a version: the whole tree, what changed since the version before, nothing (a deletion)."""
+_CLEAN = cleaner()
+_json = msgspec.json.Encoder().encode
+
+
+def encode(chunk: Mapping[str, Any]) -> bytes:
+    """A part of a model as JSON."""
+    return _json(chunk)
+
+
+class _Table:
+    """Values with numbers, in the order in which they came first; and the step at which they did."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+        self._steps: list[int] = []
+
+    def number(self, value: Any, step: int) -> int:
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self.values)
+            self.values.append(value)
+            self._steps.append(step)
+        return found
+
+    def after(self, step: int) -> list[Any]:
+        """[number of the first, the values that came after a step]."""
+        start = bisect_right(self._steps, step)
+        return [start, self.values[start:]]
+
+
+class Model:
+    """A run as far as it went.
+
+    `run` says what was run and how it ended; `lacks` is what the page cannot show, a sentence each.
+    """
+
+    def __init__(self, **run: Any) -> None:
+        self.run: dict[str, Any] = run
+        self.lacks: list[str] = []
+        self.findings: dict[str, Any] = {}
+        """What to look at first, see `findings`."""
+        self.step = 0
+        """The last step that something is known of."""
+        self._texts = _Table()
+        self._tasks = _Table()
+        self.events = Columns(
+            "t", "task", "event", "level", "obj", "uid", "rv", "cause", "said", "data"
+        )
+        self.versions = Columns("key", "obj", "uid", "rv", "form", "body")
+        self.queues = Columns("place", "obj", "uid", "there", "attempts", "until", "plugins")
+        self.caches = Columns("server", "resource", "rv", "behind")
+        self.choices = Columns("index", "kind", "n", "value", "label")
+        self.cpus = Columns("node", "body")
+        self.attempts = Columns("obj", "uid", "body")
+        self._trees: dict[str, Tree] = {}
+        self._text("", 0)
+
+    def __len__(self) -> int:
+        """How many events it has."""
+        return len(self.events)
+
+    # ------------------------------------------------------------------ adding
+
+    def _text(self, text: str, step: int) -> int:
+        self.step = max(self.step, step)
+        return self._texts.number(text, self.step)
+
+    def add_line(self, line: Line) -> None:
+        """An event of the log."""
+        step, text = line.step, self._text
+        task = (text(line.actor, step), text(line.task, step))
+        cause = line.cause[0] if line.cause else 0
+        self.events.add(
+            step,
+            round(line.t * NS),
+            self._tasks.number(task, self.step),
+            text(line.event, step),
+            text(line.level, step),
+            text(line.obj, step),
+            text(line.uid, step),
+            line.rv or 0,
+            step - cause + 1 if cause else 0,
+            text(_said(line), step),
+            text(_CLEAN(_json(line.data).decode()), step) if line.data else 0,
+        )
+        if line.event == "log":
+            self.run.update(line.data)
+        elif line.event == "verdict":
+            self.run.update(line.data, steps=step, t_ns=round(line.t * NS))
+
+    def add_version(
+        self, step: int, key: str, revision: int, obj: str, uid: str, tree: Tree | None
+    ) -> None:
+        """An object was written, or deleted (`tree` is None). What is secret in it is left out."""
+        text = self._text
+        named = (text(key, step), text(obj, step), text(uid, step), revision)
+        if tree is None:
+            self._trees.pop(key, None)
+            self.versions.add(step, *named, GONE, None)
+            return
+        tree = redacted(tree)
+        before = self._trees.get(key)
+        self._trees[key] = tree
+        form, body = (WHOLE, tree) if before is None else (CHANGED, changes(before, tree))
+        packed = msgspec.Raw(_CLEAN(_json(body).decode()).encode())
+        self.versions.add(step, *named, form, packed)
+
+    def add_queued(
+        self,
+        step: int,
+        place: str,
+        obj: str,
+        uid: str,
+        *,
+        there: bool,
+        attempts: int = 0,
+        until_ns: int = 0,
+        plugins: Sequence[str] = (),
+    ) -> None:
+        """A pod came to a queue of the scheduler, left it (`there` is False), or waits otherwise than before."""
+        text = self._text
+        self.queues.add(
+            step,
+            text(place, step),
+            text(obj, step),
+            text(uid, step),
+            int(there),
+            attempts,
+            until_ns,
+            text(" ".join(plugins), step),
+        )
+
+    def add_cache(self, step: int, server: str, resource: str, revision: int, behind: int) -> None:
+        """A watch cache is as far as `revision`, so many writes of its resource behind the store."""
+        text = self._text
+        self.caches.add(step, text(server, step), text(resource, step), revision, behind)
+
+    def add_choice(self, step: int, index: int, kind: str, n: int, value: int, label: str) -> None:
+        """A choice of the run that was not the dull one."""
+        text = self._text
+        self.choices.add(step, index, text(kind, step), n, value, text(label, step))
+
+    def add_cpus(self, step: int, node: str, body: Mapping[str, Any]) -> None:
+        """Who has which CPUs and how much of each NUMA node's memory."""
+        self.cpus.add(step, self._text(node, step), body)
+
+    def add_attempt(self, step: int, obj: str, uid: str, tables: Mapping[str, Any]) -> None:
+        """What every plugin said: tables of `attempts`, whose texts are numbered here."""
+        text = self._text
+        body: dict[str, Any] = {}
+        for name, value in tables.items():
+            if isinstance(value, dict) and "cells" in value:
+                body[name] = {
+                    "plugins": [text(each, step) for each in value["plugins"]],
+                    "nodes": [text(each, step) for each in value["nodes"]],
+                    "cells": [
+                        text(each, step) if isinstance(each, str) else each
+                        for each in value["cells"]
+                    ],
+                }
+            else:
+                body[name] = value
+        self.attempts.add(step, text(obj, step), text(uid, step), body)
+
+    # ------------------------------------------------------------------ telling
+
+    def text(self, number: int) -> str:
+        """The text with this number."""
+        found: str = self._texts.values[number]
+        return found
+
+    def since(self, step: int = ALL) -> dict[str, Any]:
+        """What came after a step; everything for `ALL`. `run`, `lacks` and `findings` are told whole each time."""
+        events = self.events.after(step)
+        events["t"] = steps_apart(events["t"])
+        tables = (self.versions, self.queues, self.caches, self.choices, self.cpus, self.attempts)
+        names = ("versions", "queues", "caches", "choices", "cpus", "attempts")
+        return {
+            "format": FORMAT,
+            "after": step,
+            "step": self.step,
+            "run": self.run,
+            "lacks": self.lacks,
+            "findings": self.findings,
+            "texts": self._texts.after(step),
+            "tasks": self._tasks.after(step),
+            "events": events,
+            **{name: table.after(step) for name, table in zip(names, tables, strict=True)},
+        }
+
+
+def _said(line: Line) -> str:
+    """What an event says in words; a step says nothing but its point."""
+    said = told(line)
+    if not said and line.event == "message":
+        return f"takes {line.data.get('message', '')} from {line.data.get('from', '')}"
+    if not said and line.event == "choice":
+        data = line.data
+        return f"draws {data.get('value')} of {data.get('n')} ({data.get('label', '')})"
+    if not said and line.event == "task":
+        return f"starts {line.data.get('actor', '')}/{line.data.get('task', '')}"
+    return said
