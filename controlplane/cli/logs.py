@@ -96,9 +96,10 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
     """Tell what happened to an object and why: who wrote it, what every scheduling attempt found, which
     plugin refused which nodes, how the chosen node scored; and what led to what decided it, step by step.
 
-    OBJECT is KIND/NAMESPACE/NAME or KIND/NAME, as pod/default/web-0 or node/node-1. Of a STEP, and of the
-    violation that ended a run, it tells what led there.
+    OBJECT is KIND/NAMESPACE/NAME or KIND/NAME, as pod/default/web-0 or node/node-1. Of a STEP it tells what led
+    there; of the violation that ended a run how it came about, in fifteen lines at most.
     """
+    from controlplane.logs.asking import VIOLATION
     from controlplane.logs.asking import why as ask
 
     log = _open(place)
@@ -114,6 +115,12 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
             rows += [("", "", "", f"  {line}") for line in entry.more]
         output.table(title, ("TIME", "STEP", "WHO", "WHAT"), rows, ("TIME", "STEP"))
         title = "what led there"
+    if answer.about == VIOLATION and answer.entries:
+        output.echo(
+            f"controlplane logs why STEP --log {place} tells what led to one of these steps"
+        )
+        _say_damage([log])
+        return 0
     rows = [(_time(h.t), str(h.step), f"{h.actor}/{h.task}", h.what) for h in answer.causes]
     if rows:
         output.table(title, ("TIME", "STEP", "WHO", "BECAUSE"), rows, ("TIME", "STEP"))

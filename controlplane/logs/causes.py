@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import evolve, frozen
 
-from controlplane.logs.reading import Line, RunLog
+from controlplane.logs.reading import Line
 from controlplane.logs.telling import told
 
 HOPS = 12
 """So far back a chain goes unless asked for more."""
 _SAID = 3
 """So many events of a step are told."""
+
+
+class Steps(Protocol):
+    """A log that can be read by step."""
+
+    def at(self, step: int) -> list[Line]:
+        """The events of one step: the step itself first."""
+        ...
 
 
 @frozen
@@ -46,7 +54,7 @@ class Hop:
         }
 
 
-def chain(log: RunLog, step: int, hops: int = HOPS, about: str = "") -> list[Hop]:
+def chain(log: Steps, step: int, hops: int = HOPS, about: str = "") -> list[Hop]:
     """What led to a step, the step itself first; steps that one task took one after another are one hop.
 
     `about` is the object that the first one is told of, if it did more.

@@ -73,6 +73,8 @@ class Lives:
                 self._written(line, life)
         elif life is None:
             return
+        elif event == "apiserver.removed":
+            _ended(life, line.t)
         elif event == "scheduler.popped":
             if life.popped is None:
                 life.popped = line.t
@@ -121,6 +123,6 @@ class Lives:
 
 
 def _ended(life: Life, t: float) -> None:
-    """It is gone at the latest now: a last deletion tells no more than that the pod is terminating."""
+    """It is gone at the latest now: in logs that do not tell of it, with the first news that it is."""
     if life.gone is None:
         life.gone, life.phase = t, "gone"

@@ -166,6 +166,8 @@ def find(lines: Iterable[Line]) -> Races:
             news.heard(line.actor, line.obj, line.rv, line.step)
             if event == "informer.told" and line.data.get("kind") == "delete":
                 _gone(stored.get(line.obj), line)
+        if event == "apiserver.removed":
+            _gone(stored.get(line.obj), line)
         if event in READS:
             reads += 1
             found = _stale(line, stored.get(line.obj))
@@ -227,7 +229,7 @@ def _store(stored: dict[str, _Stored], line: Line) -> None:
 
 
 def _gone(known: _Stored | None, line: Line) -> None:
-    """Somebody heard that it is gone; the answer to a pod's last deletion says no more than that it terminates."""
+    """It is gone: the server's log says so, or, where that is not kept whole, somebody heard it."""
     if known is not None and line.uid and line.uid == known.uid:
         known.gone = True
 

@@ -13,7 +13,7 @@ import os
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
@@ -287,6 +287,27 @@ class RunLog:
                 last = last or line
             end = start
         return last
+
+
+class Kept:
+    """A log that was never a file: the events of a run of this process, in the order of their steps."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._lines = list(lines)
+        self._steps: dict[int, list[Line]] = {}
+        for line in self._lines:
+            self._steps.setdefault(line.step, []).append(line)
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self._lines)
+
+    def at(self, step: int) -> list[Line]:
+        """The events of one step: the step itself first."""
+        return sorted(self._steps.get(step, ()), key=lambda line: not line.is_step)
+
+    def last(self) -> Line | None:
+        """The last event."""
+        return self._lines[-1] if self._lines else None
 
 
 def follow(path: Path, wait: Callable[[], bool], text: str = "") -> Iterator[Line]:

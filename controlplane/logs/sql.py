@@ -57,13 +57,15 @@ CREATE VIEW objects AS
          CASE WHEN len(string_split(obj, '/')) > 2 THEN split_part(obj, '/', 2) ELSE '' END AS namespace,
          string_split(obj, '/')[-1] AS name, uid,
          min(t) FILTER (verb LIKE 'create %' AND verb NOT LIKE '%/%') AS created,
-         coalesce(max(t) FILTER (verb LIKE 'delete %' AND NOT terminating), min(t) FILTER (told)) AS gone,
-         count(*) FILTER (NOT told) AS writes
-  FROM (SELECT run, t, obj, uid, data->>'verb' AS verb, event = 'informer.told' AS told,
+         coalesce(min(t) FILTER (event = 'apiserver.removed'),
+                  max(t) FILTER (verb LIKE 'delete %' AND NOT terminating), min(t) FILTER (told)) AS gone,
+         count(*) FILTER (event = 'apiserver.write') AS writes
+  FROM (SELECT run, t, obj, uid, event, data->>'verb' AS verb, event = 'informer.told' AS told,
                data->>'terminating' IS NOT NULL AS terminating
         FROM events
         WHERE uid IS NOT NULL
           AND ((event = 'apiserver.write' AND CAST(data->>'code' AS INTEGER) < 300)
+            OR event = 'apiserver.removed'
             OR (event = 'informer.told' AND data->>'kind' = 'delete')))
   GROUP BY run, obj, uid ORDER BY run, created, obj;
 CREATE VIEW runs AS

@@ -57,7 +57,7 @@ def measure(lines: Iterable[Line]) -> Stats:
     tried: Counter[str] = Counter()
     for line in lines:
         event = line.event
-        if event in ("apiserver.write", "scheduler.popped"):
+        if event in ("apiserver.write", "apiserver.removed", "scheduler.popped"):
             lives.add(line)
         elif event == "informer.told":
             if line.data.get("kind") == "delete":

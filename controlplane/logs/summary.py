@@ -116,6 +116,8 @@ def summarise(lines: Iterable[Line]) -> Summary:
             told.retries[line.data.get("controller", line.actor)] += 1
         elif event == "fault":
             told.faults[_fault(line)] += 1
+        elif event == "apiserver.removed":
+            lives.add(line)
         elif event == "informer.told":
             if line.data.get("kind") == "delete":
                 lives.add(line)

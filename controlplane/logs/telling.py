@@ -17,6 +17,7 @@ _QUIET = frozenset(
         "choice",
         "apiserver.audited",
         "apiserver.changed",
+        "apiserver.removed",
         "controller.popped",
     )
 )
@@ -91,10 +92,48 @@ def _read(line: Line) -> str:
     return f"read {line.obj}{version}"
 
 
+def _listed(line: Line) -> str:
+    version = f", version {line.rv}" if line.rv is not None else ""
+    return f"listed {line.data.get('count')} {line.data.get('resource')}{version}"
+
+
 def _told(line: Line) -> str:
     was = f", which had uid {line.data['was']}" if "was" in line.data else ""
     version = f", version {line.rv}" if line.rv is not None else ""
     return f"heard of {line.data.get('kind', 'a change')} of {line.obj}{version}{was}"
+
+
+def _assigned(line: Line) -> str:
+    data = line.data
+    what = "CPUs" if data.get("file", "").startswith("cpu") else "memory"
+    pod = line.obj or f"pod {line.uid}"
+    whose = pod if data.get("container") == "*" else f"{data.get('container', '')} of {pod}"
+    has, had = data.get("has", ""), data.get("had", "")
+    if not has:
+        return f"takes {what} {had} back from {whose}"
+    return f"gives {what} {has} to {whose}" + (f", which had {had}" if had else "")
+
+
+def _heard(line: Line) -> str:
+    operation = line.data.get("operation", "")
+    if operation == "PLEG":
+        return f"sees that containers of {line.obj} changed"
+    return f"takes up {operation} of {line.obj}"
+
+
+def _preempts(line: Line) -> str:
+    victims = ", ".join(line.data.get("victims", ()))
+    return f"preempts {victims} on {line.data.get('node', '')} for {line.obj}"
+
+
+def _called(line: Line) -> str:
+    return f"{line.data.get('method', 'a call')} was answered {line.data.get('code', '')}"
+
+
+def _retried(line: Line) -> str:
+    data = line.data
+    then = "given up" if line.event == "controller.dropped" else "to be tried again"
+    return f"{data.get('controller', '')} {data.get('key', '')} failed, {then}: {data.get('error', '')}"
 
 
 def _failed(line: Line) -> str:
@@ -117,7 +156,26 @@ _TELLERS: dict[str, Callable[[Line], str]] = {
     "scheduler.popped": lambda line: f"popped {line.obj}, version {line.rv}",
     "scheduler.assumed": lambda line: f"chose {line.data.get('node', '')} for {line.obj}",
     "scheduler.failed": _failed,
-    "client.listed": lambda line: f"listed {line.data.get('count')} {line.data.get('resource')}",
+    "client.listed": _listed,
+    "scheduler.preemption": _preempts,
+    "scheduler.expired": lambda line: (
+        f"no longer assumes {line.obj} on {line.data.get('node', '')}"
+    ),
+    "informer.synced": lambda line: f"has its first list of {line.data.get('resource', '')}",
+    "scheduler.skip": lambda line: f"skips {line.obj}: {line.data.get('reason', '')}",
+    "kubelet.admitted": lambda line: f"admits {line.obj}",
+    "kubelet.rejected": lambda line: f"refuses {line.obj}: {line.data.get('message', '')}",
+    "kubelet.heard": _heard,
+    "kubelet.worker": lambda line: f"worker of {line.obj}: {line.data.get('phase', '')}",
+    "kubelet.container": lambda line: (
+        f"{line.data.get('container', '')} of {line.obj} has {line.data.get('change', '')}"
+    ),
+    "kubelet.assigned": _assigned,
+    "kubelet.synced": lambda line: f"has taken in its first list of pods, {line.data.get('pods')}",
+    "client.connected": lambda line: f"connects to {line.data.get('server', '')}",
+    "csi.call": _called,
+    "controller.retry": _retried,
+    "controller.dropped": _retried,
     "fault": _fault,
     "verdict": lambda line: f"{line.data.get('verdict', '')}: {line.data.get('reason', '')}",
 }

@@ -29,13 +29,15 @@ class Timeline:
     incarnations: list[Incarnation]
     changes: dict[int, list[str]] = Factory(dict)
     """The fields that each write changed, by its version."""
+    removed: frozenset[int] = frozenset()
+    """The versions of the writes with which it went."""
 
     def what(self, line: Line) -> str:
         """What an event says about the object whose life this is."""
         if line.event != "apiserver.write":
             return told(line) or line.event
         fields = self.changes.get(line.rv or 0)
-        said = written(line)
+        said = written(line) + (", and it is gone" if line.rv in self.removed else "")
         return f"{said}: {_listed(fields)}" if fields else said
 
     def to_json(self) -> dict[str, Any]:
@@ -80,11 +82,15 @@ def timeline(log: RunLog, text: str, *, everything: bool = False, path: str = ""
     about = subject(text)
     found: list[Incarnation] = []
     changes: dict[int, list[str]] = {}
+    removed: set[int] = set()
     for line in log.mentioning(about.name):
         if not about.matches(line.obj) or line.event == "apiserver.audited":
             continue
         if line.event == "apiserver.changed":
             changes[line.rv or 0] = line.data.get("fields", [])
+            continue
+        if line.event == "apiserver.removed":
+            removed.add(line.rv or 0)
             continue
         if (line.level == "trace" and not everything) or (path and line.event != "apiserver.write"):
             continue
@@ -105,7 +111,7 @@ def timeline(log: RunLog, text: str, *, everything: bool = False, path: str = ""
                 if any(_is_below(field, path) for field in changes.get(line.rv or 0, ()))
             ]
         found = [each for each in found if each.events]
-    return Timeline(about, found, changes)
+    return Timeline(about, found, changes, frozenset(removed))
 
 
 def _is_below(field: str, path: str) -> bool:

@@ -1,95 +1,290 @@
-"""Which few events of a run tell how it came to break an invariant.
+"""How a run came to break an invariant, in the few events that matter.
 
-A log and a run that has just ended are told alike: of either, events have a step, a name, an object and its uid.
+Every event has a weight (`weights`): what was written, decided, refused and struck weighs more than what was
+heard, a stale read that was used weighs most. What is about the objects that the violation names counts in
+full (`scene`), what is about others less. The heaviest are told, in the order in which they happened.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Hashable, Iterator
+from typing import Final, Protocol
+from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["FAULT", "LINES", "TELLING", "chosen", "named_in", "steps_in", "uids_in"]
+from controlplane.logs.causes import chain
+from controlplane.logs.races import StaleRead, find
+from controlplane.logs.reading import Line
+from controlplane.logs.scene import NEAR, OTHER, RELATED, Scene
+from controlplane.logs.telling import told
+from controlplane.logs.turns import Walk
+from controlplane.logs.weights import FAULT, READS, Heaviest, Weighed, chosen, weight_of
+from controlplane.logs.why import Entry
+
+__all__ = ["LINES", "Log", "tell"]
 
 LINES: Final = 15
 """So many lines tell a violation."""
-BEGINNING: Final = 2
-"""So many of the first events are told in any case: who is who."""
-FAULT: Final = "fault"
-"""Faults are told whatever they strike."""
-TELLING: Final = frozenset(
-    (
-        "apiserver.write",
-        "informer.told",
-        "client.read",
-        "scheduler.popped",
-        "scheduler.read",
-        "scheduler.assumed",
-        "scheduler.failed",
-        "scheduler.skip",
-        "scheduler.preemption",
-        "kubelet.admitted",
-        "kubelet.rejected",
-        "kubelet.pressure",
-        "kubelet.evicted",
-        "pod.evicted",
-    )
-)
-"""Events that say what was written, heard, read and decided of an object."""
-_STEP = re.compile(r"\bstep (\d+)")
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9./_-]*")
-_UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+SHOWN_FIELDS: Final = 3
+SHOWN_TEXT: Final = 100
+USED: Final = 45.0
+"""What a stale read weighs more if a write rests on it."""
+STALE: Final = 14.0
+CAUSE: Final = 25.0
+"""What an event weighs more if it is on the way that led to the violation."""
+NAMED: Final = 12.0
+"""What an event of a step, or of an incarnation, weighs more that the violation names."""
+HEARD_LATE: Final = 10.0
+"""What news weigh more that were no longer true when they were heard."""
+LATE: Final = 0.2
+"""By what share the end of a run weighs more than its beginning."""
+REQUEST: Final = 12.0
+LEAST: Final = 15.0
+"""What weighs less is told only where there is little to tell."""
+FEW: Final = 10
+WINDOW: Final = 0.1
+"""The share of a run that is just before its end."""
+LISTED: Final = 28.0
+"""What a list or a watch weighs more where it matters from which version on it was."""
+ANOTHER: Final = 0.75
+"""What an event counts that is about another incarnation than the one that the violation names."""
+HEARD: Final = frozenset(("informer.read", "informer.told"))
+QUIET_READS: Final = HEARD | {"client.read", "apiserver.audited"}
+_ATTEMPT = re.compile(r"attempt \d+")
+NEARBY: Final = 0.4
+"""By what share an event just before the end of a run weighs more."""
+_REQUESTS: Final = ("create ", "update ", "patch ", "delete ", "csi.")
 
 
-class _Event(Protocol):
-    @property
-    def step(self) -> int: ...
-    @property
-    def event(self) -> str: ...
-    @property
-    def obj(self) -> str | None: ...
-    @property
-    def uid(self) -> str | None: ...
+class Log(Protocol):
+    """A log that can be read again, and by step."""
+
+    def __iter__(self) -> Iterator[Line]: ...
+
+    def at(self, step: int) -> list[Line]:
+        """The events of one step: the step itself first."""
+        ...
 
 
-E = TypeVar("E", bound=_Event)
+def tell(log: Log, reason: str, last: Line, room: int = LINES) -> list[Entry]:
+    """The events that led to a violation, `room` at most; `last` is its verdict."""
+    walk = _walked(log, Scene(reason))
+    if not walk.scene.about:
+        walk = _walked(log, Scene(reason, by_kind=True))
+    # Where all had come to rest, the last step led to nothing.
+    causes = frozenset(() if walk.settled else (hop.step for hop in chain(log, last.step)))
+    stale = {(each.step, each.obj): each for each in find(log).stale}
+    scales = _Scales(walk, causes, stale, last.step)
+    for line in log:
+        scales.weigh(line)
+    found = scales.found.all()
+    heavy = [each for each in found if each.weight >= LEAST]
+    few = min(FEW, room)
+    told_of = chosen(heavy, room)
+    return [_entry(each) for each in (told_of if len(told_of) >= few else chosen(found, few))]
 
 
-def uids_in(reason: str) -> set[str]:
-    """The uids that a violation names."""
-    return set(_UID.findall(reason))
+def _walked(log: Log, scene: Scene) -> Walk:
+    walk = Walk(scene)
+    for line in log:
+        walk.meet(line)
+    return walk
 
 
-def steps_in(reason: str) -> set[int]:
-    """The steps that a violation names."""
-    return {int(number) for number in _STEP.findall(reason)}
+def _entry(found: Weighed) -> Entry:
+    line, said = found.line, found.text
+    if found.again:
+        often = "once more" if found.again == 1 else f"again, {found.again:,} times"
+        said += f" (and {often} until the last)"
+    data = {"event": line.event, **line.data}
+    return Entry(line.step, line.t, line.actor, line.uid, said, [], data)
 
 
-def named_in(reason: str, events: Iterable[_Event]) -> set[str]:
-    """Objects that a violation names, by uid, by key or by name, and all that had those names."""
-    uids, words = uids_in(reason), set(_WORD.findall(reason))
-    found: set[str] = set()
-    for event in events:
-        obj = event.obj
-        if obj and obj not in found:
-            key = obj.partition("/")[2]
-            if event.uid in uids or words & {key, obj, key.rpartition("/")[2]}:
-                found.add(obj)
-    return found
+class _Scales:
+    """The second way through a log: what each event weighs, and what it says."""
+
+    def __init__(
+        self,
+        walk: Walk,
+        causes: frozenset[int],
+        stale: dict[tuple[int, str], StaleRead],
+        end: int,
+    ) -> None:
+        self.found = Heaviest()
+        self._walk = walk
+        self._scene = walk.scene
+        self._users = walk.users()
+        self._causes = causes
+        self._stale = stale
+        self._end = max(end, 1)
+        self._newest: dict[str, int] = {}
+        self._before: Line | None = None
+        self._asked: dict[tuple[str, str, str], Weighed] = {}
+        """The requests that were not answered yet."""
+        self._read_anew = walk.read_anew
+
+    def weigh(self, line: Line) -> None:
+        """One more event."""
+        if line.is_step:
+            return
+        if line.event == FAULT and line.step == self._end and self._walk.settled:
+            return  # the workload ends everything before it looks
+        cause = line.step in self._causes
+        said = self._said(line, cause)
+        if not said:
+            return
+        if line.event == "apiserver.write" and line.rv is not None and line.data["code"] < 300:
+            self._newest[line.obj] = line.rv
+        weight = self._weight(line, cause)
+        if not weight:
+            return
+        if self._before is not None and _repeats(self._before, line):
+            return
+        if line.event == "informer.read" and line.step in self._read_anew:
+            return  # the scheduler's own words say more
+        self._before = line
+        says = self._says(line, said)
+        found = Weighed(line, weight, says, self._text(line, said))
+        if line.event == "message":
+            self._asked[line.actor, str(line.data["message"]), str(line.data["from"])] = found
+        elif line.event == "apiserver.write":
+            asked = self._asked.pop(
+                (line.actor, line.data.get("verb", ""), line.data.get("by", "")), None
+            )
+            if asked is not None:
+                asked.weight = 0.0  # the answer says all that the question does
+        self.found.add(found)
+
+    def _weight(self, line: Line, cause: bool) -> float:
+        scene, data = self._scene, line.data
+        by = data.get("by", data.get("agent"))
+        weight = weight_of(line, by_a_user=by in self._users, fields=self._fields(line))
+        known = self._stale.get((line.step, line.obj))
+        if known is not None:
+            weight += USED if known.used else STALE
+        if line.event == "message":
+            weight += REQUEST
+        elif not weight:
+            return 0.0
+        if cause and (line.event != "apiserver.audited" or data["code"] >= 400):
+            weight += CAUSE
+        if line.event == "informer.told" and (line.rv or 0) < self._newest.get(line.obj, 0):
+            weight += HEARD_LATE
+        if line.uid in scene.uids or data.get("popped") in scene.uids or line.step in scene.steps:
+            weight += NAMED
+        elif self._of_another(line):
+            weight *= ANOTHER
+        if self._follows(line):
+            weight += LISTED
+        before = (self._end - line.step) / self._end
+        weight *= 1 + LATE * (1 - before) + NEARBY * max(0.0, 1 - before / WINDOW)
+        return weight * self._share(line)
+
+    def _share(self, line: Line) -> float:
+        """How much what an event is about counts."""
+        if self._follows(line):
+            return 1.0
+        if line.obj:
+            share = self._scene.of(line.obj)
+            if share > OTHER or line.event in QUIET_READS:
+                return share
+            if line.actor not in self._walk.actors:
+                return share
+            return RELATED if line.event == "kubelet.worker" else share * 2
+        return self._scene.of_key(str(line.data["key"])) if "key" in line.data else 1.0
+
+    def _says(self, line: Line, said: str) -> Hashable:
+        """What is the same each time that it is said; of what is not named it does not matter which one it is."""
+        said = _ATTEMPT.sub("attempt", said)
+        apart = line.event == "kubelet.worker"  # each that ends takes room of its own
+        if line.obj and self._scene.of(line.obj) < NEAR and not apart:
+            kind = line.obj.partition("/")[0]
+            return line.event, line.actor, kind, said.replace(line.obj, kind)
+        uid = "" if self._of_another(line) else line.uid
+        return line.event, line.actor, line.obj, uid, said
+
+    def _follows(self, line: Line) -> bool:
+        """Whether it is a list or a watch, where the violation is of caches."""
+        if not self._scene.of_caches:
+            return False
+        return self._scene.of_resource(str(line.data.get("resource", "")))
+
+    def _of_another(self, line: Line) -> bool:
+        """Whether an event is about an incarnation that the violation does not mean, though it means one."""
+        uids = self._scene.uids
+        return bool(uids and line.uid and line.uid not in uids and line.obj in self._scene.about)
+
+    def _fields(self, line: Line) -> list[str]:
+        return self._walk.fields.get((line.obj, line.rv or 0), [])
+
+    def _said(self, line: Line, cause: bool) -> str:
+        """What an event says, without what differs from one time to the next."""
+        if line.event == "message":
+            asked = str(line.data.get("message", ""))
+            if not cause or not asked.startswith(_REQUESTS):
+                return ""
+            return f"was asked by {line.data.get('from', '?')}: {asked}"
+        if line.event in ("verdict", "log", "choice"):
+            return ""
+        if line.event == "apiserver.audited":
+            return _answered(line)
+        said = told(line)
+        return said.replace(f", version {line.rv}", "") if line.rv is not None else said
+
+    def _text(self, line: Line, said: str) -> str:
+        """All that is told of an event: version, incarnation, fields, and what its reader did not know."""
+        text = told(line) or said
+        if line.uid:
+            text += f", uid {line.uid[:8]}"
+        if line.event == "scheduler.failed":
+            text += f": {str(line.data.get('message', ''))[:SHOWN_TEXT]}"
+        fields = _short(self._fields(line)) if line.event == "apiserver.write" else []
+        if fields:
+            text += f", changed {', '.join(fields[:SHOWN_FIELDS])}"
+            if len(fields) > SHOWN_FIELDS:
+                text += f" and {len(fields) - SHOWN_FIELDS} more"
+        if line.event == "apiserver.write" and (line.obj, line.rv) in self._walk.removed:
+            text += ", and it is gone"
+        popped = line.data.get("popped", "")
+        if popped and popped != line.uid:
+            text += f"; what had been popped has uid {popped[:8]}"
+        known = self._stale.get((line.step, line.obj))
+        if known is not None:
+            newer = "another incarnation" if known.other else f"version {known.newest}"
+            text += f" - STALE: the store had {newer}"
+            if known.used:
+                text += f", and it was used: {known.used}"
+        elif line.event == "informer.told" and line.rv is not None:
+            newest = self._newest.get(line.obj, 0)
+            if newest > line.rv:
+                text += f" - LATE: the store had version {newest}"
+        return text
 
 
-def chosen(events: Sequence[E], room: int, focus: Iterable[int]) -> list[E]:
-    """All, or the first ones, which say who is who, faults, and those nearest to the steps that matter.
+def _answered(line: Line) -> str:
+    """A read as an audit log has it: which version it asked for says whether a cache may have answered."""
+    data = line.data
+    if data.get("verb") not in READS:
+        return ""
+    sub = f"/{data['subresource']}" if "subresource" in data else ""
+    what = f"{data['verb']} {data['resource']}{sub} {data.get('name', '')}".rstrip()
+    version = parse_qs(urlsplit(data.get("uri", "")).query).get("resourceVersion", [""])[0]
+    asked = f" at version {version}" if version else ""
+    return f"{what}{asked} by {data.get('agent', '')} was answered {data.get('code', '')}"
 
-    Without such steps (`focus`) the last event is what matters.
-    """
-    if len(events) <= room:
-        return list(events)
-    steps = tuple(focus) or (events[-1].step,)
 
-    def rank(at: int) -> tuple[bool, bool, int]:
-        event = events[at]
-        near = min(abs(event.step - step) for step in steps)
-        return at >= BEGINNING, event.event != FAULT, near
+def _short(fields: list[str]) -> list[str]:
+    """Fields by which a write is told: of a condition the condition, and no times."""
+    found: dict[str, None] = {}
+    for each in fields:
+        if not each.endswith("Time"):
+            cut = each.find("]") + 1 if "onditions[" in each else 0
+            found[each[:cut] if cut else each] = None
+    return list(found)
 
-    return [events[at] for at in sorted(sorted(range(len(events)), key=rank)[:room])]
+
+def _repeats(one: Line, other: Line) -> bool:
+    """Whether one only says again what the other said, to another listener or reader."""
+    return other.event in HEARD and (one.event, one.actor, one.obj, one.uid, one.rv) == (
+        other.event, other.actor, other.obj, other.uid, other.rv
+    )  # fmt: skip

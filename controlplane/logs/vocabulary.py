@@ -137,6 +137,10 @@ EVENTS: Final[dict[str, Kind]] = {
         {"fields": TEXTS},
         level="trace",
     ),
+    "apiserver.removed": Kind(
+        "With the write before it the object is gone from the store: nothing kept it any more.",
+        level="trace",
+    ),
     "apiserver.audited": Kind(
         "A request was answered: what an audit log keeps of it. `began_ns` is when it came, in virtual time.",
         {
@@ -269,6 +273,27 @@ EVENTS: Final[dict[str, Kind]] = {
     "scheduler.error": Kind("The scheduler met an error and went on.", MESSAGE, level="warning"),
     # kubelets
     "kubelet.admitted": Kind("A pod was admitted; its worker begins.", level="debug"),
+    "kubelet.heard": Kind(
+        "The sync loop takes up what a source says of a pod, or that its containers changed (PLEG).",
+        {"operation": TEXT, "source?": TEXT},
+        level="trace",
+    ),
+    "kubelet.worker": Kind(
+        "A pod's worker is at something else: sync, terminating, terminated or finished.",
+        {"phase": TEXT},
+        level="trace",
+    ),
+    "kubelet.container": Kind(
+        "A container has started, or has ended.",
+        {"container": TEXT, "change": {"enum": ["started", "ended"]}},
+        level="trace",
+    ),
+    "kubelet.assigned": Kind(
+        "A manager gave a container CPUs or memory of its own, or took them back: what it has, and had."
+        " `container` is * for a pod as a whole.",
+        {"file": TEXT, "container": TEXT, "has": TEXT, "had": TEXT},
+        level="trace",
+    ),
     "kubelet.rejected": Kind("A pod was refused for good.", {"reason": TEXT, "message": TEXT}),
     "kubelet.pressure": Kind(
         "The node came under pressure, or is no longer.",

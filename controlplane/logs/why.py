@@ -56,6 +56,9 @@ def story(lines: Iterable[Line], about: Subject) -> Story | None:
     for line in lines:
         if not about.matches(line.obj):
             continue
+        if line.event == "apiserver.removed":
+            _went(entries, line)
+            continue
         if line.level == "trace" and line.event != "scheduler.believed":
             continue
         teller = TELLERS.get(line.event)
@@ -68,6 +71,15 @@ def story(lines: Iterable[Line], about: Subject) -> Story | None:
             incarnations[line.uid] = None
         entries.append(entry)
     return Story(about, entries, *_ending(entries)) if entries else None
+
+
+def _went(entries: list[Entry], line: Line) -> None:
+    """The object went with the last write of this step."""
+    for entry in reversed(entries):
+        if entry.step == line.step and entry.data.get("event") in ("deleted", "apiserver.write"):
+            entry.what += ", and it is gone"
+            entry.data["removed"] = True
+            return
 
 
 def _ending(entries: list[Entry]) -> tuple[str, int]:
@@ -91,8 +103,10 @@ def _ended(entry: Entry) -> str:
             f"{r['plugin']} refused {nodes(r['count'])} ({r['message']})" for r in refused
         )
         return f"pending after {attempts(data.get('attempt', 1))}: {said}"
+    if data.get("removed") and kind != "deleted":
+        return f"gone: what had kept it was taken away{by}"
     if kind == "deleted":
-        if data.get("terminating"):
+        if data.get("terminating") and not data.get("removed"):
             return f"terminating: deletion was asked for{by}"
         return f"deleted{by}"
     if kind == "apiserver.write" and data.get("code", 0) < 300 and "phase" in data:

@@ -1,8 +1,7 @@
 """What happened in a finding, told in a few lines.
 
 Which decisions it takes; the nearest schedule in which all is well, and where the two part; the two
-steps that met in the wrong order; and what was read, told and written about the objects that the
-violation names, with uid and version.
+steps that met in the wrong order; and the events that led there, as `controlplane logs why violation` tells them.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from actors.jsonl import seconds
 from actors.strategies.demote import SCHEDULE
-from controlplane.logs.violation import FAULT, LINES, TELLING, chosen, named_in, steps_in, uids_in
+from controlplane.logs.reading import Kept, Line
+from controlplane.logs.violation import LINES, tell
+from controlplane.logs.vocabulary import LEVEL_OF
 from controlplane.scenarios.shrinking import first_difference
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from actors import LogEvent
     from actors.footprint import Step
+    from controlplane.logs.why import Entry
     from controlplane.scenarios.execution import Execution
     from controlplane.scenarios.shrinking import Short
 
@@ -51,9 +52,8 @@ class Story:
     decisions: tuple[str, ...]
     parting: str
     conflicts: tuple[Conflict, ...]
-    events: tuple[LogEvent, ...] = field(repr=False)
-    focus: tuple[int, ...] = ()
-    """The steps around which it happened: what is told in full if there is no room for everything."""
+    log: Kept = field(repr=False)
+    reason: str
 
     def lines(self, most: int = LINES) -> list[str]:
         """The story, in at most so many lines."""
@@ -64,9 +64,15 @@ class Story:
         if self.parting:
             told.append(self.parting)
         told += [f"conflict: {each}" for each in self.conflicts[:1]]
-        room = most - len(told)
-        shown = chosen(self.events, room, self.focus)
-        return told + [_line(event) for event in shown]
+        return told + [
+            f"step {each.step}, {each.t:g} s: {each.actor}: {each.what}"
+            for each in self.events(most - len(told))
+        ]
+
+    def events(self, room: int = LINES) -> list[Entry]:
+        """The events that led there, so many at most."""
+        last = self.log.last()
+        return [] if last is None else tell(self.log, self.reason, last, room)
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -92,16 +98,14 @@ class Story:
             ],
             "events": [
                 {
-                    "step": event.step,
-                    "t": float(seconds(event.t_ns)),
-                    "actor": event.actor,
-                    "event": event.event,
-                    "obj": event.obj,
-                    "uid": event.uid,
-                    "rv": event.rv,
-                    "data": dict(event.data or {}),
+                    "step": each.step,
+                    "t": each.t,
+                    "actor": each.actor,
+                    "uid": each.uid,
+                    "what": each.what,
+                    **each.data,
                 }
-                for event in self.events
+                for each in self.events()
             ],
         }
 
@@ -123,26 +127,31 @@ def story_of(short: Short) -> Story:
     if not decisions:
         decisions.append("none: it happens in the plain order, first in first out")
     result = failing.result
-    events = list(failing.world.log)
-    users = short.plan.scenario.mains()
-    about = named_in(result.reason, events) or written_by(users, events)
-    uids = uids_in(result.reason)
     met = () if passing is None else tuple(conflicts(_steps(failing), _steps(passing)))
-    focus = (
-        *sorted(steps_in(result.reason)),
-        *(event.step for event in events if _is_about(event, uids)),
-    )
     return Story(
         f"{result.verdict} at step {result.steps}: {result.reason}",
         tuple(decisions),
         "" if passing is None else parting(failing, passing),
         met,
-        tuple(
-            event
-            for event in events
-            if event.event == FAULT or (event.event in TELLING and _concerns(event, about))
-        ),
-        focus or (result.steps,),
+        Kept(map(_read, failing.world.log)),
+        result.reason,
+    )
+
+
+def _read(event: LogEvent) -> Line:
+    """An event as it would be read back from a log."""
+    return Line(
+        event.step,
+        event.t_ns / 1_000_000_000,
+        event.actor,
+        event.task,
+        event.event,
+        level=LEVEL_OF.get(event.event, ""),
+        obj=event.obj or "",
+        uid=event.uid or "",
+        rv=event.rv,
+        cause=(event.cause,) if event.cause else (),
+        data=dict(event.data or {}),
     )
 
 
@@ -218,57 +227,3 @@ def _counted(steps: Iterable[Step]) -> Iterable[tuple[Step, int]]:
 
 def _name(step: Step, count: int) -> tuple[str, str, int]:
     return step.task, step.point, count
-
-
-def written_by(users: Iterable[str], events: Iterable[LogEvent]) -> set[str]:
-    """The objects that these actors wrote: what a violation is about that names none."""
-    names = set(users)
-    return {
-        event.obj
-        for event in events
-        if event.obj is not None
-        and event.event == "apiserver.write"
-        and (event.data or {}).get("by") in names
-    }
-
-
-def _is_about(event: LogEvent, uids: set[str]) -> bool:
-    """Whether an event is about one of these very objects."""
-    popped = (event.data or {}).get("popped")
-    return event.event in TELLING and (event.uid in uids or popped in uids)
-
-
-def _concerns(event: LogEvent, about: set[str]) -> bool:
-    return event.obj is not None and (not about or event.obj in about)
-
-
-def _line(event: LogEvent) -> str:
-    data = dict(event.data or {})
-    said = {
-        "apiserver.write": lambda: (
-            f"{data.get('by', 'somebody')}: {data.get('verb')} ({data.get('code')})"
-        ),
-        "informer.told": lambda: (
-            f"{event.actor} is told: {data.get('kind')}"
-            + (f", was {data['was'][:8]}" if "was" in data else "")
-        ),
-        "scheduler.popped": lambda: f"{event.actor} pops it",
-        "scheduler.read": lambda: (
-            f"{event.actor} reads it by its name; it had popped uid {data['popped'][:8]}"
-            if data["found"]
-            else f"{event.actor} reads by its name, and there is none"
-        ),
-        "client.read": lambda: f"{event.actor} reads it from the server",
-        "fault": lambda: "fault: " + " ".join(str(value) for value in data.values()),
-    }.get(event.event)
-    what = said() if said is not None else f"{event.actor}: {event.event} {_short(data)}".rstrip()
-    name = f" {event.obj}" if event.obj else ""
-    uid = f" uid {event.uid[:8]}" if event.uid else ""
-    version = f" version {event.rv}" if event.rv else ""
-    return f"step {event.step}, {seconds(event.t_ns)} s{name}{uid}{version}: {what}"
-
-
-def _short(data: dict[str, Any]) -> str:
-    words = [f"{key}={value}" for key, value in data.items() if isinstance(value, str | int)]
-    text = ", ".join(words[:3])
-    return text if len(text) <= 80 else text[:79] + "…"

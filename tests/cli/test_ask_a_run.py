@@ -103,9 +103,10 @@ def test_what_delayed_readiness(runs):
 
 
 def test_which_decision_caused_the_violation(runs):
-    told = ask(runs, "why", "violation", "--log", "race").partition("what led there")[0]
-    title, *rows = [line for line in told.splitlines() if line.strip()]
+    told = ask(runs, "why", "violation", "--log", "race")
+    title, *rows, how_on = [line for line in told.splitlines() if line.strip()]
     assert title.startswith("violation: violated: ")
+    assert how_on.startswith("controlplane logs why STEP --log race")
     assert len(rows) <= 2 + 15
     uid = re.search(r"pod ([0-9a-f]{8})-", title)[1]
     # The scheduler pops one pod, reads another one under its name after its attempt, and puts that back.

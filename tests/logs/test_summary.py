@@ -88,6 +88,16 @@ def test_a_life_has_a_time_for_each_thing_that_happened():
     }  # fmt: skip
 
 
+def test_a_pod_is_gone_with_the_write_that_removed_it():
+    (life,) = lives(
+        write(1, "create pods", phase="Pending"),
+        write(2, "delete pods", phase="Pending", terminating=True),
+        event(2, "apiserver.removed", POD, uid="u1", t=2.0, level="trace"),
+        event(5, "informer.told", POD, uid="u1", t=5.0, kind="delete"),
+    ).all
+    assert (life.terminating, life.gone) == (2.0, 2.0)
+
+
 def test_incarnations_of_one_name_are_told_apart():
     first, second = lives(
         write(1, "create pods", phase="Pending"),

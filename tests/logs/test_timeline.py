@@ -34,7 +34,7 @@ def test_with_everything_who_read_it_and_was_told_of_it_as_well(run_log, run_lin
     names = {line.event for each in found.incarnations for line in each.events}
     assert {"scheduler.popped", "informer.told", "client.read", "apiserver.write"} <= names
     assert "apiserver.audited" not in names
-    told_otherwise = ("apiserver.audited", "apiserver.changed")
+    told_otherwise = ("apiserver.audited", "apiserver.changed", "apiserver.removed")
     count = sum(
         line.obj == "Pod/default/b" and line.event not in told_otherwise for line in run_lines
     )

@@ -107,6 +107,22 @@ def test_other_objects_play_no_part():
     assert [entry.what for entry in story(lines, POD).entries] == ["bound"]
 
 
+def test_an_object_that_went_with_its_last_deletion_was_deleted():
+    asked = line(1, "apiserver.write", verb="delete pods", by="user", code=200, phase="Running",
+                 terminating=True)  # fmt: skip
+    last = line(2, "apiserver.write", verb="delete pods", by="node-1", code=200, phase="Failed",
+                terminating=True)  # fmt: skip
+    gone = line(2, "apiserver.removed")
+    assert story([asked], POD).ending == "terminating: deletion was asked for by user"
+    told = story([asked, last, gone], POD)
+    assert told.ending == "deleted by node-1"
+    assert told.entries[-1].what.endswith(", and it is gone")
+    patched = line(2, "apiserver.write", verb="patch pods", by="user", code=200)
+    assert (
+        story([asked, patched, gone], POD).ending == "gone: what had kept it was taken away by user"
+    )
+
+
 def test_an_object_the_log_does_not_know_is_an_error_that_names_near_ones():
     assert story([], POD) is None
     known = [line(1, "e", obj="Pod/default/web-1"), line(2, "e", obj="Node/other")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.races import test_catalogue
+from tests.races import test_catalogue, test_stories
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _of_catalogue(item: pytest.Item) -> bool:
-    return isinstance(item, pytest.Function) and item.module is test_catalogue
+    return isinstance(item, pytest.Function) and item.module in (test_catalogue, test_stories)
 
 
 def _number(item: pytest.Item) -> str:

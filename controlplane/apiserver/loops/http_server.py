@@ -20,7 +20,6 @@ from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
 from controlplane.apiserver.http.authorization import acting
 from controlplane.apiserver.http.bodies import Late, watch_line
 from controlplane.apiserver.http.message import END, StreamStart, to_request
-from controlplane.apiserver.loops.changes import note_changes
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.requests import telling
 from controlplane.apiserver.requests.authorization import rbac
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from actors import Context, Task
     from actors.inlet import ExternalMessage
     from controlplane.apiserver.front.answering import LogAnswer, WatchAnswer
+    from controlplane.apiserver.loops.changes import Changes
     from controlplane.apiserver.requests.metrics import RequestMetrics
     from controlplane.apiserver.requests.server import ApiServer
     from controlplane.apiserver.storage.transactions import Steps, Storage
@@ -60,12 +60,18 @@ class HttpFront:
     """Answers what enters from outside, in the name of whoever the rim has found it to be."""
 
     def __init__(
-        self, ctx: Context, core: ApiServer, epoch_ns: int, metrics: RequestMetrics
+        self,
+        ctx: Context,
+        core: ApiServer,
+        epoch_ns: int,
+        metrics: RequestMetrics,
+        changes: Changes,
     ) -> None:
         self._ctx = ctx
         self._core = core
         self._epoch = epoch_ns
         self._metrics = metrics
+        self._changes = changes
         self._open: dict[int, HttpWatch] = {}
         self._logs: dict[int, tuple[Task, ExternalMessage]] = {}
         self._asked: dict[int, tuple[HttpRequest, Target | None, int]] = {}
@@ -147,7 +153,7 @@ class HttpFront:
             _about(http, target), self._core.resource, tree, answered.code, reason
         )
         self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
-        note_changes(self._ctx, self._core, _about(http, target), place, revision)
+        self._changes.note(_about(http, target), place, revision)
 
     def _note_audit(self, http: HttpRequest, target: Target, arrived: int, code: int) -> None:
         """Note what an audit log keeps of a request."""

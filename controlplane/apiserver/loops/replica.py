@@ -257,6 +257,8 @@ class _Replica(_Server):
     ) -> None:
         """A read of a component has its answer."""
         self._metrics.answered(key_of(request), response.code, took)
+        if self._ctx.noting:
+            self._note_audit(request, self._ctx.now - took, response.code, response.audit)
         self._respond(message, response)
 
     async def _perform(self, ctx: Context, operation: Operation) -> Outcome:

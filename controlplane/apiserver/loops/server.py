@@ -39,7 +39,7 @@ from actors.log import ERROR, INFO, WARNING
 from controlplane.api.request import Request, Response
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
-from controlplane.apiserver.loops.changes import note_changes
+from controlplane.apiserver.loops.changes import Changes
 from controlplane.apiserver.loops.contention import READ_VERBS, meets_any
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
@@ -177,6 +177,7 @@ class _Server:
             core.policies.refresh()
             if core.store.incarnation > 1:
                 finish_deletions(core, epoch_ns + ctx.now)
+        self._changes = Changes(ctx, core)
         self._revision = core.store.revision
         self._filled: list[Watcher] = []
         self._front: HttpFront | None = None
@@ -321,6 +322,7 @@ class _Server:
                 outcome = await self._perform(ctx, operation)
                 if type(outcome) is Done and outcome.made:
                     revision = outcome.revision
+                    self._changes.made(operation, outcome)
                     job.budget.lift()
                 elif type(outcome) is Found and job.writes:
                     await ctx.point("apiserver.admit")
@@ -446,7 +448,9 @@ class _Server:
         if self._front is None:
             from controlplane.apiserver.loops.http_server import HttpFront
 
-            self._front = HttpFront(self._ctx, self._core, self._epoch, self._metrics)
+            self._front = HttpFront(
+                self._ctx, self._core, self._epoch, self._metrics, self._changes
+            )
         steps = self._front.begin(message)
         if steps is not None:
             writes = message.value["m"] not in READ_METHODS
@@ -494,7 +498,7 @@ class _Server:
         if response.audit:
             data["audit"] = dict(response.audit)
         self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
-        note_changes(self._ctx, self._core, About.of(request), place, revision)
+        self._changes.note(About.of(request), place, revision)
 
     def _note_audit(self, request: Request, arrived: int, code: int, notes: dict[str, str]) -> None:
         """Note what an audit log keeps of a request."""

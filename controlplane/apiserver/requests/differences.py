@@ -12,6 +12,8 @@ MOST: Final = 32
 DEEPEST: Final = 6
 _KEYS: Final = ("name", "type", "uid", "key", "containerPort", "port", "ip")
 """What tells the items of a list apart, if all of them have it."""
+_TOLD_BY_ITEM: Final = "metadata.finalizers"
+"""Lists of names of which each is told that came (+) or went (-)."""
 _NOISE: Final = frozenset(
     ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
 )
@@ -20,7 +22,8 @@ _NOISE: Final = frozenset(
 def changed_fields(old: Any, new: Any) -> list[str]:
     """Paths such as `spec.replicas` and `status.conditions[Ready].status`, at most `MOST` of them.
 
-    Deeper than `DEEPEST` the path of the value around it is told.
+    Of finalizers each one that came or went, as `metadata.finalizers[-kubernetes]`. Deeper than `DEEPEST` the
+    path of the value around it is told.
     """
     found: list[str] = []
     for path in _differences(old, new, "", 0):
@@ -33,6 +36,9 @@ def changed_fields(old: Any, new: Any) -> list[str]:
 
 def _differences(old: Any, new: Any, path: str, depth: int) -> Iterator[str]:
     if old is new or old == new:
+        return
+    if path == _TOLD_BY_ITEM:
+        yield from _items(old, new, path)
         return
     if depth < DEEPEST and isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
@@ -49,6 +55,16 @@ def _differences(old: Any, new: Any, path: str, depth: int) -> Iterator[str]:
                 )
             return
     yield path
+
+
+def _items(old: Any, new: Any, path: str) -> Iterator[str]:
+    """The names that came or went; the path alone if it is only their order, or no names at all."""
+    before, after = (
+        [each for each in value or () if isinstance(each, str)] for value in (old, new)
+    )
+    gone = [f"{path}[-{name}]" for name in dict.fromkeys(before) if name not in after]
+    come = [f"{path}[+{name}]" for name in dict.fromkeys(after) if name not in before]
+    yield from (*gone, *come) if gone or come else (path,)
 
 
 def _key_of(*lists: list[Any]) -> str:

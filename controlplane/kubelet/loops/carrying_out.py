@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from controlplane.kubelet.cm.assignments import assignments
+from controlplane.kubelet.cm.container_manager import FILES
 from controlplane.kubelet.steps import Kill, Point, Write
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | 
                     writing = True
                     host.writing += 1
                 await ctx.region(CHECKPOINT)
+                _note(ctx, host, step)
                 save(ctx, step.file, step.content)
                 continue
             if writing:
@@ -72,3 +75,13 @@ async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | 
     except Exception:
         host.writing -= writing
         raise
+
+
+def _note(ctx: Context, host: Host, step: Write) -> None:
+    """Note who has got which CPUs and memory, or has lost them, where the log is kept whole."""
+    if not ctx.noting or step.file not in FILES:
+        return
+    for each in assignments(ctx.disk.read(step.file), step.content.text):
+        key = "" if host.key_of is None else host.key_of(each.uid)
+        data = {"file": step.file, "container": each.container, "has": each.has, "had": each.had}
+        ctx.note("kubelet.assigned", obj=f"Pod/{key}" if key else None, uid=each.uid, data=data)

@@ -32,6 +32,8 @@ class Host:
         """What that kubelet counts, for the same."""
         self.promised: Callable[[], tuple[Amounts, Mapping[str, Quantity]]] | None = None
         """What that kubelet has promised to pods together, and what it may, for the same."""
+        self.key_of: Callable[[str], str] | None = None
+        """The key of a pod that the kubelet knows by its uid, "" of others: for the log."""
         self.refused = ""
         """Why the kubelet's last start ended at once: what its disk has does not fit; "" if it does."""
         self.writing = 0

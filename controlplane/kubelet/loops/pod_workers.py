@@ -60,7 +60,7 @@ class Worker:
     """A pod's worker, the update that it has not taken yet, and who waits for it."""
 
     __slots__ = (
-        "changed", "machine", "mirror", "pending", "pending_mirror", "restarts", "resync_at", "shown",
+        "changed", "machine", "mirror", "noted", "pending", "pending_mirror", "restarts", "resync_at", "shown",
         "stopped", "told",
     )  # fmt: skip
 
@@ -80,6 +80,8 @@ class Worker:
         """Whether the API server did not refuse its mirror when it was tried last."""
         self.restarts = False
         """Whether a pod of the same uid came while this one was to end."""
+        self.noted = ""
+        """The phase that the log was told of."""
 
     def wake(self) -> None:
         """Something happened that concerns it."""
@@ -349,7 +351,9 @@ class PodWorkers:
         shared, machine = self._shared, worker.machine
         resources = self.resources
         assert resources is not None
+        self._note_phase(ctx, worker)
         actions, deadline = machine.step(shared.now())
+        self._note_phase(ctx, worker)
         pod = machine.pod
         for action in actions:
             if isinstance(action, Event):
@@ -363,8 +367,10 @@ class PodWorkers:
                     resources.reassign()
                     self.probers.told(pod.uid)
             elif isinstance(action, Made):
+                self._note_container(ctx, pod, "started", action.container)
                 await resources.made(ctx, pod, action.container, action.container_id)
             elif isinstance(action, Ended):
+                self._note_container(ctx, pod, "ended", _name_of(machine, action.container_id))
                 await resources.ended(ctx, action.container_id)
             elif isinstance(action, Resize):
                 if await self._carry_out(ctx, machine, action):
@@ -375,6 +381,21 @@ class PodWorkers:
             elif shared.statuses.terminate(pod):
                 shared.status_changed()
         return deadline
+
+    @staticmethod
+    def _note_phase(ctx: Context, worker: Worker) -> None:
+        """Note that a pod's worker is at something else."""
+        pod, phase = worker.machine.pod, worker.machine.phase
+        if ctx.noting and worker.noted != phase:
+            worker.noted = phase
+            data = {"phase": phase}
+            ctx.note("kubelet.worker", obj=f"Pod/{pod.key}", uid=pod.uid, data=data)
+
+    @staticmethod
+    def _note_container(ctx: Context, pod: Pod, change: str, container: str) -> None:
+        if ctx.noting:
+            data = {"container": container, "change": change}
+            ctx.note("kubelet.container", obj=f"Pod/{pod.key}", uid=pod.uid, data=data)
 
     async def _carry_out(self, ctx: Context, machine: PodWorker, wanted: Resize) -> bool:
         """One step of a resize after the other; the first that fails ends it. Upstream: doPodResizeAction.
@@ -440,3 +461,11 @@ class PodWorkers:
             if known is None or known.get("phase") not in TERMINAL:
                 return True
         return form != NEVER_ACTIVE and found is not None and found.machine.terminating
+
+
+def _name_of(machine: PodWorker, container_id: str) -> str:
+    """The name of a container of the pod's sandbox, for the log."""
+    for name, container in machine.sandbox.containers.items():
+        if container.container_id == container_id:
+            return name
+    return container_id

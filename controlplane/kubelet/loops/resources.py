@@ -191,6 +191,7 @@ class NodeResources:
         disk = ctx.disk
         self._shared.host.containers = None
         self._shared.host.metrics = self.metrics
+        self._shared.host.key_of = self._key_of
         self._shared.host.writing = 0
         self._shared.host.refused = ""
         try:
@@ -210,6 +211,11 @@ class NodeResources:
         if self.containers is not None:
             ctx.spawn(self._reconcile_forever, name="cpu-manager")
         return True
+
+    def _key_of(self, uid: str) -> str:
+        worker = self._workers.get(uid)
+        pod = self._shared.pods.get(uid) or (None if worker is None else worker.pod)
+        return "" if pod is None else pod.key
 
     # ------------------------------------------------------------------ Helper of carry_out
 

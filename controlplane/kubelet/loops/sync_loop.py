@@ -72,11 +72,17 @@ class SyncLoop:
             channel = channels[at]
             if channel == CONFIG:
                 update = shared.updates.popleft()
+                if ctx.noting:
+                    self._note(ctx, update.operation, update.source, update.pods)
                 await self._take(ctx, update)
                 # Only now, so that pods of the first list that were not reached yet do not count as gone.
                 shared.ready[update.source] = None
             elif channel == PLEG:
-                self._sync_again(shared.relisted.popleft())
+                uid = shared.relisted.popleft()
+                pod = shared.pods.get(uid)
+                if ctx.noting and pod is not None:
+                    self._note(ctx, PLEG.upper(), "", (pod,))
+                self._sync_again(uid)
             elif channel == PROBES:
                 uid = next(iter(shared.probed))
                 del shared.probed[uid]
@@ -85,6 +91,14 @@ class SyncLoop:
                 shared.housekeeping_due = False
                 await self._clean_up(ctx)
             await ctx.region("kubelet.sync-loop")
+
+    def _note(self, ctx: Context, operation: str, source: str, pods: Sequence[Pod]) -> None:
+        """Note what the loop takes up, pod by pod."""
+        for pod in pods:
+            data = {"operation": operation, **({"source": source} if source else {})}
+            version = pod.metadata.resource_version
+            rv = int(version) if version.isdecimal() else None
+            ctx.note("kubelet.heard", obj=f"Pod/{pod.key}", uid=pod.uid, rv=rv, data=data)
 
     def _with_news(self) -> list[str]:
         """The channels that something can be taken from."""

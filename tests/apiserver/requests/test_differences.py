@@ -32,6 +32,17 @@ TREES = st.recursive(
         ),
         ({"l": [1, 2]}, {"l": [1, 3]}, ["l"]),
         ({"l": [{"name": "a"}, {"name": "a"}]}, {"l": [{"name": "a"}]}, ["l"]),
+        (
+            {"metadata": {"finalizers": ["a", "b"]}},
+            {"metadata": {"finalizers": ["b", "c"]}},
+            ["metadata.finalizers[-a]", "metadata.finalizers[+c]"],
+        ),
+        ({"metadata": {}}, {"metadata": {"finalizers": ["a"]}}, ["metadata.finalizers[+a]"]),
+        (
+            {"metadata": {"finalizers": ["a", "b"]}},
+            {"metadata": {"finalizers": ["b", "a"]}},
+            ["metadata.finalizers"],
+        ),
         ({"metadata": {"resourceVersion": "1"}}, {"metadata": {"resourceVersion": "2"}}, []),
     ],
 )

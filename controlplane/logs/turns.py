@@ -1,0 +1,134 @@
+"""Which objects have to do with those that a violation names: what was written in one turn belongs together.
+
+A turn is what a task does between two keys of its queue, or two messages.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from attrs import define, field
+
+from controlplane.logs.reading import Line
+from controlplane.logs.scene import OTHER, Scene
+
+__all__ = ["Walk"]
+
+FORGOTTEN: Final = 50_000
+"""So many steps back the sender of a request is still known."""
+_DECISIONS: Final = frozenset(
+    ("kubelet.rejected", "kubelet.evicted", "kubelet.fatal", "kubelet.pressure")
+)
+_READS: Final = frozenset(("informer.read", "client.read", "scheduler.read", "scheduler.popped"))
+
+
+@define
+class Turn:
+    """What a task has read and written since it took up what it is at."""
+
+    read: set[str] = field(factory=set)
+    written: set[str] = field(factory=set)
+
+
+class Walk:
+    """The first way through a log: which objects matter, who is a user, whether all had come to rest."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.actors: set[str] = set()
+        """The processes that decided about what is named, or that are named themselves."""
+        self.settled = False
+        self.fields: dict[tuple[str, int], list[str]] = {}
+        """Which fields the writes changed that are about objects that matter, by object and version."""
+        self.read_anew: set[int] = set()
+        """The steps in which the scheduler tells in its own words what it read."""
+        self.removed: set[tuple[str, int]] = set()
+        """The writes with which an object went, by object and version."""
+        self._writers: dict[str, None] = {}
+        self._listeners: set[str] = set()
+        self._turns: dict[tuple[str, str], Turn] = defaultdict(Turn)
+        self._tasks: dict[int, tuple[str, str]] = {}
+        self._older: dict[int, tuple[str, str]] = {}
+        self._asked = 0
+
+    def users(self) -> frozenset[str]:
+        """Who writes and listens to nothing: users, and what stands for them."""
+        return frozenset(self._writers.keys() - self._listeners)
+
+    def meet(self, line: Line) -> None:
+        """One more event."""
+        event = line.event
+        if line.is_step:
+            self._step(line)
+            return
+        if line.obj:
+            self.scene.meet(line.obj, line.uid)
+        if line.actor not in self.actors and (
+            (event in _DECISIONS and line.obj in self.scene.about)
+            or self.scene.names_actor(line.actor)
+        ):
+            self.actors.add(line.actor)
+        if event == "message":
+            self._asked = line.cause[0] if line.cause else 0
+            self._turns.pop((line.actor, line.task), None)
+        elif event in ("informer.told", "informer.synced", "controller.popped", "kubelet.admitted"):
+            self._listeners.add(line.actor)
+            if event == "controller.popped":
+                self._turns.pop((line.actor, line.task), None)
+        elif event == "verdict" and line.data.get("verdict") == "quiescent":
+            self.settled = True
+        elif event == "apiserver.write":
+            self._written(line)
+        elif event == "apiserver.removed" and line.rv is not None:
+            self.removed.add((line.obj, line.rv))
+        elif event == "apiserver.changed" and line.rv is not None:
+            if self.scene.of(line.obj) > OTHER:
+                self.fields[line.obj, line.rv] = line.data.get("fields", [])
+        if event == "scheduler.popped":
+            self._turns.pop((line.actor, line.task), None)
+        if event in _READS:
+            self._read(line)
+        if event == "scheduler.preemption":
+            self._preempts(line)
+
+    def _preempts(self, line: Line) -> None:
+        """Preemptor and victims have to do with each other."""
+        victims = [f"Pod/{victim}" for victim in line.data.get("victims", ())]
+        if line.obj in self.scene.about:
+            for victim in victims:
+                self.scene.relate(victim)
+        elif not self.scene.about.isdisjoint(victims):
+            self.scene.relate(line.obj)
+
+    def _step(self, line: Line) -> None:
+        if len(self._tasks) >= FORGOTTEN:
+            self._tasks, self._older = {}, self._tasks
+        self._tasks[line.step] = (line.actor, line.task)
+        self._asked = line.cause[0] if line.cause else 0
+
+    def _read(self, line: Line) -> None:
+        if line.event == "scheduler.read":
+            self.read_anew.add(line.step)
+        obj = line.obj or self.scene.missed(line.data.get("resource", ""), line.data.get("key", ""))
+        turn = self._turns[line.actor, line.task]
+        turn.read.add(obj)
+        if obj in self.scene.about:
+            self._relate(obj, turn.written)
+
+    def _written(self, line: Line) -> None:
+        self._writers[line.data.get("by", "")] = None
+        sender = self._tasks.get(self._asked) or self._older.get(self._asked)
+        if sender is None or sender[0] not in self._listeners or line.obj.startswith("Node/"):
+            return  # what a user writes next has nothing to do with what it wrote before
+        turn = self._turns[sender]
+        turn.written.add(line.obj)
+        for named in self.scene.about & (turn.read | turn.written):
+            self._relate(named, turn.written)
+
+    def _relate(self, named: str, written: set[str]) -> None:
+        """What was written in the turn of a named object has to do with it, unless it is only another of its kind."""
+        kind = named.partition("/")[0]
+        for each in written:
+            if each.partition("/")[0] != kind:
+                self.scene.relate(each)
