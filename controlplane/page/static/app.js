@@ -79,7 +79,7 @@ export class App {
       const tab = h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `view-${name}`, text: label });
       tab.addEventListener("click", () => this.show(name));
       this.tabs.set(name, tab);
-      this.rooms.set(name, h("section", { role: "tabpanel", id: `view-${name}`, "aria-labelledby": `tab-${name}`, class: `room room-${name}`, hidden: true }));
+      this.rooms.set(name, h("section", { role: "tabpanel", tabindex: "0", id: `view-${name}`, "aria-labelledby": `tab-${name}`, class: `room room-${name}`, hidden: true }));
       bar.append(tab);
     }
     this.main.append(...this.rooms.values());
@@ -138,7 +138,10 @@ export class App {
     this.rooms.get("diagram").classList.toggle("two", this.models.length > 1);
     this.showRuns();
     this.begin();
-    this.page.body.dataset.ready = "yes";
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      performance.mark("shown");
+      this.page.body.dataset.ready = "yes";
+    }));
   }
 
   begin() {
@@ -147,6 +150,7 @@ export class App {
     const axis = this.diagrams[0].axis;
     axis.width = Math.max(200, this.main.clientWidth - 150);
     this.show("diagram");
+    this.side.fillKinds();
     this.side.find();
     const used = (findings.stale ?? []).filter((each) => each.used);
     let at = this.model.step;
@@ -211,6 +215,7 @@ export class App {
         this.headline();
         this.charts.refresh();
         this.side.showStory();
+        this.side.fillKinds();
         this.side.find();
         this.go(Math.min(this.step, model.step));
       });

@@ -3,6 +3,7 @@
 import { lastNotAbove } from "./model.js";
 
 const APART = 7;
+const LAST = 0.12;
 
 export class Axis {
   // `model.stepTime` says when each step was; `mode` is "steps" or "time". Axes that share a window move together.
@@ -47,7 +48,7 @@ export class Axis {
 
   fit() {
     this.from = -0.015 * this.end;
-    this.to = this.end * 1.025 + (this.mode === "steps" ? 1 : 0);
+    this.to = this.mode === "steps" ? this.end * 1.025 + 1 : this.end * (1.03 + LAST);
   }
 
   setMode(mode, around) {
@@ -102,7 +103,7 @@ export class Axis {
     const instant = of[step];
     const start = first[instant];
     const next = first[instant + 1] ?? time.length;
-    const room = next < time.length ? (time[next] - time[start]) * scale : this.width * 0.3;
+    const room = next < time.length ? (time[next] - time[start]) * scale : this.width * LAST;
     return (time[step] - this.from) * scale + (step - start) * Math.min(APART, (room * 0.9) / (next - start));
   }
 

@@ -6,7 +6,7 @@ import { colours, fitted, h, seconds } from "./dom.js";
 import { Lanes } from "./lanes.js";
 
 const LOWEST = 38;
-const HIGHEST = 104;
+const HIGHEST = 128;
 const RULER = 24;
 const NEAR = 2.2;
 const FONT = "11px system-ui, sans-serif";
@@ -57,6 +57,16 @@ export class Diagram {
     this.best = new Uint8Array(0);
     this.canvas = h("canvas", { class: "diagram-canvas", role: "img", tabindex: "0" });
     this.labels = h("div", { class: "lane-labels" });
+    this.lanesWanted = h("input", { type: "search", class: "lane-filter", placeholder: "Filter lanes", "aria-label": "Filter lanes by name", spellcheck: "false" });
+    this.lanesWanted.addEventListener("input", () => {
+      const word = this.lanesWanted.value.trim().toLowerCase();
+      this.lanes.hidden = (name) => !name.toLowerCase().includes(word);
+      this.lanes.build();
+      this.showLabels();
+      on.changed();
+    });
+    this.labelRoom = h("div", {});
+    this.labels.append(h("div", { class: "ruler-room" }, this.lanesWanted), this.labelRoom);
     this.spacer = h("div", { class: "lane-room" }, this.canvas);
     this.scroller = h("div", { class: "lanes" }, this.labels, this.spacer);
     this.hint = h("div", { class: "hint", hidden: true });
@@ -85,15 +95,18 @@ export class Diagram {
     this.racing = [];
     for (const each of model.findings.stale ?? []) {
       if (each.used || each.in_story) this.stale.set(each.step, each);
-      if (each.used) this.racing.push(each);
+      if (each.used) {
+        const mistaken = model.mistaken(each);
+        const words = each.read === null ? "stale read: found none" : `stale read: version ${each.read}`;
+        this.racing.push({ ...each, words: mistaken?.uid ? `${words}, of another object` : words });
+      }
     }
     this.lanes.build();
     this.showLabels();
   }
 
   showLabels() {
-    this.labels.replaceChildren(
-      h("div", { class: "ruler-room" }),
+    this.labelRoom.replaceChildren(
       ...this.lanes.list.map((lane) => {
         const opens = lane.kind === "group" || (lane.kind === "actor" && lane.tasks > 1);
         const label = h(opens ? "button" : "div", {
@@ -452,7 +465,7 @@ export class Diagram {
         this.flag(pen, paint, x0, y0 + 19, `version ${each.newest} written`);
       }
       this.ring(pen, x, y, 9);
-      this.flag(pen, paint, x, y + 19, each.read === null ? "stale read: found none" : `stale read: version ${each.read}`);
+      this.flag(pen, paint, x, y + 19, each.words);
     }
     pen.lineWidth = 1;
   }

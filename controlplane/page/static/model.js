@@ -332,6 +332,17 @@ export class Model {
     return at < 0 ? 0 : thing.steps[at];
   }
 
+  // Of a stale read by name whether it found another object than the one that it was about: both uids, or null.
+  mistaken(stale) {
+    const [first, last] = this.eventsOf(stale.step);
+    for (let at = first; at < last; at += 1) {
+      const { popped } = this.data(at);
+      const uid = this.text(this.ev.uid[at]);
+      if (popped && popped !== uid && this.text(this.ev.obj[at]) === stale.obj) return { popped, uid };
+    }
+    return null;
+  }
+
   // ------------------------------------------------------------------ the cluster at a step
 
   alive(kind, step) {
@@ -381,8 +392,9 @@ export class Model {
   queueHistory(uid) {
     const rows = this.queues;
     const found = [];
+    const number = this.texts.indexOf(uid);
     for (let at = 0; at < rows.step.length; at += 1) {
-      if (this.text(rows.uid[at]) === uid) {
+      if (rows.uid[at] === number) {
         found.push({
           step: rows.step[at],
           place: this.text(rows.place[at]),

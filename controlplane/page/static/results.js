@@ -46,14 +46,23 @@ export class Results {
 
   draw(step) {
     const { model } = this.app;
-    const name = `${step} ${model.revision} ${model.run.name} ${this.filter.value}`;
-    if (name === this.seen) return;
-    this.seen = name;
     const word = this.filter.value.trim().toLowerCase();
-    const all = this.attempts(model);
-    const matching = all.filter((each) => !word || `${each.obj} ${each.data.node ?? ""} ${each.data.message ?? ""} ${each.data.reason ?? ""}`.toLowerCase().includes(word));
-    const now = lastNotAbove(matching.map((each) => each.step), step);
+    const filtered = `${model.revision} ${model.run.name} ${word}`;
+    if (filtered !== this.filtered) {
+      this.filtered = filtered;
+      this.matching = this.attempts(model).filter((each) => !word || `${each.obj} ${each.data.node ?? ""} ${each.data.message ?? ""} ${each.data.reason ?? ""}`.toLowerCase().includes(word));
+      this.steps = this.matching.map((each) => each.step);
+      this.seen = "";
+    }
+    const { matching } = this;
+    const now = lastNotAbove(this.steps, step);
     const current = matching[now] ?? matching[0];
+    const name = current ? `${current.at}` : "none";
+    if (name === this.seen) {
+      this.markLater(step);
+      return;
+    }
+    this.seen = name;
     const start = Math.max(0, Math.min(now - ATTEMPTS / 2, matching.length - ATTEMPTS));
     this.count.textContent = `${counted(matching.length, "attempt")}${matching.length > ATTEMPTS ? `, ${ATTEMPTS} around this step below` : ""}`;
     this.list.replaceChildren(...matching.slice(start, start + ATTEMPTS).map((each) => {
@@ -65,6 +74,11 @@ export class Results {
     }));
     this.list.querySelector(".current")?.scrollIntoView({ block: "nearest" });
     this.drawAttempt(current, step);
+  }
+
+  // Of the pod's way through the queue, what is still to come.
+  markLater(step) {
+    for (const row of this.detail.querySelectorAll("tr[data-step]")) row.classList.toggle("later", Number(row.dataset.step) > step);
   }
 
   drawAttempt(each, step) {
@@ -91,7 +105,7 @@ export class Results {
     if (history.length) {
       parts.push(h("h3", { text: "The pod's way through the queue" }), h("table", { class: "grid" },
         h("thead", {}, h("tr", {}, ["Step", "Time", "Queue", "", "Attempts", "Refused by"].map((text) => h("th", { scope: "col", text })))),
-        h("tbody", {}, history.map((row) => h("tr", { class: row.step > step ? "later" : "" }, h("td", {}, this.app.side.stepLink(row.step, String(row.step))), h("td", { class: "number", text: seconds(model.stepTime[row.step]) }),
+        h("tbody", {}, history.map((row) => h("tr", { class: row.step > step ? "later" : "", "data-step": row.step }, h("td", {}, this.app.side.stepLink(row.step, String(row.step))), h("td", { class: "number", text: seconds(model.stepTime[row.step]) }),
           h("td", { text: row.place }), h("td", { text: row.there ? (row.until ? `until ${seconds(row.until)}` : "comes") : "leaves" }), h("td", { class: "number", text: row.there ? String(row.attempts) : "" }), h("td", { text: row.plugins }))))));
     }
     this.detail.replaceChildren(...parts);

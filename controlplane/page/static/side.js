@@ -15,13 +15,19 @@ export class Side {
     this.body = h("div", { class: "side-body" });
     for (const [name, label] of [["story", "Story"], ["step", "Step"], ["found", "Found"]]) {
       const tab = h("button", { type: "button", role: "tab", id: `side-${name}`, "aria-controls": `side-${name}-body`, text: label });
-      tab.addEventListener("click", () => this.open(name));
+      tab.addEventListener("click", () => {
+        app.root.classList.toggle("folded", this.now === name && !app.root.classList.contains("folded"));
+        this.open(name);
+      });
       this.tabs.set(name, tab);
       this.bodies.set(name, h("div", { role: "tabpanel", id: `side-${name}-body`, "aria-labelledby": `side-${name}`, tabindex: "0", class: "side-page" }));
       bar.append(tab);
     }
     this.body.append(...this.bodies.values());
-    this.element = h("aside", { class: "side", "aria-label": "Details" }, h("div", { class: "search-row" }, this.query), bar, this.body);
+    this.kinds = h("select", { class: "pick", "aria-label": "Kind of event" });
+    this.level = h("select", { class: "pick", "aria-label": "Level" }, [["", "any level"], ["debug", "debug up"], ["info", "info up"], ["warning", "warnings"], ["error", "errors"]].map(([value, text]) => h("option", { value, text })));
+    this.element = h("aside", { class: "side", "aria-label": "Details" }, h("div", { class: "search-row" }, this.query, h("div", { class: "filters" }, this.kinds, this.level)), bar, this.body);
+    for (const pick of [this.kinds, this.level]) pick.addEventListener("change", () => this.find());
     this.query.addEventListener("input", () => {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.find(), 120);
@@ -43,8 +49,20 @@ export class Side {
     this.open("story");
   }
 
+  // What kinds of events there are, with how many of each.
+  fillKinds() {
+    const { model } = this.app;
+    const counts = new Map();
+    for (let at = 0; at < model.count; at += 1) if (model.ev.level[at]) counts.set(model.ev.event[at], (counts.get(model.ev.event[at]) ?? 0) + 1);
+    const before = this.kinds.value;
+    const kinds = [...counts].map(([number, count]) => [model.text(number), count]).sort((a, b) => (a[0] < b[0] ? -1 : 1));
+    this.kinds.replaceChildren(h("option", { value: "", text: "any event" }), ...kinds.map(([name, count]) => h("option", { value: name, text: `${name} (${count})` })));
+    if (kinds.some(([name]) => name === before)) this.kinds.value = before;
+  }
+
   open(name) {
     this.now = name;
+    this.element.classList.toggle("found-open", name === "found");
     for (const [each, tab] of this.tabs) {
       tab.setAttribute("aria-selected", String(each === name));
       this.bodies.get(each).hidden = each !== name;
@@ -72,10 +90,12 @@ export class Side {
     const bad = findings.sentence;
     parts.push(h("p", { class: bad ? "sentence bad" : "sentence", text: bad || (run.verdict ? `${run.verdict}: ${run.reason}` : "How the run ended is not known.") }));
     for (const each of model.lacks) parts.push(h("p", { class: "note", text: each }));
+    if (!bad) parts.push(this.glance());
     const used = (findings.stale ?? []).filter((each) => each.used);
     if (used.length) {
       parts.push(h("h3", { text: used.length === 1 ? "The stale read that a write rests on" : `Stale reads that writes rest on (${used.length})` }));
-      for (const each of used.slice(0, 8)) parts.push(this.staleCard(each));
+      for (const each of used.slice(0, bad ? 8 : 12)) parts.push(bad ? this.staleCard(each) : this.staleLine(each));
+      if (used.length > (bad ? 8 : 12)) parts.push(h("p", { class: "note", text: `and ${used.length - (bad ? 8 : 12)} more` }));
     }
     if (findings.entries) {
       parts.push(h("h3", { text: "What happened" }));
@@ -107,8 +127,30 @@ export class Side {
     this.bodies.get("story").replaceChildren(...parts);
   }
 
+  // The run in figures.
+  glance() {
+    const { model } = this.app;
+    const last = model.step;
+    const phases = new Map();
+    for (const pod of model.pods(last)) phases.set(pod.phase, (phases.get(pod.phase) ?? 0) + 1);
+    const facts = [
+      ["events", model.count.toLocaleString("en")],
+      ["steps", last.toLocaleString("en")],
+      ["virtual time", seconds(model.stepTime[last])],
+      ["actors", `${model.actors.filter((each) => each.steps).length}, ${counted(model.tasks.length, "task")}`],
+      ["writes", model.writes.step.filter((step) => step > 0).length.toLocaleString("en")],
+      ["pods at the end", [...phases].map(([phase, count]) => `${count} ${phase}`).join(", ")],
+    ];
+    return h("dl", { class: "glance" }, facts.filter(([, what]) => what).flatMap(([name, what]) => [h("dt", { text: name }), h("dd", { text: what })]));
+  }
+
+  staleLine(each) {
+    return h("p", { class: "pair" }, this.stepLink(each.step), ` ${each.actor}/${each.task} read `, this.objectLink(each.obj), each.read === null ? " and found none" : ` at version ${each.read}`,
+      `; the store had ${each.newest}`, each.overtaken_by ? " since " : "", each.overtaken_by ? this.stepLink(each.overtaken_by) : "", `. On it rests ${each.used}, `, this.stepLink(each.used_step));
+  }
+
   staleCard(each) {
-    return h("div", { class: `card stale-card${this.app.model.findings.sentence ? "" : " mild"}` },
+    return h("div", { class: "card stale-card" },
       h("p", {}, this.stepLink(each.step), ` ${each.actor}/${each.task} read `, this.objectLink(each.obj), each.read === null ? " and found none" : ` at version ${each.read}`),
       h("p", {}, "The store had version ", String(each.newest), each.overtaken_by ? " since " : "", each.overtaken_by ? this.stepLink(each.overtaken_by) : "",
         each.other_incarnation ? ", another incarnation" : "", ` (${counted(each.behind, "write")} behind)`),
@@ -116,19 +158,10 @@ export class Side {
       h("p", {}, "Based on it: ", each.used, " at ", this.stepLink(each.used_step)));
   }
 
-  // Of a read by name: whether what it found is what it was about.
   incarnations(each) {
-    const { model } = this.app;
-    const [first, last] = model.eventsOf(each.step);
-    for (let at = first; at < last; at += 1) {
-      const { popped } = model.data(at);
-      const uid = model.text(model.ev.uid[at]);
-      if (popped && popped !== uid && model.text(model.ev.obj[at]) === each.obj) {
-        return h("p", {}, h("b", { text: "It was about another object of that name: " }), "what had been popped has uid ", h("code", { text: popped.slice(0, 8) }),
-          uid ? ", what it read has " : ", and it found none", uid ? h("code", { text: uid.slice(0, 8) }) : "");
-      }
-    }
-    return null;
+    const found = this.app.model.mistaken(each);
+    return found && h("p", {}, h("b", { text: "It was about another object of that name: " }), "what had been popped has uid ", h("code", { text: found.popped.slice(0, 8) }),
+      found.uid ? ", what it read has " : ", and it found none", found.uid ? h("code", { text: found.uid.slice(0, 8) }) : "");
   }
 
   differenceCard() {
@@ -204,11 +237,12 @@ export class Side {
   find() {
     const { app } = this;
     const { model } = app;
-    const found = search(model, this.query.value);
+    const filters = [this.kinds.value && `event:${this.kinds.value}`, this.level.value && `level:${this.level.value}`].filter(Boolean);
+    const found = search(model, [this.query.value, ...filters].join(" "));
     this.events = found.events;
     app.setHits(found.events);
     const page = this.bodies.get("found");
-    if (!this.query.value.trim()) {
+    if (!this.query.value.trim() && !filters.length) {
       page.replaceChildren(h("p", { class: "note", text: "Words that all stand in an event; actor:, event:, object: and level: look in one field. Enter goes to the next one." }));
       return;
     }
