@@ -67,15 +67,18 @@ def test_the_story_of_a_violation_is_told_whole(opened, broken) -> None:
 
 
 def test_a_click_leads_from_an_event_to_its_causes(opened, broken) -> None:
-    last = broken.model.findings["entries"][-1][0]
-    opened.run("[...document.querySelectorAll('#side-story-body .entry')].at(-1).scrollIntoView()")
-    opened.run("[...document.querySelectorAll('#side-story-body .entry')].at(-1).click()")
+    sent = {line.step: line.cause[0] for line in broken.log if line.event == "message"}
+    told = [step for step, *_ in broken.model.findings["entries"]]
+    step = max(each for each in told if each in sent)
+    opened.run(
+        "document.querySelectorAll('#side-story-body .entry')[arguments[0]].click()",
+        told.index(step),
+    )
     opened.drawn()
-    assert step_now(opened) == last
-    assert opened.text("#side-step-body h3") == f"Step {last}"
+    assert step_now(opened) == step
+    assert opened.text("#side-step-body h3") == f"Step {step}"
     caused = [int(each) for each in opened.texts("#side-step-body ol .entry-step")]
-    (message,) = [line for line in broken.log if line.step == last and line.event == "message"]
-    assert caused[0] == message.cause[0]
+    assert caused[0] == sent[step]
     opened.click("#side-step-body ol .entry")
     assert step_now(opened) == caused[0]
 

@@ -101,10 +101,10 @@ export class Side {
       parts.push(h("h3", { text: "What happened" }));
       const list = h("ol", { class: "entries" });
       for (const [step, actor, what] of findings.entries) {
-        const [plain, stale] = what.split(" - STALE: ");
-        const entry = h("button", { type: "button", class: `entry${stale ? " is-stale" : ""}`, "data-step": step },
+        const [plain, tag, stale] = what.split(/ - (STALE|LATE): /);
+        const entry = h("button", { type: "button", class: `entry${tag === "STALE" ? " is-stale" : ""}`, "data-step": step },
           h("span", { class: "entry-step", text: String(step) }),
-          h("span", { class: "entry-what" }, h("span", { class: "who", text: `${actor} ` }), plain, stale ? h("span", { class: "stale-tag", text: `stale: ${stale}` }) : null));
+          h("span", { class: "entry-what" }, h("span", { class: "who", text: `${actor} ` }), plain, stale ? h("span", { class: tag === "STALE" ? "stale-tag" : "late-tag", text: `${tag.toLowerCase()}: ${stale}` }) : null));
         entry.addEventListener("click", () => this.app.select(step));
         list.append(h("li", {}, entry));
       }
