@@ -518,10 +518,14 @@ def export(place: Path, form: str, target: Path | None, actor: str, verbosity: i
 @command.command("report", short_help="A page with a run in it, to look at: one file.")
 @click.argument("places", metavar="RUN [RUN]", nargs=-1, type=RUN)
 @click.option(
+    "--format", "form", type=click.Choice(["html", "json"]), default="html", show_default=True,
+    help="A page, or what it shows, for programs.",
+)  # fmt: skip
+@click.option(
     "-o", "--output", "target", type=RUN, default=Path("report.html"), show_default=True, metavar="FILE",
     help="The file that is written.",
 )  # fmt: skip
-def report(places: tuple[Path, ...], target: Path) -> int:
+def report(places: tuple[Path, ...], form: str, target: Path) -> int:
     """Write a page that shows a run: who did what when and what led there, the cluster at any step, what
     every plugin said in each attempt, charts. Two runs stand side by side, with the first choice that differs.
 
@@ -529,6 +533,7 @@ def report(places: tuple[Path, ...], target: Path) -> int:
     repeated, for objects, queues and scores, which no log has.
     """
     from controlplane.page.comparing import difference
+    from controlplane.page.model import encode
     from controlplane.page.recorded import recorded
     from controlplane.page.report import report as written
 
@@ -537,7 +542,12 @@ def report(places: tuple[Path, ...], target: Path) -> int:
     runs = [recorded(place) for place in places or (Path(),)]
     models = [run.model for run in runs]
     parting = difference(*runs) if len(runs) == 2 else None
-    output.to_file(target, [written(models, parting)])
+    if form == "json":
+        told = {"runs": [model.since() for model in models], "difference": parting}
+        text = encode(told).decode()
+    else:
+        text = written(models, parting)
+    output.to_file(target, [text])
     size = target.stat().st_size
     output.echo(f"written: {target} ({size / 1e6:.1f} MB, {sum(map(len, models)):,} events)")
     for model in models:

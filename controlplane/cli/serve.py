@@ -125,6 +125,11 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     default=True,
     help="Whether the recording holds the key that signs tokens, so that a replay gives the same ones.",
 )
+@click.option(
+    "--ui",
+    is_flag=True,
+    help="A page to look at the cluster, and into every step; keeps the whole log and recording in memory.",
+)
 @declared_options(scenario.SCENARIO, but=(files.FILES,))
 @replay_option()
 @out_option()
@@ -141,6 +146,7 @@ def command(
     token: str | None,
     key_files: tuple[Path, ...],
     record_token_key: bool,
+    ui: bool,
     out: Path | None,
     show_secrets: bool,
     replay: Path | None,
@@ -168,13 +174,16 @@ def command(
     if replay is None and values.get("epoch") is None:
         values["epoch"] = "now"
     _known(values.get("release"))
-    run = prepare(source, values, replay, keep_log=out is not None, log_level=log_level)
+    kept = ui or out is not None
+    run = prepare(source, values, replay, keep_log=kept, log_level=log_level)
     if replay is not None and (note := replaying.note_of(run.plan.header())):
         output.echo(f"{replay} {note}")
     reached: list[Address] = []
 
     def ready(address: Address) -> None:
         _announce(kubeconfig, context, address, run)
+        if ui:
+            _announce_page(address)
         reached.append(address)
 
     try:
@@ -192,8 +201,9 @@ def command(
                 keys=tuple(_keys(key_files)),
                 token_key=_token_key(run),
                 record_token_key=record_token_key,
+                ui=ui,
             )
-            session.serve(run, rim, pace, ready, keep=out is not None)
+            session.serve(run, rim, pace, ready, keep=kept)
     finally:
         for address in reached:
             entries.remove(kubeconfig, address, context, alone=neighbours.alone)
@@ -242,6 +252,17 @@ def _announce(kubeconfig: Path, context: str, address: Address, run: Execution) 
     output.echo(
         f"kubectl --kubeconfig {kubeconfig}{chosen} get nodes"
         f"   # {address.url}, {loaded}, Ctrl-C ends it"
+    )
+
+
+def _announce_page(address: Address) -> None:
+    """Where the page is. The token is behind a #, which browsers keep to themselves."""
+    from controlplane.serving.ui import ROOT
+
+    token = f"#token={address.token}" if address.token else ""
+    told = " (its certificate is this session's own: the browser will ask)"
+    output.echo(
+        f"page: {address.url}{ROOT}{token}{told if address.url.startswith('https') else ''}"
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["bundle", "report", "static"]
 
 ENTRY = "main.js"
+STYLES = ("style.css", "live.css")
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:class|function|const) (\w+))", re.MULTILINE)
 
@@ -65,7 +66,7 @@ def bundle(entry: str = ENTRY) -> str:
 
 def report(models: Sequence[Model], difference: Mapping[str, Any] | None = None) -> str:
     """The file's text."""
-    script, style = bundle(), static("style.css")
+    script, style = bundle(), "\n".join(map(static, STYLES))
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}';"
         " img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -80,7 +81,9 @@ def report(models: Sequence[Model], difference: Mapping[str, Any] | None = None)
             '<meta charset="utf-8">\n': '<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
             "<title>controlplane</title>": f"<title>{escape(name)} - controlplane</title>",
-            '<link rel="stylesheet" href="style.css">': f"<style>{style}</style>",
+            "\n".join(
+                f'<link rel="stylesheet" href="{name}">' for name in STYLES
+            ): f"<style>{style}</style>",
             '<script type="module" src="main.js"></script>': "\n".join(parts)
             + f'\n<script type="module">{script}</script>',
         },

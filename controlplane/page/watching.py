@@ -71,7 +71,7 @@ class Watching:
 
     def end(self) -> None:
         """Tell what the last step did, and the rest of the log."""
-        self._see(self._run.world.steps)
+        self.look()
         while self._next is not None:
             self._add_line(self._next)
         if self._cells > CELLS:
@@ -83,6 +83,10 @@ class Watching:
             self._model.lacks.append(
                 "some versions of objects were compacted before they were seen"
             )
+
+    def look(self) -> None:
+        """Tell what the last step did: for who asks between two steps."""
+        self._see(self._run.world.steps)
 
     def _look(self) -> None:
         self._see(self._run.world.steps - 1)

@@ -31,13 +31,15 @@ from controlplane.serving import door, metrics_page, webhook_services
 from controlplane.serving.webhook_calls import WebhookCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from actors.pace import Pacer
+    from controlplane.apiserver.front.answering import HttpAnswer
     from controlplane.apiserver.http.foreign_tokens import Key
     from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.execution import Execution
+    from controlplane.serving.forks import Forks
 
 
 OTHER_FILES = 64
@@ -59,6 +61,8 @@ class Rim:
     """What signs such tokens here, 32 bytes; a fresh key if none is given."""
     record_token_key: bool = True
     """Whether the recording holds that key, so that a replay gives the same tokens."""
+    ui: bool = False
+    """Whether there is a page to look at; then everything is kept, as for a recording."""
 
 
 class ServedCluster(Cluster):
@@ -175,6 +179,18 @@ async def serve_async(
         cluster.trusts(lambda token, now, audiences: reviewed(token, rim.keys, now, audiences))
     verifier = Verifier(key, rim.keys)
     access = Access.of_token(rim.token, verifier.user, lambda: epoch + pace.now())
+    pages = {metrics_page.PATH: metrics_page.of(cluster)}
+    assets: Mapping[str, HttpAnswer] = {}
+    forks: Forks | None = None
+    if rim.ui:
+        from controlplane.serving import ui
+        from controlplane.serving.forks import Forks
+        from controlplane.serving.live import Live
+
+        live = Live(run)
+        forks = Forks(live)
+        pages.update(ui.pages(live, forks))
+        assets = ui.assets()
     write = os.write if os.name == "posix" else None  # other systems' sockets are no files
     listener = Listener(
         inlet,
@@ -184,7 +200,8 @@ async def serve_async(
         tls=tls,
         limits=_affordable(rim.limits),
         write=write,
-        pages={metrics_page.PATH: metrics_page.of(cluster)},
+        pages=pages,
+        assets=assets,
         door=door.of(cluster),
     )
     try:
@@ -200,6 +217,8 @@ async def serve_async(
     unready: UsageError | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(calls.serve)
+        if forks is not None:
+            nursery.start_soon(forks.serve)
         await nursery.start(_stop_on_signal, inlet.stop)
         nursery.start_soon(listener.serve)
         if stop is not None:

@@ -26,7 +26,7 @@ from controlplane.apiserver.http.shell import Shell
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
-from controlplane.apiserver.requests.routing import parse_path
+from controlplane.apiserver.requests.routing import no_such_method, parse_path
 from controlplane.apiserver.schema.status import ApiError, internal_error, timeout, too_large
 
 if TYPE_CHECKING:
@@ -256,6 +256,8 @@ class Connection:
             )
             if reason:
                 raise ApiError(403, "Forbidden", reason)
+            if asked.path in host.assets:
+                return Entry(ANONYMOUS, _asset(asked, host.assets[asked.path]), reads=False)
             user = host.access.user(asked.header("authorization"))
             if user is not ANONYMOUS:
                 self._guest.introduce()
@@ -285,7 +287,9 @@ class Connection:
                 return
             page = host.pages.get(asked.path)
             if page is not None:
-                await self._answer(asked, page(_request(asked, body, user)))
+                found = page(_request(asked, body, user))
+                answer = found if isinstance(found, HttpAnswer) else await found
+                await self._answer(asked, answer)
                 return
         except ApiError as error:
             await self._answer(asked, _failure(error))
@@ -633,6 +637,13 @@ class Connection:
 def _request(asked: Asked, body: bytes, user: User) -> HttpRequest:
     """A request as the world would see it."""
     return to_request(packed(0, asked.method, asked.path, asked.query, asked.headers, body, user))
+
+
+def _asset(asked: Asked, answer: HttpAnswer) -> HttpAnswer:
+    """A file of a page. ApiError 405."""
+    if asked.method not in ("GET", "HEAD"):
+        raise no_such_method()
+    return answer
 
 
 def _is_set(asked: Asked, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -16,8 +16,8 @@ from controlplane.apiserver.requests.routing import BODY_LIMIT, HttpRequest
 
 __all__ = ["Host", "Door", "Limits", "Page", "open_door"]
 
-Page = Callable[[HttpRequest], HttpAnswer]
-"""Answers a request at once, or raises ApiError; no part of the world, so that nothing of it is recorded."""
+Page = Callable[[HttpRequest], HttpAnswer | Awaitable[HttpAnswer]]
+"""Answers a request, or raises ApiError; no part of the world, so that nothing of it is recorded."""
 Door = Callable[[HttpRequest], None]
 """Lets a request in, as whom it acts, or raises ApiError: asked before its body is read."""
 
@@ -83,6 +83,10 @@ class Host(Protocol):
     @property
     def pages(self) -> Mapping[str, Page]:
         """What is answered without the world, by path."""
+
+    @property
+    def assets(self) -> Mapping[str, HttpAnswer]:
+        """What everybody may have who reaches the server, by path: it says nothing of the cluster."""
 
     @property
     def write(self) -> Callable[[int, bytes], int] | None:

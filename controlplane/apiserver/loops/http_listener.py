@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from actors.inlet import Inlet
     from actors.pace import Pacer
     from controlplane.api.request import User
+    from controlplane.apiserver.front.answering import HttpAnswer
     from controlplane.apiserver.http.access import Access
     from controlplane.apiserver.loops.http_host import Door, Page
 
@@ -41,8 +42,9 @@ class Listener:
     """Serves HTTP for one API server of a world.
 
     `inlet` and `actor`: where requests enter. `pace` enables time control. `tls` is None for plain
-    HTTP. `pages` are answered without the world, by path. `write` is the system's way of writing to
-    an open socket without waiting, where it has one. `door` is asked before a body is read.
+    HTTP. `pages` are answered without the world, by path; so are `assets`, and to everybody. `write` is
+    the system's way of writing to an open socket without waiting, where it has one. `door` is asked
+    before a body is read.
     """
 
     def __init__(
@@ -56,12 +58,14 @@ class Listener:
         limits: Limits | None = None,
         write: Callable[[int, bytes], int] | None = None,
         pages: Mapping[str, Page] | None = None,
+        assets: Mapping[str, HttpAnswer] | None = None,
         door: Door = open_door,
     ) -> None:
         self.access = access
         self.write = write
         self.pace = pace
         self.pages = pages or {}
+        self.assets = assets or {}
         self.limits = limits or Limits()
         self.door = door
         self.listening = ""

@@ -1,7 +1,10 @@
 // Where the page begins: with the runs that stand in it, or with the server that it came from.
 
 import { App } from "./app.js";
-import { embedded, HttpSource } from "./source.js";
+import { openLive } from "./live.js";
+import { embedded } from "./source.js";
 
 const app = new App(document);
-app.open(embedded(document) ?? new HttpSource("model"));
+const standing = embedded(document);
+if (standing) app.open(standing);
+else openLive(app);

@@ -88,7 +88,7 @@ export class Side {
     const { findings, run } = model;
     const parts = [];
     const bad = findings.sentence;
-    parts.push(h("p", { class: bad ? "sentence bad" : "sentence", text: bad || (run.verdict ? `${run.verdict}: ${run.reason}` : "How the run ended is not known.") }));
+    parts.push(h("p", { class: bad ? "sentence bad" : "sentence", text: bad || (run.verdict ? `${run.verdict}: ${run.reason}` : run.live ? "The cluster goes on." : "How the run ended is not known.") }));
     for (const each of model.lacks) parts.push(h("p", { class: "note", text: each }));
     if (!bad) parts.push(this.glance());
     const used = (findings.stale ?? []).filter((each) => each.used);
