@@ -235,6 +235,14 @@ class World:
         self._kernel.observer = look
         self._kernel.observe_every = every_steps
 
+    def as_time_passes(self, look: Callable[[int], None]) -> None:
+        """Call `look` whenever virtual time is about to move on, with when to (ns); `now` is the earlier time still.
+
+        Until then nothing happens: whatever is counted over virtual time has its value in between. It must
+        not touch the world.
+        """
+        self._kernel.passing = look
+
     def blocked(self, *actors: str) -> list[str]:
         """Tasks of these actors that wait, and that neither a timer nor being idle excuses, with what for."""
         return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import math
 import sys
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from controlplane.logs.reading import Line, RunLog
+    from controlplane.logs.series import Series
 
 RUN = click.Path(path_type=Path)
 FOLLOW_S = 0.2
 """How often a log that is followed is looked at."""
+SPARK = 24
+"""How wide the picture of a number over time is."""
 SHOWN = 20
 """So many rows of stale reads and the like are shown."""
 
@@ -258,6 +262,82 @@ def stats(place: Path, output_format: str) -> int:
     return 0
 
 
+@command.command("metrics", short_help="What components counted, over virtual time.")
+@click.argument("name", default="", metavar="[NAME]")
+@_log_option()
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only with this label; may be given several times.",
+)
+@format_option()
+def metrics(name: str, place: Path, labels: tuple[str, ...], output_format: str) -> int:
+    """Show what a run with --metrics counted, under upstream's names: without NAME which numbers there are;
+    of a NAME (* stands for anything) each series; of a single series each change.
+    """
+    from controlplane.logs import series
+
+    asked: dict[str, str] = {}
+    for each in labels:
+        key, equals, value = each.partition("=")
+        if not equals:
+            raise UsageError(f"--label {each!r}: expected NAME=VALUE, as queue=active")
+        asked[key] = value
+    path = series.beside(_open(place).path)
+    found = series.read(path, name, asked)
+    if output_format == "json":
+        output.emit_json([each.to_json() for each in found])
+    elif not found:
+        known = sorted({each.name for each in series.read(path)})
+        near = ", ".join(difflib.get_close_matches(name, known, 3, 0.3))
+        said = f"; near: {near}" if near else ""
+        raise UsageError(f"{path}: the run never counted {' '.join((name, *labels))}{said}")
+    else:
+        _show_metrics(found, everything=not name and not asked)
+    return 0
+
+
+def _show_metrics(found: list[Series], *, everything: bool) -> None:
+    from controlplane.logs.series import sparkline
+
+    end = max(each.points[-1][0] for each in found)
+    if everything:
+        names: dict[str, list[Series]] = {}
+        for each in found:
+            names.setdefault(each.name, []).append(each)
+        rows = [
+            (name, of[0].type, f"{len(of):,}", f"{sum(len(each.points) for each in of):,}")
+            for name, of in names.items()
+        ]
+        output.table("", ("NAME", "TYPE", "SERIES", "CHANGES"), rows, ("SERIES", "CHANGES"))
+        return
+    drawn = output.on_terminal()
+    if len(found) == 1:
+        (only,) = found
+        title = f"{only.name} {_labels(only)}".rstrip()
+        if drawn:
+            output.echo(f"{title}  {sparkline(only.points, end, SPARK)}")
+        points = [(_time(t), f"{value:,g}") for t, value in only.points]
+        output.table("" if drawn else title, ("TIME", "VALUE"), points, ("TIME", "VALUE"))
+        return
+    heads = ["NAME", "LABELS", "CHANGES", "LAST", "HIGHEST", *(["OVER TIME"] if drawn else [])]
+    rows2 = [
+        (
+            each.name, _labels(each), f"{len(each.points):,}", f"{each.points[-1][1]:,g}",
+            f"{max(value for _, value in each.points):,g}",
+            *([sparkline(each.points, end, SPARK)] if drawn else []),
+        )
+        for each in found
+    ]  # fmt: skip
+    output.table("", heads, rows2, heads[2:5])
+
+
+def _labels(of: Series) -> str:
+    return ", ".join(f"{name}={value}" for name, value in of.labels.items() if value)
+
+
 # ------------------------------------------------------------------------------ events
 
 
@@ -454,6 +534,7 @@ def sql(query: str, places: tuple[Path, ...], output_format: str) -> int:
     decisions  run, step, t, actor, decision, obj, uid, node, attempt, reason, message, data
     objects    run, kind, namespace, name, uid, created, gone, writes
     runs       run, file, scenario, seed, events, steps, t, verdict, reason
+    metrics    run, t, name, type, labels, value (of runs with --metrics)
     """
     from controlplane.logs.sql import query as ask
 
@@ -560,9 +641,11 @@ def report(places: tuple[Path, ...], form: str, target: Path) -> int:
     "schema", short_help="The JSON Schema of log.jsonl: of every line, and of every event's data."
 )
 def schema() -> int:
-    """Print the JSON Schema of the lines of log.jsonl."""
+    """Print the JSON Schema of the lines of log.jsonl, and of metrics.jsonl."""
     from actors import jsonl
-    from controlplane.logs import vocabulary
+    from controlplane.logs import series, vocabulary
 
-    output.emit_json({"line": jsonl.schema(), "events": vocabulary.schema()})
+    output.emit_json(
+        {"line": jsonl.schema(), "events": vocabulary.schema(), "metrics": series.schema()}
+    )
     return 0

@@ -107,6 +107,11 @@ def table(
         click.echo("\n".join(lines), color=colours or None)
 
 
+def on_terminal() -> bool:
+    """Whether people look at standard output."""
+    return sys.stdout.isatty()
+
+
 def _width() -> int:
     """As wide as the terminal, or as COLUMNS says; else lines are as long as they are, for programs."""
     said = os.environ.get("COLUMNS", "")

@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 @show_secrets_option()
 @log_level_option()
 @driver_option("trio")
-@click.option("--metrics", is_flag=True, help="Also print what the components counted.")
+@click.option(
+    "--metrics",
+    is_flag=True,
+    help="Also print what the components counted; with --out also leave it over time.",
+)
 @format_option()
 def command(
     output_format: str,
@@ -67,6 +71,8 @@ def command(
     run = prepare(scenario, values, replay, keep_log=out is not None, log_level=log_level)
     if out is not None:
         check_folder(out)
+        if metrics:
+            run.sample()
     progress = output.Progress()
     if progress.on:
         files.show_progress(run, progress.show, time.perf_counter)

@@ -5,6 +5,7 @@ from controlplane import logs
 run = logs.open_run("out")
 run.summary()                        # plain dicts
 run.why("pod/shop/web-1")
+run.metrics("scheduler_pending_pods", queue="active")
 run.sql("SELECT event, count(*) FROM events GROUP BY 1").df()   # a pandas frame, with the extra `sql`
 """
 
@@ -74,6 +75,15 @@ class Run:
         from controlplane.logs.stats import measure
 
         return measure(self.log).to_json()
+
+    def metrics(self, name: str = "", **labels: str) -> list[dict[str, Any]]:
+        """What components counted over virtual time, by name (`*` stands for anything) and labels.
+
+        Raises UsageError if the run did not keep it.
+        """
+        from controlplane.logs.series import beside, read
+
+        return [each.to_json() for each in read(beside(self.log.path), name, labels)]
 
     def diff(self, other: Run) -> dict[str, Any] | None:
         """Where another run parts from this one; None if it does not."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.errors import UsageError
 from controlplane.logs.reading import RunLog
+from controlplane.logs.series import NAME as METRICS
 from controlplane.logs.vocabulary import LEVEL_OF
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ TABLES = {
     "writes": "answers of the API server to writes: verb, code, reason, by, based_on, node, phase, ready",
     "decisions": "scheduling attempts, admissions, evictions, preemptions: node, attempt, reason, message",
     "objects": "each incarnation of each object: kind, namespace, name, uid, created, gone, writes",
+    "metrics": "what components counted, where the run kept it: run, t, name, type, labels, value",
     "runs": "one row a run: run, file, scenario, seed, events, steps, t, verdict, reason",
 }
 _COLUMNS = {
@@ -100,7 +102,23 @@ def connect(logs: Sequence[RunLog]) -> duckdb.DuckDBPyConnection:
         " filename=true, ignore_errors=true, maximum_object_size=67108864)"
     )
     database.execute(_VIEWS)
+    database.execute(_metrics(logs))
     return database
+
+
+def _metrics(logs: Sequence[RunLog]) -> str:
+    """The view of what was counted over time: of the runs that kept it, else an empty one."""
+    columns = {"run": "VARCHAR", "t": "DOUBLE", "name": "VARCHAR", "type": "VARCHAR", "labels": "JSON",
+               "value": "DOUBLE"}  # fmt: skip
+    files = [str(path) for log in logs if (path := log.path.parent / METRICS).is_file()]
+    if not files:
+        empty = ", ".join(f"NULL::{kind} AS {name}" for name, kind in columns.items())
+        return f"CREATE VIEW metrics AS SELECT {empty} WHERE false"
+    shape = ", ".join(f"{name}: '{kind}'" for name, kind in columns.items())
+    return (
+        f"CREATE VIEW metrics AS SELECT * FROM read_json([{', '.join(map(_quoted, files))}],"  # noqa: S608 - quoted
+        f" format='newline_delimited', columns={{{shape}}}, ignore_errors=true)"
+    )
 
 
 def query(logs: Sequence[RunLog], text: str) -> tuple[list[str], list[tuple[Any, ...]]]:

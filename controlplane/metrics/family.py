@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from itertools import accumulate
 from typing import Literal, TypeVar
 
@@ -104,8 +105,7 @@ class Series:
     def family(self, values: Mapping[Key, float | Histogram]) -> Family:
         """A snapshot of what was counted by the values of the labels."""
         samples = [
-            Sample(tuple(sorted(zip(self.labels, key, strict=True))), self._shown(value))
-            for key, value in values.items()
+            Sample(_labelled(self.labels, key), self._shown(value)) for key, value in values.items()
         ]
         return Family(self.name, self.kind, self.help, tuple(sorted(samples, key=_labels)))
 
@@ -124,6 +124,11 @@ class Series:
             value.least / self.unit,
             value.most / self.unit,
         )
+
+
+@lru_cache(1 << 16)
+def _labelled(names: tuple[str, ...], values: tuple[str, ...]) -> Labels:
+    return tuple(sorted(zip(names, values, strict=True)))
 
 
 def merged(families: Iterable[Family]) -> tuple[Family, ...]:

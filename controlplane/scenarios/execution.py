@@ -15,6 +15,7 @@ from controlplane.api.redaction import cleaner
 from controlplane.api.times import SECOND
 from controlplane.errors import UsageError
 from controlplane.logs import vocabulary
+from controlplane.logs.series import NAME as METRICS
 from controlplane.scenarios.run import Run
 from controlplane.scenarios.user import User
 
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
     from actors.world import Driver
     from controlplane.cluster import Cluster
     from controlplane.scenarios.plan import Plan
+    from controlplane.scenarios.samples import Samples
     from controlplane.scenarios.scenario import Main
 
 QUOTING = frozenset(("apiserver.panic", "kubelet.error", "kubelet.fatal", "pod.written"))
 """Events whose data quote what programs and clients wrote."""
 LEFT = ("log.jsonl", "run.rec", "objects.yaml")
-"""What `Run.save` leaves; with `traceback.txt` when the run ended with an exception."""
+"""What `Run.save` leaves; with `metrics.jsonl` when its numbers were kept over time, and with `traceback.txt`
+when the run ended with an exception.
+"""
 
 
 class Execution(Run):
@@ -81,6 +85,16 @@ class Execution(Run):
         for hope in plan.scenario.sometimes:
             world.sometimes(hope.name, partial(hope.reached, self))
         self._result: RunResult | None = None
+        self._samples: Samples | None = None
+
+    def sample(self) -> None:
+        """Keep over virtual time what the components count; `save` leaves it with the log. Before the run."""
+        from controlplane.scenarios.metrics import metrics_of
+        from controlplane.scenarios.samples import Samples
+
+        world = self.world
+        samples = self._samples = Samples(partial(metrics_of, self.cluster))
+        world.as_time_passes(lambda until_ns: samples.passes(world.now, until_ns))
 
     def execute(self, driver: Driver = "trio") -> RunResult:
         """Run to the end, or to --until."""
@@ -138,7 +152,13 @@ class Execution(Run):
         for name, text in texts.items():
             with written(folder / name) as draft:
                 draft.write_text(text, encoding="utf-8")
-        return (*LEFT, *(name for name in texts if name not in LEFT))
+        left = (*LEFT, *(name for name in texts if name not in LEFT))
+        if self._samples is None:
+            return left
+        with written(folder / METRICS) as draft, draft.open("w", encoding="utf-8") as file:
+            self._samples.end(self.world.now)
+            file.writelines(self._samples.lines(result.trace_hash[:12]))
+        return (*left, METRICS)
 
     def log_header(self) -> dict[str, Any]:
         """What the first line of a log says."""

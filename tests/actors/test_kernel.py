@@ -40,6 +40,19 @@ def test_time_moves_only_to_timers_in_order(driver):
 
 
 @both
+def test_who_looks_as_time_passes_is_told_of_each_move_before_it(driver):
+    moves: list[tuple[int, int]] = []
+    plain = World()
+    watched = World()
+    watched.as_time_passes(lambda until: moves.append((watched.now // SECOND, until // SECOND)))
+    for world in (plain, watched):
+        world.actor("slow", ticker, 3 * SECOND, 2, [])
+        world.actor("fast", ticker, 2 * SECOND, 3, [])
+    assert plain.run(driver).trace_hash == watched.run(driver).trace_hash
+    assert moves == [(0, 2), (2, 3), (3, 4), (4, 6)]
+
+
+@both
 def test_idle_sleeps_do_not_keep_a_run_from_settling(driver):
     async def heartbeat(ctx: Context) -> None:
         while True:

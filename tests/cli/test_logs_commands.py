@@ -21,7 +21,7 @@ def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     manifest = folder / "pods.yaml"
     manifest.write_text(yaml.safe_dump_all([pod("big", "100"), pod("small", "1")]))
-    told = controlplane("run", manifest, "--nodes", 1, "--out", folder / "out")
+    told = controlplane("run", manifest, "--nodes", 1, "--out", folder / "out", "--metrics")
     assert told.returncode == 0, told.stderr
     return folder / "out"
 
@@ -248,3 +248,30 @@ def test_a_packed_log_is_not_followed(logs, tmp_path):
     assert logs("events", packed, "--follow") == (
         2, "", f"controlplane: {packed}: a packed log does not grow: read it without --follow\n",
     )  # fmt: skip
+
+
+def test_metrics_over_virtual_time(logs, out):
+    names = good(logs("metrics", "--log", out))
+    assert "scheduler_pending_pods" in names
+    told = json.loads(
+        good(logs("metrics", "scheduler_pending_pods", "--log", out, "--format", "json"))
+    )
+    assert [each["labels"] for each in told] == [{"queue": "unschedulable"}]
+    series = good(logs("metrics", "*_pods*", "--log", out))
+    assert "queue=unschedulable" in series
+    (points,) = (
+        good(logs("metrics", name, "--log", out, "--label", "queue=unschedulable"))
+        for name in ("scheduler_pending_pods",)
+    )
+    assert points.splitlines()[0] == "scheduler_pending_pods queue=unschedulable"
+    status, _, said = logs("metrics", "scheduler_pending_pds", "--log", out)
+    assert (status, said.count("\n")) == (2, 1)
+    assert "the run never counted scheduler_pending_pds; near: scheduler_pending_pods" in said
+    assert logs("metrics", "--label", "queue", "--log", out)[0] == 2
+
+
+def test_metrics_of_a_run_that_kept_none(logs, out, tmp_path):
+    shutil.copy(out / "log.jsonl", tmp_path)
+    status, _, said = logs("metrics", "--log", tmp_path)
+    assert status == 2
+    assert "--metrics` writes one" in said
