@@ -44,6 +44,7 @@ def executed(seed: int) -> Execution:
     """The run of all tests, by another schedule for another seed."""
     plan = plan_of(Scenario("logged", workload=_workload, defaults={"nodes": 2}), seed=seed)
     run = Execution(plan, RandomWalk(seed), log=EventLog())
+    run.sample()
     run.execute("bare")
     return run
 
