@@ -16,6 +16,7 @@ from bench import (
     bench_list_memory,
     bench_logs,
     bench_nodes,
+    bench_page,
     bench_race,
     bench_run,
     bench_runtime,
@@ -45,6 +46,7 @@ SUITES = {
     "memory": bench_list_memory.rows,
     "store": bench_store.rows,
     "logs": bench_logs.rows,
+    "page": bench_page.rows,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

@@ -172,12 +172,12 @@ export class Diagram {
     if (this.near) this.drawNear(pen, paint, first, last, perStep);
     else this.drawFar(pen, paint, first, last);
     this.drawHits(pen, paint, first, last);
+    this.drawLine(pen, axis.x(this.step), paint.cursor, [], 1.5);
+    if (this.mark) this.drawLine(pen, axis.x(this.mark), paint.fault, [5, 4], 1.5);
     this.drawRacing(pen, paint);
     this.drawSelected(pen, paint);
     pen.restore();
     this.drawRuler(pen, paint);
-    this.drawLine(pen, axis.x(this.step), paint.cursor, [], 1.5);
-    if (this.mark) this.drawLine(pen, axis.x(this.mark), paint.fault, [5, 4], 1.5);
     this.canvas.setAttribute("aria-label", `Space-time diagram, steps ${first} to ${last} of ${axis.last}, at step ${this.step}: ${this.model.label(this.step)}`);
   }
 

@@ -20,10 +20,11 @@ export class Lanes {
     this.ofTask = new Int32Array(model.tasks.length).fill(-1);
     const machines = [];
     const others = [];
+    const nodes = new Set(model.texts.filter((text) => text.startsWith("Node/")));
     model.actors.forEach((actor, number) => {
       if (this.hidden(actor.name)) return;
       if (actor.name === "world" && actor.steps === 0) return;
-      if (model.byObj.has(`Node/${actor.name}`) || model.texts.includes(`Node/${actor.name}`)) machines.push(number);
+      if (nodes.has(`Node/${actor.name}`)) machines.push(number);
       else others.push(number);
     });
     for (const number of others) this.addActor(number);
