@@ -49,7 +49,13 @@ def _log_option() -> Callable[[Any], Any]:
 
 
 def _open(place: Path) -> RunLog:
-    """The log of a run. Raises UsageError."""
+    """The log of a run; when the command ends it says what of it could not be read. Raises UsageError."""
+    log = _found(place)
+    click.get_current_context().call_on_close(lambda: _say_damage(log))
+    return log
+
+
+def _found(place: Path) -> RunLog:
     from controlplane.logs import reading
 
     if place.is_dir() and not any((place / name).is_file() for name in reading.NAMES):
@@ -75,10 +81,9 @@ def _repeated(recording: Path) -> RunLog:
         return RunLog(Path(folder) / NAME, str(recording))
 
 
-def _say_damage(logs: Iterable[RunLog]) -> None:
-    for log in logs:
-        for said in log.damage:
-            output.complain(f"controlplane: {said}")
+def _say_damage(log: RunLog) -> None:
+    for said in log.damage:
+        output.complain(f"controlplane: {said}")
 
 
 def _time(t: float) -> str:
@@ -123,12 +128,10 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
         output.echo(
             f"controlplane logs why STEP --log {place} tells what led to one of these steps"
         )
-        _say_damage([log])
         return 0
     rows = [(_time(h.t), str(h.step), f"{h.actor}/{h.task}", h.what) for h in answer.causes]
     if rows:
         output.table(title, ("TIME", "STEP", "WHO", "BECAUSE"), rows, ("TIME", "STEP"))
-    _say_damage([log])
     return 0
 
 
@@ -163,7 +166,6 @@ def timeline(about: str, place: Path, everything: bool, field: str, output_forma
             f", uid {each.uid}" if each.uid else ""
         )
         output.table(title, ("TIME", "STEP", "WHO", "WHAT"), rows, ("TIME", "STEP"))
-    _say_damage([log])
     return 0
 
 
@@ -186,7 +188,6 @@ def summary(places: tuple[Path, ...], output_format: str) -> int:
     else:
         for name, each in told:
             _show_summary(name, each)
-    _say_damage(logs)
     return 0
 
 
@@ -258,7 +259,6 @@ def stats(place: Path, output_format: str) -> int:
     if found.attempts:
         rows2 = [(str(count), f"{pods:,}") for count, pods in sorted(found.attempts.items())]
         output.table("", ("ATTEMPTS", "PODS"), rows2, ("ATTEMPTS", "PODS"))
-    _say_damage([log])
     return 0
 
 
@@ -386,8 +386,6 @@ def events(
             shown += 1
             if shown == limit:
                 break
-    if log is not None:
-        _say_damage([log])
     return 0
 
 
@@ -470,7 +468,6 @@ def races(place: Path, everything: bool, output_format: str) -> int:
     if rows2:
         heads2 = ("OBJECT", "FIRST", "STEP", "THEN, NOT KNOWING", "STEP", "CODE")
         output.table("writes in no causal order", heads2, rows2, ("STEP", "CODE"))
-    _say_damage([log])
     return 0
 
 
@@ -509,7 +506,6 @@ def diff(one: Path, other: Path, output_format: str) -> int:
             rows.append(("", "", "", side.verdict or "it does not say how it ended"))
             heads = ("TIME", "STEP", "WHO", "DECIDED")
             output.table(side.name, heads, rows, heads[:2])
-    _say_damage(logs)
     return 0 if found is None else 1
 
 
@@ -592,7 +588,6 @@ def export(place: Path, form: str, target: Path | None, actor: str, verbosity: i
                 output.write(piece)
     else:
         output.to_file(target, made)
-    _say_damage([log])
     return 0
 
 

@@ -142,7 +142,9 @@ EVENTS: Final[dict[str, Kind]] = {
         level="trace",
     ),
     "apiserver.audited": Kind(
-        "A request was answered: what an audit log keeps of it. `began_ns` is when it came, in virtual time.",
+        "A request was answered: what an audit log keeps of it. `began_ns` is when it came, in virtual time; `uid`"
+        " and `resource_version` are of the object that it sent. A watch has a number, and is told once more when it"
+        " has `ended`.",
         {
             "verb": TEXT,
             "uri": TEXT,
@@ -155,6 +157,10 @@ EVENTS: Final[dict[str, Kind]] = {
             "namespace?": TEXT,
             "name?": TEXT,
             "subresource?": TEXT,
+            "uid?": TEXT,
+            "resource_version?": TEXT,
+            "watch?": COUNT,
+            "ended?": {"type": "boolean"},
             "code": COUNT,
             "began_ns": COUNT,
             "annotations?": {"type": "object", "additionalProperties": TEXT},

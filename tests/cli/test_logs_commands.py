@@ -275,3 +275,15 @@ def test_metrics_of_a_run_that_kept_none(logs, out, tmp_path):
     status, _, said = logs("metrics", "--log", tmp_path)
     assert status == 2
     assert "--metrics` writes one" in said
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize("command", ["summary", "stats", "races"])
+def test_what_is_damaged_is_said_beside_every_form_of_answer(logs, out, tmp_path, command, form):
+    text = (out / "log.jsonl").read_text()
+    (tmp_path / "log.jsonl").write_text(text.replace('"event":"task"', '"event":"task', 1))
+    status, answer, said = logs(command, tmp_path, "--format", form)
+    assert status == 0
+    assert answer
+    assert said.endswith("1 line is no event, first line 2; the rest was read\n")
+    assert said.count("\n") == 1

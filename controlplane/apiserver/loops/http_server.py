@@ -14,6 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from attrs import evolve
+
 from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from actors import Context, Task
     from actors.inlet import ExternalMessage
     from controlplane.apiserver.front.answering import LogAnswer, WatchAnswer
+    from controlplane.apiserver.loops.audit import Audit
     from controlplane.apiserver.loops.changes import Changes
     from controlplane.apiserver.requests.metrics import RequestMetrics
     from controlplane.apiserver.requests.server import ApiServer
@@ -66,12 +69,14 @@ class HttpFront:
         epoch_ns: int,
         metrics: RequestMetrics,
         changes: Changes,
+        audit: Audit,
     ) -> None:
         self._ctx = ctx
         self._core = core
         self._epoch = epoch_ns
         self._metrics = metrics
         self._changes = changes
+        self._audit = audit
         self._open: dict[int, HttpWatch] = {}
         self._logs: dict[int, tuple[Task, ExternalMessage]] = {}
         self._asked: dict[int, tuple[HttpRequest, Target | None, int]] = {}
@@ -114,8 +119,9 @@ class HttpFront:
         number = message.value["n"]
         http, target, arrived = self._asked.pop(number)
         if self._ctx.noting and target is not None and target.resource:
+            watcher = None if isinstance(answered, HttpAnswer) else answered.watcher
             code = answered.code if isinstance(answered, HttpAnswer) else 200
-            self._note_audit(http, target, arrived, code)
+            self._note_audit(http, target, arrived, code, watcher)
         if isinstance(answered, HttpAnswer):
             key = key_of_http(http, target, answered.code)
             self._metrics.answered(key, answered.code, self._ctx.now - arrived)
@@ -155,15 +161,20 @@ class HttpFront:
         self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
         self._changes.note(_about(http, target), place, revision)
 
-    def _note_audit(self, http: HttpRequest, target: Target, arrived: int, code: int) -> None:
+    def _note_audit(
+        self,
+        http: HttpRequest,
+        target: Target,
+        arrived: int,
+        code: int,
+        watcher: Watcher | None,
+    ) -> None:
         """Note what an audit log keeps of a request."""
-        about = _about(http, target)
+        about = evolve(_about(http, target), body=_sent(http))
         query = urlencode(http.query, doseq=True)
         uri = f"{http.path}?{query}" if query else http.path
         data = telling.audited(about, http.user, uri, code, arrived, {})
-        self._ctx.note(
-            "apiserver.audited", obj=telling.place_of(about, self._core.resource, None), data=data
-        )
+        self._audit.note(telling.place_of(about, self._core.resource, None), data, watcher)
 
     def _follow(
         self, number: int, answered: HttpAnswer, log: LogAnswer, message: ExternalMessage
@@ -329,6 +340,14 @@ class HttpWatch:
         """The client hung up: stop following."""
         self.watcher.stop()
         self._front.forget(self)
+
+
+def _sent(http: HttpRequest) -> Any:
+    """What a request brought, as far as it is JSON."""
+    try:
+        return json.loads(http.body) if http.body else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _about(http: HttpRequest, target: Target) -> About:

@@ -39,6 +39,7 @@ from actors.log import ERROR, INFO, WARNING
 from controlplane.api.request import Request, Response
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
+from controlplane.apiserver.loops.audit import Audit
 from controlplane.apiserver.loops.changes import Changes
 from controlplane.apiserver.loops.contention import READ_VERBS, meets_any
 from controlplane.apiserver.loops.defects import panic
@@ -178,6 +179,7 @@ class _Server:
             if core.store.incarnation > 1:
                 finish_deletions(core, epoch_ns + ctx.now)
         self._changes = Changes(ctx, core)
+        self._audit = Audit(ctx)
         self._revision = core.store.revision
         self._filled: list[Watcher] = []
         self._front: HttpFront | None = None
@@ -449,7 +451,7 @@ class _Server:
             from controlplane.apiserver.loops.http_server import HttpFront
 
             self._front = HttpFront(
-                self._ctx, self._core, self._epoch, self._metrics, self._changes
+                self._ctx, self._core, self._epoch, self._metrics, self._changes, self._audit
             )
         steps = self._front.begin(message)
         if steps is not None:
@@ -500,20 +502,27 @@ class _Server:
         self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
         self._changes.note(About.of(request), place, revision)
 
-    def _note_audit(self, request: Request, arrived: int, code: int, notes: dict[str, str]) -> None:
+    def _note_audit(
+        self,
+        request: Request,
+        arrived: int,
+        code: int,
+        notes: dict[str, str],
+        watcher: Watcher | None = None,
+    ) -> None:
         """Note what an audit log keeps of a request."""
         about = About.of(request)
         uri = request.path or telling.uri_of(about, request.query)
         data = telling.audited(about, request.user, uri, code, arrived, notes)
-        self._ctx.note(
-            "apiserver.audited", obj=telling.place_of(about, self._core.resource, None), data=data
-        )
+        self._audit.note(telling.place_of(about, self._core.resource, None), data, watcher)
 
     def _open(self, request: Request, stream: Mailbox, now: int) -> Watcher | None:
         watcher = self._core.watch(request, now)
         if self._ctx.noting:
-            code = watcher.code if isinstance(watcher, Response) else 200
-            self._note_audit(request, self._ctx.now, code, {})
+            if isinstance(watcher, Response):
+                self._note_audit(request, self._ctx.now, watcher.code, {})
+            else:
+                self._note_audit(request, self._ctx.now, 200, {}, watcher)
         if isinstance(watcher, Response):
             self._metrics.watched(key_of(request), None, watcher.code)
             self._ctx.send(stream, WatchBatch((), end=True, error=watcher.tree))

@@ -137,7 +137,12 @@ def uri_of(about: About, query: dict[str, str]) -> str:
 def audited(
     about: About, user: User, uri: str, code: int, began_ns: int, notes: dict[str, str]
 ) -> Tree:
-    """What an audit log keeps of a request at level Metadata, in the words of the event log."""
+    """What an audit log keeps of a request at level Metadata, in the words of the event log.
+
+    Of the object that a create or an update sends it has name, uid and version, as upstream (audit/request.go,
+    LogRequestObject); patches and deletions bring none.
+    """
+    sent = _meta(about.body) if about.verb in ("create", "update") else {}
     data: Tree = {
         "verb": about.verb,
         "uri": uri,
@@ -152,7 +157,9 @@ def audited(
     for key, value in (
         ("group", about.group),
         ("namespace", about.namespace),
-        ("name", about.name),
+        ("name", about.name or _text(sent, "name")),
+        ("uid", _text(sent, "uid")),
+        ("resource_version", _text(sent, "resourceVersion")),
         ("subresource", about.subresource),
         ("annotations", notes),
     ):

@@ -88,13 +88,14 @@ class Interest:
 class Watcher:
     """One watch: a buffer that the cache fills and the owner drains.
 
-    `on_ready` is called when the buffer turns from empty to filled, `on_stop` when the watch ends.
+    `on_ready` is called when the buffer turns from empty to filled, `on_stop` when the watch ends, and so
+    is `on_end`, for the log alone.
     When `capacity` is reached the watcher is terminated, as a server ends a stream whose reader is
     too slow.
     """
 
     __slots__ = ("_cache", "_convert", "buffer", "capacity", "closed", "info", "interest",
-                 "on_ready", "on_stop", "revision", "user_data")  # fmt: skip
+                 "on_end", "on_ready", "on_stop", "revision", "user_data")  # fmt: skip
 
     def __init__(
         self,
@@ -112,6 +113,7 @@ class Watcher:
         self.closed = False
         self.on_ready: Callable[[], None] | None = None
         self.on_stop: Callable[[], None] | None = None
+        self.on_end: Callable[[], None] | None = None
         self.user_data: Any = None
         self.info: Any = None
         """The resource that is watched, as it was at the start; it may be served no more."""
@@ -149,6 +151,8 @@ class Watcher:
             self._cache.remove(self)
             if self.on_stop is not None:
                 self.on_stop()
+            if self.on_end is not None:
+                self.on_end()
 
 
 LEAST_KEPT = 100

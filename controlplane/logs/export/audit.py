@@ -1,6 +1,7 @@
 """Audit events in the form audit.k8s.io/v1, at level Metadata and stage ResponseComplete.
 
-Upstream: k8s.io/apiserver/pkg/apis/audit/v1/types.go. A watch is told when it began (ResponseStarted).
+Upstream: k8s.io/apiserver/pkg/apis/audit/v1/types.go. A watch is told twice, under one audit id: when it
+began (ResponseStarted) and when it ended.
 """
 
 from __future__ import annotations
@@ -65,20 +66,24 @@ def _event(line: Line, epoch: int, number: int, reason: str) -> dict[str, Any]:
         "authorization.k8s.io/decision": "forbid" if code == 403 else "allow",
         **data.get("annotations", {}),
     }
+    started = watches and not data.get("ended")
+    identity = f"{line.actor}/watch {data['watch']}" if "watch" in data else f"{line.step}/{number}"
     ref = {
         "resource": data["resource"],
         "namespace": data.get("namespace"),
         "name": data.get("name"),
+        "uid": data.get("uid"),
         "apiGroup": data.get("group"),
         "apiVersion": data.get("version"),
+        "resourceVersion": data.get("resource_version"),
         "subresource": data.get("subresource"),
     }
     return {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
-        "auditID": str(uuid.uuid5(_SPACE, f"{line.run}/{line.step}/{number}")),
-        "stage": "ResponseStarted" if watches else "ResponseComplete",
+        "auditID": str(uuid.uuid5(_SPACE, f"{line.run}/{identity}")),
+        "stage": "ResponseStarted" if started else "ResponseComplete",
         "requestURI": data["uri"],
         "verb": data["verb"],
         "user": {"username": data["user"], "groups": data["groups"]},
