@@ -117,11 +117,11 @@ def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recordin
     if not isinstance(data, dict) or "format" not in data:
         raise RecordingError(f"{name}: not a recording (no format number)")
     if data["format"] != FORMAT:
-        raise RecordingError(f"{name}: recording format {data['format']!r}, expected {FORMAT}")
+        found = repr(data["format"])[:_SAID]
+        raise RecordingError(f"{name}: recording format {found}, expected {FORMAT}")
     if package is not None and data.get("package") != package:
-        raise RecordingError(
-            f"{name}: recorded by version {data.get('package')!r}, this is {package!r}"
-        )
+        found = repr(data.get("package"))[:_SAID]
+        raise RecordingError(f"{name}: recorded by version {found}, this is {package!r}")
     try:
         choices = _choices(data["labels"], data["choices"])
         return Recording(

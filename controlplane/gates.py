@@ -18,7 +18,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, shown
 
 LATEST: Final = "1.36"
 OFF: Final = "off"
@@ -39,7 +39,7 @@ def minor_of(release: str) -> tuple[int, int]:
         return int(parts[0]), int(parts[1])
     except (IndexError, ValueError):
         raise UsageError(
-            f"release {release!r}: expected MAJOR.MINOR, for instance {LATEST}"
+            f"release {shown(release)}: expected MAJOR.MINOR, for instance {LATEST}"
         ) from None
 
 
@@ -850,8 +850,7 @@ def fix_gates(
     Raises:
         UsageError: an unknown gate, variant or release.
     """
-    if not minor_of("1.0") <= minor_of(release) <= minor_of(LATEST):
-        raise UsageError(f"release {release!r}: expected 1.0 to {LATEST}")
+    check_release(release)
     chosen: dict[str, str | None] = {}
     for number, gate in CATALOGUE.items():
         form = gate.form_in(release)
@@ -867,16 +866,26 @@ def fix_gates(
             variant = gate.variants[0]
         if variant not in gate.variants:
             raise UsageError(
-                f"fix {number} has no variant {variant!r}; it has {', '.join(gate.variants)}"
+                f"fix {number} has no variant {shown(variant)}; it has {', '.join(gate.variants)}"
             )
         chosen[number] = variant
     return FixGates(chosen)
 
 
+def check_release(release: str) -> None:
+    """UsageError for what is no release that can be emulated."""
+    if not minor_of("1.0") <= minor_of(release) <= minor_of(LATEST):
+        raise UsageError(f"release {shown(release)}: expected 1.0 to {LATEST}")
+
+
 def from_header(header: dict[str, str]) -> FixGates:
-    """The gates of a recording."""
-    for number in header:
-        _known(number)
+    """The gates of a recording. UsageError for one that is not known, or a form that it does not have."""
+    for number, form in header.items():
+        gate = _known(number)
+        if form not in (OFF, *gate.variants):
+            raise UsageError(
+                f"fix {number} has no variant {shown(form)}; it has {', '.join(gate.variants)}"
+            )
     return FixGates(
         {number: None if variant == OFF else variant for number, variant in header.items()}
     )
@@ -886,6 +895,6 @@ def _known(number: str) -> FixGate:
     gate = CATALOGUE.get(number)
     if gate is None:
         raise UsageError(
-            f"no fix gate {number!r}; known: {', '.join(sorted(CATALOGUE, key=by_number))}"
+            f"no fix gate {shown(number)}; known: {', '.join(sorted(CATALOGUE, key=by_number))}"
         )
     return gate

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from controlplane.errors import shown
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -59,6 +61,6 @@ def selected(asked: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
         wanted = ALIASES.get(bare, bare)
         found = next((name for name in names if wanted in (name, name.removesuffix(ENDING))), None)
         if found is None:
-            raise UnknownController(f"{bare!r} is not a controller; known: {', '.join(names)}")
+            raise UnknownController(f"{shown(bare)} is not a controller; known: {', '.join(names)}")
         (off if each.startswith("-") else on).add(found)
     return tuple(name for name in names if name in on and name not in off)

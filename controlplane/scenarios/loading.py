@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, shown
 from controlplane.scenarios.scenario import Origin, Scenario
 
 if TYPE_CHECKING:
@@ -89,25 +89,33 @@ def recorded(told: Mapping[str, Any], beside: Path) -> Scenario:
     if address.endswith(SUFFIX) or is_declared(PurePath(address)):
         places = [Path(address), beside.parent / PurePath(address).name]
         for place in places:
-            if place.is_file():
+            if _is_file(place):
                 return from_file(place, expected=source)
-        raise UsageError(
-            f"{beside}: its scenario {name!r} is not here: looked for {places[0]} and {places[1]}"
-        )
+        looked = " and ".join(shown(str(place)) for place in places)
+        raise UsageError(f"{beside}: its scenario {shown(name)} is not here: looked for {looked}")
     if not address.startswith(BUILT_IN):
         raise UsageError(
-            f"{beside}: scenario {name!r} stands in no file: replay it with the program that recorded it"
+            f"{beside}: scenario {shown(name)} stands in no file: replay it with the program that recorded it"
         )
     try:
         found = from_module(address)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"{beside}: its scenario {name!r} ({address}) does not exist") from error
+        which = f"its scenario {shown(name)} ({shown(address)})"
+        raise UsageError(f"{beside}: {which} does not exist") from error
     assert found.origin is not None
     if found.origin.digest != source:
         raise UsageError(
             f"{beside}: the source of scenario {name!r} ({address}) is another one than that recorded"
         )
     return found
+
+
+def _is_file(place: Path) -> bool:
+    """Whether there is such a file; there is none of a name that the system does not take."""
+    try:
+        return place.is_file()
+    except OSError:
+        return False
 
 
 def digest(source: bytes) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +96,7 @@ class Option:
         return value
 
     def _error(self, value: Any, expected: str) -> UsageError:
-        return UsageError(f"--{self.name} {value!r}: expected {expected}")
+        return UsageError(f"--{self.name} {shown(value)}: expected {expected}")
 
     def to_json(self, default: Any) -> dict[str, Any]:
         """For programs; `default` as the scenario has it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, shown
 
 PARTS: Final[dict[str, dict[str, Any]]] = {
     "scheduler": {"schedulers": 0},
@@ -48,6 +48,6 @@ def without(text: str) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for part in _listed(text):
         if part not in PARTS:
-            raise UsageError(f"--without: {part!r} is no part; parts are {', '.join(PARTS)}")
+            raise UsageError(f"--without: {shown(part)} is no part; parts are {', '.join(PARTS)}")
         changes.update(PARTS[part])
     return changes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from controlplane.errors import UsageError
-from controlplane.gates import FixGates, fix_gates, from_header
+from controlplane.errors import UsageError, shown
+from controlplane.gates import FixGates, check_release, fix_gates, from_header
 from controlplane.scenarios import parts
 from controlplane.scenarios.common import VERSIONS
 from controlplane.scenarios.setting import Setting
@@ -122,7 +122,7 @@ def _checked(scenario: Scenario, asked: Mapping[str, Any]) -> dict[str, Any]:
     for key in asked:
         if key not in options:
             raise UsageError(
-                f"scenario {scenario.name!r} has no option {key!r}; it has {', '.join(options)}"
+                f"scenario {scenario.name!r} has no option {shown(key)}; it has {', '.join(options)}"
             )
     return {
         key: option.check(asked.get(key, scenario.default(option)))
@@ -145,6 +145,7 @@ def plan_of_header(scenario: Scenario, header: Mapping[str, Any], **changed: Any
 
     Raises UsageError when it cannot be had: an option that is gone, files of another content.
     """
+    check_release(header["release"])
     recorded = {**header["options"], "release": header["release"], **changed}
     plan = _prepared(scenario, _checked(scenario, recorded), from_header(header["gates"]))
     for key, digest in header["inputs"].items():

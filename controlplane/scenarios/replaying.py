@@ -9,7 +9,7 @@ from attrs import evolve
 from actors import Replay
 from actors.recording import load as load_recording
 from controlplane import __version__
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, shown
 from controlplane.scenarios import loading
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.plan import plan_of_header
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 RECORDING = "run.rec"
 PARTS = ("scenario", "options", "inputs", "release", "gates")
+_TOLD = ("name", "address", "source")
+"""What a header says of its scenario."""
 
 
 def load(path: Path) -> Recording:
@@ -34,6 +36,9 @@ def load(path: Path) -> Recording:
     missing = [part for part in PARTS if part not in recording.header]
     if missing:
         raise UsageError(f"{path}: no recording of a scenario (its header has no {missing[0]!r})")
+    problem = _misfit(recording.header)
+    if problem:
+        raise UsageError(f"{path}: damaged recording: its header's {problem}")
     return recording
 
 
@@ -43,6 +48,38 @@ def check_replayable(recording: Recording, path: Path) -> None:
         raise UsageError(
             f"{path}: recorded over a store that held objects before: cannot be replayed"
         )
+
+
+def _misfit(header: Mapping[str, Any]) -> str:
+    """Which part of a header is of another form than every header, and of which; "" if none."""
+    for part in ("scenario", "options", "inputs", "gates"):
+        found = header[part]
+        if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+            return f"{part} is {shown(found)}, expected a map with texts as keys"
+        if part == "options":
+            continue
+        for key, value in found.items():
+            if not isinstance(value, str):
+                return f"{part} has {shown(key)}: {shown(value)}, expected a text"
+    for key in _TOLD:
+        if key not in header["scenario"]:
+            return f"scenario has no {key!r}"
+    if not isinstance(header["release"], str):
+        return f"release is {shown(header['release'])}, expected a text"
+    seed, key = header.get("seed"), header.get("token_key")
+    if seed is not None and type(seed) is not int:
+        return f"seed is {shown(seed)}, expected a whole number"
+    if key is not None and not (isinstance(key, str) and _is_hexadecimal(key)):
+        return "token_key is no hexadecimal number"
+    return ""
+
+
+def _is_hexadecimal(text: str) -> bool:
+    try:
+        bytes.fromhex(text)
+    except ValueError:
+        return False
+    return True
 
 
 def plan_of_recording(
