@@ -8,6 +8,7 @@ import time
 import traceback
 from pathlib import Path
 
+from actors import collector
 from tests.chaos.hostile import hostile, prepared
 
 _PATIENCE = 4
@@ -31,6 +32,7 @@ def _where(error: BaseException) -> str:
 def main(word: str = "") -> int:
     """Print the slow ones first; 1 if any takes a second or answers what it must not."""
     world = prepared()
+    collector.rest()  # as serve does
     signal.signal(signal.SIGALRM, _give_up)
     measured = []
     for request in hostile():

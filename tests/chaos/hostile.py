@@ -149,6 +149,7 @@ def hostile() -> Iterator[Hostile]:
 
 _LONG = frozenset((
     "20,000 owners, all controllers", "100,000 bad finalizers", "100,000 bad labels",
+    "100,000 bad annotations",  # the answer would be of 66 MB, every text of it twice
     "custom: 100,000 items of the wrong type", "pod: 40,000 bad resources",
     "storage class: 20,000 equal terms", "quota: 100,000 scopes",
     "custom: a key of 1,000,000 letters over 50,000",

@@ -16,6 +16,7 @@ from controlplane.apiserver.schema.field_errors import (
     required,
     too_long,
 )
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["validate_labels", "validate_meta", "validate_meta_update", "wiped"]
 
@@ -24,6 +25,8 @@ NameRule = Callable[[str], names.Problems]
 _WIPED = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds",
           "selfLink")  # fmt: skip
 _ANNOTATION_LIMIT = 262144
+_NAME = 3
+"""Steps to look at a name that was not seen before."""
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
@@ -37,6 +40,7 @@ def wiped(meta: Tree) -> Tree:
 def validate_labels(labels: Tree, path: str) -> list[FieldError]:
     """Keys are qualified names, values label values."""
     errors: list[FieldError] = []
+    spend(_NAME * len(labels))
     for key in sorted(labels) if len(labels) > 1 else labels:
         for problem in names.label_key(key):
             errors.append(invalid(path, key, problem))
@@ -50,6 +54,7 @@ def validate_annotations(annotations: Tree, path: str) -> list[FieldError]:
     """Keys are qualified names (case ignored); the total size is limited."""
     errors: list[FieldError] = []
     total = 0
+    spend(_NAME * len(annotations))
     for key, value in sorted(annotations.items()):
         for problem in names.qualified_name(key.lower()):
             errors.append(invalid(path, key, problem))
@@ -104,6 +109,7 @@ def _go_owner(owner: Tree) -> Tree:
 
 def _validate_finalizers(finalizers: list[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
+    spend(_NAME * len(finalizers))
     for finalizer in finalizers:
         for problem in names.label_key(finalizer):
             errors.append(invalid(path, finalizer, problem))

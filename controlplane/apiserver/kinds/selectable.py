@@ -95,6 +95,7 @@ def label_selector(text: str) -> labels.Selector | None:
     """The parsed labelSelector parameter, None when it selects everything. ApiError 400."""
     if not text:
         return None
+    spend(len(text))
     try:
         selector = labels.parse(text)
     except labels.SelectorError as error:
@@ -109,6 +110,7 @@ def check_selectors(query: dict[str, str]) -> None:
 
 
 def _parsed_fields(text: str) -> fields.FieldSelector:
+    spend(len(text) >> 1)
     try:
         return fields.parse(text)
     except labels.SelectorError as error:

@@ -27,6 +27,7 @@ from controlplane.apiserver.schema.zero_values import keeps_zero
 
 __all__ = [
     "META_STRUCT",
+    "NO_NUMBERS",
     "DecodeError",
     "PairsDict",
     "WrittenFloat",
@@ -125,7 +126,8 @@ _FEW = 8
 """Fields of a struct that are not counted one by one: structs count where there can be many of them."""
 _STRUCT = 4
 """Steps to read an item of a list or map, which may be a struct of few fields."""
-_NO_NUMBERS = frozenset((str, bool, type(None)))
+NO_NUMBERS = frozenset((str, bool, type(None)))
+"""The types of values without parts that are no numbers."""
 _TOO_LARGE = 1 << 1024
 """Integers of this size and more are infinite as float64."""
 
@@ -136,7 +138,7 @@ def check_numbers(value: Any) -> None:
     What YAML's aliases share is looked at once: written out it may be without end.
     """
     kind = type(value)
-    if kind in _NO_NUMBERS:
+    if kind in NO_NUMBERS:
         return
     if isinstance(value, (dict, list)):
         _check_within(value, set())
@@ -151,8 +153,10 @@ def _check_within(value: dict[Any, Any] | list[Any], seen: set[int]) -> None:
     if id(value) in seen:
         return
     seen.add(id(value))
+    if len(value) > _FEW:
+        spend(len(value))
     for item in value.values() if isinstance(value, dict) else value:
-        if type(item) in _NO_NUMBERS:
+        if type(item) in NO_NUMBERS:
             continue
         if isinstance(item, (dict, list)):
             _check_within(item, seen)
@@ -280,6 +284,7 @@ class FieldCodec:
                 if type(item) is not str:
                     break
             else:
+                spend(len(value))
                 return value
         olds = old if isinstance(old, list) else ()
         spend(_STRUCT * len(value))
@@ -304,6 +309,7 @@ class FieldCodec:
                 if type(item) is not str:
                     break
             else:
+                spend(2 * len(value))  # its keys are looked at by whoever validates
                 return value
         olds = old if isinstance(old, dict) else {}
         spend(_STRUCT * len(value))
@@ -633,6 +639,10 @@ def strict_issues(type_name: str, value: Any) -> list[str]:
     return issues
 
 
+_LEAVES = frozenset((str, int, bool, float, type(None)))
+"""What has no fields."""
+
+
 def _struct_issues(struct: StructCodec, value: Any, path: str, issues: list[str]) -> None:
     if not isinstance(value, dict):
         return
@@ -648,7 +658,8 @@ def _struct_issues(struct: StructCodec, value: Any, path: str, issues: list[str]
         if key in seen:
             issues.append(f'duplicate field "{place}"')
         seen.add(key)
-        _field_issues(found, item, place, issues)
+        if type(item) not in _LEAVES:
+            _field_issues(found, item, place, issues)
 
 
 def _field_issues(found: FieldCodec, item: Any, place: str, issues: list[str]) -> None:
@@ -658,13 +669,21 @@ def _field_issues(found: FieldCodec, item: Any, place: str, issues: list[str]) -
         if found.element.struct is not None or found.element.element is not None:
             spend(len(item) * (_STRUCT + (len(place) >> 7)))
             for index, entry in enumerate(item):
+                if type(entry) in _LEAVES:
+                    continue
                 _field_issues(found.element, entry, f"{place}[{index}]", issues)
     elif found.kind == Kind.MAP and isinstance(item, dict) and found.element is not None:
         seen: set[str] = set()
+        repeated = isinstance(item, PairsDict)
+        if not repeated and found.element.struct is None and found.element.element is None:
+            return
         spend(len(item) * (_STRUCT + (len(place) >> 7)))
         for key, entry in item.pairs if isinstance(item, PairsDict) else item.items():
+            if not repeated and type(entry) in _LEAVES:
+                continue
             inner = f"{place}.{key}"
             if key in seen:
                 issues.append(f'duplicate field "{inner}"')
             seen.add(key)
-            _field_issues(found.element, entry, inner, issues)
+            if type(entry) not in _LEAVES:
+                _field_issues(found.element, entry, inner, issues)

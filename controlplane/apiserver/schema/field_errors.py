@@ -35,7 +35,14 @@ _WITHOUT_VALUE = ("FieldValueRequired", "FieldValueForbidden", "FieldValueTooLon
 
 Path = str
 
-_ERROR = 4
+_ERROR = 2
+"""Steps to make an error, and again to tell it; its text counts both times as well."""
+
+
+def _made(reason: str, path: Path, value: Any, detail: str = "") -> FieldError:
+    """A new error. Counted here, so that a body with too many mistakes is not looked through to its end."""
+    spend(_ERROR + (len(detail) >> 6))
+    return FieldError(reason, path, value, detail)
 
 
 def _shown(value: Any) -> str:
@@ -98,17 +105,17 @@ class FieldError:
 
 def required(path: Path, detail: str = "") -> FieldError:
     """A value is missing."""
-    return FieldError("FieldValueRequired", path, "", detail)
+    return _made("FieldValueRequired", path, "", detail)
 
 
 def invalid(path: Path, value: Any, detail: str) -> FieldError:
     """A value is malformed."""
-    return FieldError("FieldValueInvalid", path, value, detail)
+    return _made("FieldValueInvalid", path, value, detail)
 
 
 def type_invalid(path: Path, value: Any, detail: str) -> FieldError:
     """A value is of the wrong type."""
-    return FieldError("FieldValueTypeInvalid", path, value, detail)
+    return _made("FieldValueTypeInvalid", path, value, detail)
 
 
 def not_supported(path: Path, value: Any, supported: Iterable[str], *, sort: bool = True
@@ -118,40 +125,40 @@ def not_supported(path: Path, value: Any, supported: Iterable[str], *, sort: boo
     detail = ""
     if values:
         detail = "supported values: " + ", ".join(go_quote(text) for text in values)
-    return FieldError("FieldValueNotSupported", path, value, detail)
+    return _made("FieldValueNotSupported", path, value, detail)
 
 
 def duplicate(path: Path, value: Any) -> FieldError:
     """A value stands twice in a list that must not repeat it."""
-    return FieldError("FieldValueDuplicate", path, value)
+    return _made("FieldValueDuplicate", path, value)
 
 
 def not_found(path: Path, value: Any) -> FieldError:
     """A value names something that does not exist."""
-    return FieldError("FieldValueNotFound", path, value)
+    return _made("FieldValueNotFound", path, value)
 
 
 def forbidden(path: Path, detail: str) -> FieldError:
     """A value may not be set here."""
-    return FieldError("FieldValueForbidden", path, "", detail)
+    return _made("FieldValueForbidden", path, "", detail)
 
 
 def too_long(path: Path, limit: int) -> FieldError:
     """A text has more than `limit` bytes."""
     unit = "byte" if limit == 1 else "bytes"
-    return FieldError("FieldValueTooLong", path, "", f"may not be more than {limit} {unit}")
+    return _made("FieldValueTooLong", path, "", f"may not be more than {limit} {unit}")
 
 
 def too_many(path: Path, actual: int, limit: int) -> FieldError:
     """A list has more than `limit` items."""
     unit = "item" if limit == 1 else "items"
     shown = f"{actual}: " if actual >= 0 else ""
-    return FieldError("FieldValueTooMany", path, actual, f"{shown}must have at most {limit} {unit}")
+    return _made("FieldValueTooMany", path, actual, f"{shown}must have at most {limit} {unit}")
 
 
 def internal(path: Path, detail: str) -> FieldError:
     """Something went wrong while checking."""
-    return FieldError("InternalError", path, "", detail)
+    return _made("InternalError", path, "", detail)
 
 
 def aggregate(errors: Iterable[object]) -> str:

@@ -307,3 +307,46 @@ def test_a_pattern_that_is_none_of_gos_is_refused():
         f'Invalid value: "(?=a)": {wrong}invalid or unsupported Perl syntax: `(?=`'
     )
     assert not any("properties[c]" in place for place in told)
+
+
+def ruled(world, spec, **more):
+    """A world whose resource has this schema of the spec."""
+    body = definition()
+    body["metadata"]["name"] = f"bars.{GROUP}"
+    body["spec"]["names"] = {"kind": "Bar", "plural": "bars"}
+    body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {
+        "type": "object", "properties": spec, **more}  # fmt: skip
+    del body["spec"]["versions"][0]["subresources"]
+    answer = world.create("customresourcedefinitions", body, group="apiextensions.k8s.io",
+                          namespace="")  # fmt: skip
+    assert answer.code == 201, answer.tree
+
+
+def bar(world, **spec):
+    body = {"apiVersion": f"{GROUP}/v1", "kind": "Bar", "metadata": {"name": "b"}, "spec": spec}
+    return world.create("bars", body, group=GROUP)
+
+
+RULED = {"type": "string", "maxLength": 10, "x-kubernetes-validations": [
+    {"rule": "self != 'bad'", "message": "not bad"}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "path"),
+    [
+        ({"type": "array", "maxItems": 5, "items": {"type": "object", "properties": {
+            "b": RULED, "c": {"type": "string"}}}}, [{"b": "a"}, {"c": "bad", "b": "bad"}],
+         "spec.a[1].b"),
+        ({"type": "object", "maxProperties": 5, "additionalProperties": {
+            "type": "array", "maxItems": 5, "items": RULED}}, {"x": [], "y": ["a", "bad"]},
+         "spec.a.y[1]"),
+        ({"type": "object", "properties": {"p": {"type": "object", "properties": {"q": RULED}}}},
+         {"p": {"q": "bad"}}, "spec.a.p.q"),
+    ],
+)  # fmt: skip
+def test_a_rule_deep_in_a_schema_is_asked_where_it_stands(world, schema, value, path):
+    ruled(world, {"a": schema, "free": {"type": "array", "items": {"type": "string"}}})
+    answer = bar(world, a=value, free=["bad"])
+    assert answer.code == 422
+    assert [c["field"] for c in answer.tree["details"]["causes"]] == [path]
+    assert answer.tree["details"]["causes"][0]["message"].endswith("not bad")

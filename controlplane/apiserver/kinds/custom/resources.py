@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import operator
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -22,7 +21,7 @@ from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import unreadable_kind
 from controlplane.apiserver.kinds.custom.converters import Converter, converter_of
-from controlplane.apiserver.kinds.custom.rules import apply_rules, has_rules
+from controlplane.apiserver.kinds.custom.rules import apply_rules, ruled_places
 from controlplane.apiserver.kinds.custom.schemas import (
     PRESERVE,
     UNSET,
@@ -36,6 +35,7 @@ from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_
 from controlplane.apiserver.kinds.tables.ages import age
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import (
+    NO_NUMBERS,
     DecodeError,
     WrittenFloat,
     check_numbers,
@@ -247,11 +247,16 @@ class CustomStrategy(Strategy):
 def _with_stored_numbers(
     value: dict[Any, Any] | list[Any], known: dict[int, Any]
 ) -> dict[Any, Any] | list[Any]:
-    if isinstance(value, dict):
-        found = {key: _stored_numbers(item, known) for key, item in value.items()}
-        return value if all(found[key] is value[key] for key in value) else found
-    items = [_stored_numbers(item, known) for item in value]
-    return value if all(map(operator.is_, items, value)) else items
+    changed: dict[Any, Any] | list[Any] | None = None
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if type(item) in NO_NUMBERS:
+            continue
+        stored = _stored_numbers(item, known)
+        if stored is not item:
+            if changed is None:
+                changed = dict(value) if isinstance(value, dict) else list(value)
+            changed[key] = stored
+    return value if changed is None else changed
 
 
 def _stored_numbers(value: Any, known: dict[int, Any]) -> Any:
@@ -301,7 +306,8 @@ class CustomResource:
     deprecation: str
     """The warning that every request for a deprecated version gets."""
     struct: StructType
-    ruled: bool
+    ruled: frozenset[int]
+    """The parts of the schema with rules in or below them, by their ids."""
     stored_schema: Tree | None
     """The schema of the stored version, if this is another one."""
     converter: Converter | None
@@ -395,7 +401,8 @@ class CustomResource:
                 errors.append(invalid("<nil>", None, _UNCHECKED))
             else:
                 whole = tree if old is None else {**tree}
-                errors += apply_rules(whole, self.schema, "", UNSET if old is None else old)
+                before = UNSET if old is None else old
+                errors += apply_rules(whole, self.schema, "", before, places=self.ruled)
         return errors
 
     def _scale_problems(self, tree: Tree) -> list[FieldError]:
@@ -590,7 +597,7 @@ def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         has_status=subresources.get("status") is not None,
         deprecation=_deprecation(spec, kind, version),
         struct=StructType(kind, {**struct.fields, **meta}, open=struct.open),
-        ruled=has_rules(schema),
+        ruled=ruled_places(schema),
         stored_schema=None if storage == name else _schema(stored),
         converter=None if storage == name else converter_of(crd),
     )  # fmt: skip

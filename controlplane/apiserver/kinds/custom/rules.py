@@ -35,8 +35,10 @@ from controlplane.apiserver.schema.field_errors import (
     not_supported,
     required,
 )
+from controlplane.apiserver.schema.work import spend
 
-__all__ = ["RULES", "apply_rules", "has_rules", "location", "rule_forms", "rule_mistakes"]
+__all__ = ["RULES", "apply_rules", "location", "rule_forms", "rule_mistakes",
+           "ruled_places"]  # fmt: skip
 
 RULES: Final = "x-kubernetes-validations"
 _REASONS: Final = (
@@ -48,15 +50,22 @@ _SIGNATURE: Final = (
 )
 
 
-def has_rules(schema: Any) -> bool:
-    """Whether a schema has rules anywhere."""
-    if not isinstance(schema, dict):
-        return False
-    if schema.get(RULES):
-        return True
-    inner = [*schema.get("properties", {}).values(), schema.get("items"),
-             schema.get("additionalProperties")]  # fmt: skip
-    return any(has_rules(part) for part in inner)
+def ruled_places(schema: Tree) -> frozenset[int]:
+    """The ids of the parts of a schema that have rules, or rules below them; of the schema itself too."""
+    found: set[int] = set()
+
+    def walk(part: Any) -> bool:
+        if not isinstance(part, dict):
+            return False
+        inner = [*part.get("properties", {}).values(), part.get("items"),
+                 part.get("additionalProperties")]  # fmt: skip
+        below = [walk(each) for each in inner]
+        if part.get(RULES) or any(below):
+            found.add(id(part))
+        return id(part) in found
+
+    walk(schema)
+    return frozenset(found)
 
 
 def location(source: str, error: CelError) -> str:
@@ -234,9 +243,18 @@ class _Budget:
 
 
 def apply_rules(
-    value: Any, schema: Tree, path: str, old: Any = UNSET, budget: _Budget | None = None
+    value: Any,
+    schema: Tree,
+    path: str,
+    old: Any = UNSET,
+    budget: _Budget | None = None,
+    *,
+    places: frozenset[int],
 ) -> list[FieldError]:
-    """The violations of all rules in a schema; `old` is the value's former state, if any."""
+    """The violations of all rules in a schema; `old` is the value's former state, if any.
+
+    `places`: the `ruled_places` of the schema; only there is a value looked at.
+    """
     errors: list[FieldError] = []
     budget = budget if budget is not None else _Budget()
     for rule in schema.get(RULES, ()):
@@ -248,18 +266,23 @@ def apply_rules(
     if isinstance(value, dict):
         more = schema.get("additionalProperties")
         before = old if isinstance(old, dict) else {}
+        known = schema.get("properties", {})
+        spend(len(value) * (1 + (len(path) >> 9)))
         for name in sorted(value):
-            inner = schema.get("properties", {}).get(name, more)
-            if isinstance(inner, dict):
+            inner = known.get(name, more)
+            if id(inner) in places:
                 errors += apply_rules(value[name], inner, child(path, name),
-                                      before.get(name, UNSET), budget)  # fmt: skip
+                                      before.get(name, UNSET), budget, places=places)  # fmt: skip
             if budget.left < 0:
                 return errors
-    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+    elif isinstance(value, list) and id(schema.get("items")) in places:
         former = Former(schema, old, placed=False)
+        spend(len(value) * (2 + (len(path) >> 9)))
         for index, item in enumerate(value):
             was = former.of(item, index)
-            errors += apply_rules(item, schema["items"], f"{path}[{index}]", was, budget)
+            errors += apply_rules(
+                item, schema["items"], f"{path}[{index}]", was, budget, places=places
+            )
             if budget.left < 0:
                 return errors
     return errors

@@ -69,7 +69,10 @@ def pruned(value: Any, schema: Tree, path: str, unknown: list[str], *, root: boo
         if not isinstance(items, dict):
             return value
         spend(len(value) * (1 + (len(path) >> 9)))
-        return [pruned(item, items, f"{path}[{i}]", unknown) for i, item in enumerate(value)]
+        return [
+            pruned(item, items, f"{path}[{i}]", unknown) if isinstance(item, _PARTED) else item
+            for i, item in enumerate(value)
+        ]
     if not isinstance(value, dict):
         return value
     keep = bool(schema.get(PRESERVE)) or schema.get("additionalProperties") is True
@@ -96,7 +99,9 @@ def without_nulls(value: Any, schema: Tree) -> Any:
     """The value without nulls where the schema does not allow them."""
     if isinstance(value, list):
         items = schema.get("items")
-        return [without_nulls(item, items) for item in value] if isinstance(items, dict) else value
+        if not isinstance(items, dict):
+            return value
+        return [without_nulls(item, items) if isinstance(item, _PARTED) else item for item in value]
     if not isinstance(value, dict):
         return value
     out: Tree = {}
@@ -115,7 +120,9 @@ def defaulted(value: Any, schema: Tree) -> Any:
     """The value with the schema's defaults filled in."""
     if isinstance(value, list):
         items = schema.get("items")
-        return [defaulted(item, items) for item in value] if isinstance(items, dict) else value
+        if not isinstance(items, dict):
+            return value
+        return [defaulted(item, items) if isinstance(item, _PARTED) else item for item in value]
     if not isinstance(value, dict):
         return value
     out = dict(value)
@@ -222,6 +229,14 @@ _PLAIN = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "
 _COMBINING = frozenset(("anyOf", "oneOf", "allOf", "not"))
 
 
+def _plain(schema: Tree) -> type | None:
+    """The type whose every value fits a schema that asks for nothing else."""
+    return _SCALARS.get(schema.get("type", "")) if len(schema) == 1 else None
+
+
+_SCALARS = {"string": str, "boolean": bool, "integer": int}
+
+
 def validate(
     value: Any,
     schema: Tree,
@@ -247,15 +262,20 @@ def validate(
     if not _COMBINING.isdisjoint(schema):
         _check_combined(value, schema, path, errors)
     if isinstance(value, str):
-        _check_string(value, schema, path, shown, errors)
-        _check_format(value, schema, path, shown, errors)
+        if len(schema) > 1:
+            _check_string(value, schema, path, shown, errors)
+            _check_format(value, schema, path, shown, errors)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         _check_number(value, schema, path, shown, errors)
     elif isinstance(value, list):
         items = schema.get("items")
         if isinstance(items, dict):
             former = Former(schema, old)
+            plain = _plain(items)
+            spend(len(value) >> 1)
             for index, item in enumerate(value):
+                if type(item) is plain:
+                    continue
                 was = former.of(item, index)
                 errors += validate(
                     item, items, f"{path}[{index}]", was, update=update, inside=inside
@@ -456,7 +476,7 @@ def _check_object(
     before = old if isinstance(old, dict) else {}
     for name in sorted(value):
         inner = _property(schema, name)
-        if inner is not None:
+        if inner is not None and type(value[name]) is not _plain(inner):
             was = before.get(name, UNSET)
             errors += validate(
                 value[name], inner, child(path, name), was, update=update, inside=inside

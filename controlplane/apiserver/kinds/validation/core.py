@@ -17,6 +17,7 @@ from controlplane.apiserver.schema.field_errors import (
     required,
     too_long,
 )
+from controlplane.apiserver.schema.work import spend
 
 __all__ = [
     "validate_config_map",
@@ -41,13 +42,16 @@ def validate_config_map(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     data, binary = tree.get("data") or {}, tree.get("binaryData") or {}
     total = 0
+    spend(2 * (len(data) + len(binary)))
     for key in sorted(data):
-        errors += [invalid(f"data[{key}]", key, problem) for problem in names.config_key(key)]
+        for problem in names.config_key(key):
+            errors.append(invalid(f"data[{key}]", key, problem))
         if key in binary:
             errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         total += len(data[key].encode())
     for key in sorted(binary):
-        errors += [invalid(f"binaryData[{key}]", key, p) for p in names.config_key(key)]
+        for problem in names.config_key(key):
+            errors.append(invalid(f"binaryData[{key}]", key, problem))
         total += len(base64.b64decode(binary[key] or ""))
     if total > _DATA_LIMIT:
         errors.append(too_long("", _DATA_LIMIT))

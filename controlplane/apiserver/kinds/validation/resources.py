@@ -14,6 +14,7 @@ from controlplane.apiserver.schema.field_errors import (
     not_supported,
     required,
 )
+from controlplane.apiserver.schema.work import spend
 
 __all__ = [
     "is_extended", "is_native", "validate_amount", "validate_requirements",
@@ -33,6 +34,10 @@ _INTEGERS = (
     "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
 )  # fmt: skip
 _QOS = ("cpu", "memory")
+
+
+_RESOURCE = 8
+"""Steps to look at a resource: its name is looked at more than once, and its amount."""
 
 
 def is_huge_page(name: str) -> bool:
@@ -122,6 +127,7 @@ def validate_requirements(
     limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
     base, huge = False, False
     name_rule = validate_pod_resource_name if pod_level else validate_container_resource_name
+    spend(_RESOURCE * (len(limits) + len(requests)))
     for name in sorted(limits):
         text, place = limits[name], f"{path}.limits[{name}]"
         if name in _QOS:

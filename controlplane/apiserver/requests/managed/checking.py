@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.requests.managed.fieldsets import item_key, shown
+from controlplane.apiserver.requests.managed.fieldsets import item_keys, shown
 from controlplane.apiserver.requests.patching.go_text import go_syntax, go_type, go_value
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
@@ -20,8 +20,58 @@ __all__ = ["check_types"]
 def check_types(tree: Tree, struct: StructType) -> list[str]:
     """What in a configuration does not fit the schema."""
     problems: list[str] = []
-    _check_struct(tree, struct, "", problems)
+    if not _fits_struct(tree, struct):
+        _check_struct(tree, struct, "", problems)
     return problems
+
+
+def _fits_struct(tree: Any, struct: StructType) -> bool:
+    """Whether nothing is wrong; most configurations are right, and paths are only made to tell what is."""
+    if not isinstance(tree, dict):
+        return False
+    spend(len(tree))
+    fields = struct.fields
+    for key, value in tree.items():
+        known = fields.get(key)
+        if known is None:
+            if not struct.open:
+                return False
+        elif value is not None and not _fits(value, known):
+            return False
+    return True
+
+
+def _fits(value: Any, known: Field) -> bool:
+    kind = known.kind
+    if kind == Kind.STRUCT:
+        return _fits_struct(value, known.struct)
+    if kind == Kind.MAP:
+        if not isinstance(value, dict):
+            return False
+        spend(len(value))
+        element = known.element
+        if element is None:
+            return True
+        if element.kind == Kind.STRING:
+            return all(item is None or isinstance(item, str) for item in value.values())
+        return all(item is None or _fits(item, element) for item in value.values())
+    if kind == Kind.LIST:
+        return isinstance(value, list) and _items_fit(value, known)
+    return not _scalar_problem(value, kind)
+
+
+def _items_fit(value: list[Any], known: Field) -> bool:
+    spend(2 * len(value))
+    if known.list_type in ("map", "set"):
+        keys = item_keys(known, value)
+        if len(set(keys)) != len(keys):
+            return False
+        if any(_unnamed(item, known, key) for item, key in zip(value, keys, strict=True)):
+            return False
+    element = known.element
+    if element is None:
+        return True
+    return all(item is None or _fits(item, element) for item in value)
 
 
 def _check_struct(tree: Any, struct: StructType, path: str, out: list[str]) -> None:
@@ -82,13 +132,18 @@ def _written(value: Any) -> str:
     return f"&value.valueUnstructured{{Value:{go_syntax(value)}}}"
 
 
+_TOLD = 6
+"""Steps for an item whose path is made from its keys."""
+
+
 def _check_items(value: list[Any], known: Field, path: str, out: list[str]) -> None:
     seen: dict[str, None] = {}
-    spend(len(value) * (3 + (len(path) >> 9)))
+    spend(len(value) * (_TOLD + (len(path) >> 9)))
+    keys = item_keys(known, value) if known.list_type in ("map", "set") else ()
     for index, item in enumerate(value):
         place = f"{path}[{index}]"
-        if known.list_type in ("map", "set"):
-            key = item_key(known, item)
+        if keys:
+            key = keys[index]
             problem = _unnamed(item, known, key)
             if problem:
                 out.append(f"{path}: element {index}: {problem}")

@@ -15,7 +15,7 @@ from controlplane.apiserver.schema.types import Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["Difference", "Path", "Paths", "compare", "from_fields_v1", "granular", "in_set_order",
-           "item_key", "paths_of",
+           "item_keys", "paths_of",
            "shown", "stripped", "to_fields_v1"]  # fmt: skip
 
 Path = tuple[str, ...]
@@ -87,19 +87,31 @@ def from_fields_v1(tree: Tree) -> Paths:
     return frozenset(found)
 
 
-def item_key(found: Field, item: Any) -> str:
-    """The element that names a list item: its keys, with schema defaults, or its value."""
-    if found.list_type == "set" or not isinstance(item, dict):
-        return "v:" + _json(item)
-    keys: Tree = {}
+def item_keys(found: Field, items: list[Any]) -> list[str]:
+    """The elements that name the items of a list: their keys, with schema defaults, or their values."""
+    if found.list_type == "set":
+        return ["v:" + _json(item) for item in items]
     element = found.element
     struct = element.struct if element is not None and element.kind == Kind.STRUCT else None
-    for name in sorted(found.list_keys):
-        if isinstance(item, dict) and item.get(name) is not None:
-            keys[name] = item[name]
-        elif struct is not None and name in struct.fields and struct.fields[name].has_default:
-            keys[name] = struct.fields[name].default
-    return "k:{" + ",".join([f"{_json(name)}:{_json(keys[name])}" for name in keys]) + "}"
+    fields = struct.fields if struct is not None else {}
+    parts = [
+        (name, f"{_json(name)}:", fields[name].default if name in fields else None)
+        for name in sorted(found.list_keys)
+    ]
+    out = []
+    for item in items:
+        if isinstance(item, dict):
+            keys = []
+            for name, start, default in parts:
+                value = item.get(name, default)
+                if value is None:
+                    value = default
+                if value is not None:
+                    keys.append(start + _json(value))
+            out.append("k:{" + ",".join(keys) + "}")
+        else:
+            out.append("v:" + _json(item))
+    return out
 
 
 _quoted = json.encoder.encode_basestring
@@ -137,9 +149,13 @@ def paths_of(tree: Tree, struct: StructType) -> Paths:
 
 def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path]) -> None:
     spend(len(tree) * (1 + len(path) // 8))
+    fields = struct.fields
     for key, value in tree.items():
-        known = struct.fields.get(key)
         place = (*path, f"f:{key}")
+        if type(value) in _SCALARS:
+            out.append(place)
+            continue
+        known = fields.get(key)
         if value is None or value == {}:
             out.append(place)
             if value is None or known is None or not granular(known):
@@ -150,6 +166,10 @@ def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path])
         _collect(value, known, place, out)
 
 
+_SCALARS = frozenset((str, int, bool))
+"""What has no parts."""
+
+
 def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
     fits = isinstance(value, list if known.kind == Kind.LIST else dict)
     if not fits or not granular(known):
@@ -158,19 +178,23 @@ def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
         _collect_struct(value, known.struct, path, out)
     elif known.kind == Kind.MAP:
         spend(len(value) * (1 + len(path) // 8))
+        element = known.element
+        parted = granular(element)
         for key, item in value.items():
             place = (*path, f"f:{key}")
             out.append(place)
-            if known.element is not None and granular(known.element) and item:
-                _collect(item, known.element, place, out)
+            if parted and item:
+                assert element is not None
+                _collect(item, element, place, out)
     else:
         spend(len(value) * (2 + len(path) // 8))
-        for item in value:
-            place = (*path, item_key(known, item))
+        element = known.element
+        struct = element.struct if element is not None and granular(element) else None
+        for name, item in zip(item_keys(known, value), value, strict=True):
+            place = (*path, name)
             out.append(place)
-            if granular(known.element) and isinstance(item, dict):
-                assert known.element is not None
-                _collect_struct(item, known.element.struct, place, out)
+            if struct is not None and isinstance(item, dict):
+                _collect_struct(item, struct, place, out)
 
 
 @define
@@ -213,29 +237,37 @@ def _composite(value: Any) -> bool:
     return value is None or isinstance(value, (dict, list))
 
 
+def _note(before: Any, after: Any, path: Path, out: Difference) -> None:
+    """What came, went or changed as a whole."""
+    (out.added if before is None else out.removed if after is None else out.modified).append(path)
+
+
 def _compare(before: Any, after: Any, known: Field | None, path: Path, out: Difference) -> None:
     if before is None and after is None:
         return
     if not granular(known) or not (_composite(before) and _composite(after)):
-        target = out.added if before is None else (
-            out.removed if after is None else out.modified)  # fmt: skip
-        target.append(path)
+        _note(before, after, path, out)
         return
     assert known is not None
     wanted = list if known.kind == Kind.LIST else dict
     if not all(value is None or isinstance(value, wanted) for value in (before, after)):
-        target = out.added if before is None else (
-            out.removed if after is None else out.modified)  # fmt: skip
-        target.append(path)
+        _note(before, after, path, out)
         return
     if known.kind == Kind.STRUCT:
         _compare_struct(before or {}, after or {}, known.struct, path, out)
     elif known.kind == Kind.MAP:
         old, new = before or {}, after or {}
         spend(len(old) + len(new) * (1 + len(path) // 8))
+        element = known.element
+        parted = granular(element)
         for key in dict.fromkeys((*old, *new)):
-            if old.get(key) != new.get(key):
-                _compare(old.get(key), new.get(key), known.element, (*path, f"f:{key}"), out)
+            was, now = old.get(key), new.get(key)
+            if was is now or was == now:
+                continue
+            if parted:
+                _compare(was, now, element, (*path, f"f:{key}"), out)
+            else:
+                _note(was, now, (*path, f"f:{key}"), out)
     else:
         _compare_items(before or [], after or [], known, path, out)
     if before is None:
@@ -248,8 +280,8 @@ def _compare_items(
     old: list[Any], new: list[Any], known: Field, path: Path, out: Difference
 ) -> None:
     spend((len(old) + len(new)) * (2 + len(path) // 8))
-    before = {item_key(known, item): item for item in old}
-    after = {item_key(known, item): item for item in new}
+    before = dict(zip(item_keys(known, old), old, strict=True))
+    after = dict(zip(item_keys(known, new), new, strict=True))
     element = known.element
     struct = None
     if element is not None and element.kind == Kind.STRUCT and granular(element):

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.requests.managed.fieldsets import Path, Paths, granular, item_key
+from controlplane.apiserver.requests.managed.fieldsets import Path, Paths, granular, item_keys
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
 
@@ -47,8 +47,8 @@ def _merged_value(live: Any, config: Any, known: Field) -> Any:
 def _merged_list(live: list[Any], config: list[Any], known: Field) -> list[Any]:
     """Items of both; the configuration's order rules, the others keep their places."""
     spend(3 * (len(live) + len(config)))
-    theirs = {item_key(known, item): item for item in config}
-    ours = {item_key(known, item): item for item in live}
+    theirs = dict(zip(item_keys(known, config), config, strict=True))
+    ours = dict(zip(item_keys(known, live), live, strict=True))
     left, right = list(ours), list(theirs)
     shared = deque(key for key in right if key in ours)
     upcoming = shared.popleft() if shared else None
@@ -161,8 +161,8 @@ def _without_value(value: Any, known: Field, path: Path, gone: Paths, kept: Path
         return out
     left = []
     spend(2 * len(value))
-    for item in value:
-        place = (*path, item_key(known, item))
+    for name, item in zip(item_keys(known, value), value, strict=True):
+        place = (*path, name)
         if place in gone:
             continue
         if element is not None and element.kind == Kind.STRUCT:

@@ -92,9 +92,11 @@ def reset_paths(paths: Paths, reset: tuple[tuple[str, ...], ...]) -> Paths:
     """The paths less those that a write through this endpoint cannot set."""
     if not reset:
         return paths
-    return frozenset(
-        path for path in paths if not any(path[: len(prefix)] == prefix for prefix in reset)
-    )
+    heads = frozenset(prefix[:1] for prefix in reset)
+    return frozenset([
+        path for path in paths
+        if path[:1] not in heads or not any(path[: len(prefix)] == prefix for prefix in reset)
+    ])  # fmt: skip
 
 
 def _is_reset(fields: list[Tree] | None) -> bool:

@@ -30,6 +30,7 @@ from controlplane.apiserver.schema.codec import (
 )
 from controlplane.apiserver.schema.field_errors import invalid
 from controlplane.apiserver.schema.types import struct_type
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "check_media_type", "patched",
            "patched_document", "undecodable"]  # fmt: skip
@@ -131,12 +132,18 @@ def _plain_numbers(value: Any) -> Any:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, list):
+        spend(len(value))
         return [_plain_numbers(item) for item in value]
     if isinstance(value, dict):
+        spend(len(value))
         return {
             key: item if type(item) is str else _plain_numbers(item) for key, item in value.items()
         }
     return value
+
+
+_PARTED = (dict, list)
+"""What has parts."""
 
 
 def _repeated(value: Any, path: str) -> list[str]:
@@ -148,11 +155,15 @@ def _repeated(value: Any, path: str) -> list[str]:
                 found.append(f'duplicate field "{path}{key}"')
             seen.add(key)
     if isinstance(value, dict):
+        spend(len(value) * (1 + (len(path) >> 9)))
         for key, item in value.items():
-            found += _repeated(item, f"{path}{key}.")
+            if isinstance(item, _PARTED):
+                found += _repeated(item, f"{path}{key}.")
     elif isinstance(value, list):
+        spend(len(value) * (1 + (len(path) >> 9)))
         for index, item in enumerate(value):
-            found += _repeated(item, f"{path[:-1]}[{index}].")
+            if isinstance(item, _PARTED):
+                found += _repeated(item, f"{path[:-1]}[{index}].")
     return found
 
 

@@ -38,7 +38,9 @@ def _struct(value: Any, type_name: str, old: Any) -> Any:
     out = dict(value)
     for name, item in value.items():
         field = fields.get(name)
-        if field is not None and item is not None and item is not olds.get(name):
+        if field is None or item is None or (field.kind == Kind.STRING and type(item) is str):
+            continue
+        if item is not olds.get(name):
             out[name] = _value(item, field, readers[name].text_type, olds.get(name))
     return out
 
@@ -63,7 +65,12 @@ def _value(value: Any, field: Field, text_type: str, old: Any) -> Any:
         if not isinstance(value, dict):
             raise UnfitError(f"cannot restore map from {_kind(value)}")
         assert field.element is not None
-        return {key: _value(value[key], field.element, text_type, None) for key in sorted(value)}
+        texts = field.element.kind == Kind.STRING
+        return {
+            key: value[key] if texts and type(value[key]) is str
+            else _value(value[key], field.element, text_type, None)
+            for key in sorted(value)
+        }  # fmt: skip
     if kind == Kind.BYTES:
         return _bytes(value, field)
     if kind in _OWN_READERS:
@@ -88,6 +95,11 @@ def _bytes(value: Any, field: Field) -> Any:
     return value
 
 
+_HELD: dict[int, tuple[type, ...]] = {
+    Kind.STRING: (str,), Kind.BOOL: (bool,), Kind.NUMBER: (int, float),
+}  # fmt: skip
+
+
 def _simple(value: Any, field: Field, text_type: str) -> Any:
     kind = field.kind
     if kind == Kind.INT:
@@ -101,9 +113,9 @@ def _simple(value: Any, field: Field, text_type: str) -> Any:
         raise UnfitError(f"unrecognized type: int{field.bits}")
     if kind == Kind.STRING and isinstance(value, int) and not isinstance(value, bool):
         raise UnfitError(f"cannot convert int64 to {text_type}")
-    fits = {Kind.STRING: (str,), Kind.BOOL: (bool,), Kind.NUMBER: (int, float)}
-    if kind in fits and (
-        not isinstance(value, fits[kind]) or (kind == Kind.NUMBER and isinstance(value, bool))
+    wanted = _HELD.get(kind)
+    if wanted is not None and (
+        not isinstance(value, wanted) or (kind == Kind.NUMBER and isinstance(value, bool))
     ):
         raise UnfitError(f"unrecognized type: {_GO_KINDS[kind]}")
     return value
