@@ -47,12 +47,12 @@ class Browser:
     def close(self) -> None:
         self.driver.quit()
 
-    def open(self, page: Path, width: int = 1280, height: int = 800) -> None:
+    def open(self, page: Path | str, width: int = 1280, height: int = 800) -> None:
         """Show a page until it says that it is ready, at this size."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.driver.get_log("browser")
-        self.driver.get(page.as_uri())
+        self.driver.get(page if isinstance(page, str) else page.as_uri())
         assert self.until("return document.body.dataset.ready") == "yes"
 
     def run(self, script: str, *arguments: Any) -> Any:

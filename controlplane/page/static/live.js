@@ -294,6 +294,7 @@ export class Live {
 
 // Show the session of the server that the page came from; without a token that it takes, ask for one.
 export async function openLive(app) {
+  addEventListener("hashchange", () => { if (location.hash) location.reload(); }); // the address was opened again
   const server = new Server(tokenOf(location, history, sessionStorage));
   try {
     await server.time();
@@ -304,7 +305,7 @@ export async function openLive(app) {
   }
   const source = new HttpSource("model", server.headers);
   await app.open(source);
-  if (document.body.dataset.ready === "yes") await new Live(app, server, source).begin();
+  if (app.model) await new Live(app, server, source).begin();
 }
 
 function askForToken(said) {
