@@ -18,9 +18,17 @@ from controlplane.page.watching import Watching
 from controlplane.scenarios import replaying
 
 if TYPE_CHECKING:
-    from actors import Recording
+    from collections.abc import Iterator
 
-__all__ = ["Recorded", "recorded"]
+    from actors import Recording
+    from controlplane.logs.reading import Line
+
+__all__ = ["MOST_EVENTS", "Recorded", "recorded"]
+
+MOST_EVENTS = 2_000_000
+"""More than a page can show in a browser's memory."""
+LONGEST_S = 1e7
+"""Virtual seconds; nanoseconds of longer runs are no whole numbers in a browser any more."""
 
 
 @frozen
@@ -65,30 +73,58 @@ def _of_recording(recording: Path, folder: Path) -> Recorded:
 
 def _of_log(log: RunLog, why: str) -> Recorded:
     model = Model(name=log.name)
-    for line in log:
+    lines = _InOrder(log)
+    for line in lines:
         model.add_line(line)
     model.lacks.append(
         f"{why}, so objects, queues, watch caches, tables of plugins and the choices of the schedule"
         " are not shown; diagram, search and what the log itself tells are"
     )
-    return _told(model, log)
+    return _told(model, log, lines)
+
+
+class _InOrder:
+    """The events of a log, in order of steps and times: those that are not, as in a log that somebody changed, are
+    left out. Raises UsageError when there are too many, or their steps are.
+    """
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+        self.left_out = 0
+
+    def __iter__(self) -> Iterator[Line]:
+        step, t = 0, 0.0
+        for count, line in enumerate(self._log):
+            if max(count, line.step) >= MOST_EVENTS:
+                raise UsageError(
+                    f"{self._log.name}: a page shows runs of up to {MOST_EVENTS:,} events;"
+                    " `--until` makes a shorter one, and `logs export` writes forms for larger tools"
+                )
+            if line.step < step or not t <= line.t < LONGEST_S:
+                self.left_out += 1
+                continue
+            step, t = line.step, line.t
+            yield line
 
 
 def _watched(log: RunLog, path: Path, recording: Recording) -> Recorded:
     """Repeat a run and watch it. Raises UsageError when it does not repeat."""
     model = Model(name=log.name)
     run = replaying.replayed(replaying.plan_of_recording(recording, path), recording)
-    watching = Watching(run, model, log)
+    lines = _InOrder(log)
+    watching = Watching(run, model, lines)
     watching.begin()
     result = run.execute("bare")
     if result.verdict == "diverged":
         raise UsageError(f"{path}: the replay is not the run: {result.reason}")
     watching.end()
     model.run["release"] = recording.header["release"]
-    return _told(model, log)
+    return _told(model, log, lines)
 
 
-def _told(model: Model, log: RunLog) -> Recorded:
+def _told(model: Model, log: RunLog, lines: _InOrder) -> Recorded:
     model.lacks += log.damage
+    if lines.left_out:
+        model.lacks.append(f"events of the log that are out of order, left out: {lines.left_out:,}")
     model.findings = findings(log)
     return Recorded(model, log)

@@ -199,6 +199,38 @@ def test_a_difference_shows_what_a_write_changed(opened, broken) -> None:
     ) or "written at this step" in opened.text(".names .current")
 
 
+def test_news_on_its_way_is_what_is_written_and_not_yet_heard(opened, broken) -> None:
+    read = whole(broken.model)
+    rows = read.rows["versions"]
+    wrote = {
+        (read.texts[obj], rv): step
+        for obj, rv, step in zip(rows["obj"], rows["rv"], rows["step"], strict=True)
+    }
+    told = [
+        (line.step, wrote.get((line.obj, line.rv), line.step))
+        for line in broken.log
+        if line.event == "informer.told"
+    ]
+    at, most = max(
+        ((step, sum(1 for heard, made in told if made <= step < heard)) for step in wrote.values()),
+        key=lambda each: each[1],
+    )
+    opened.click("#tab-cluster")
+    opened.slide(at)
+    assert most > 1
+    assert sum(map(int, opened.texts(".news td:nth-child(3)"))) == most
+
+
+def test_an_object_leads_to_who_read_and_wrote_it(opened, broken) -> None:
+    opened.click("#tab-cluster")
+    opened.run("document.querySelector('.object-tools > button:last-child').click()")
+    opened.drawn()
+    assert opened.run("return !document.getElementById('view-diagram').hidden")
+    (_, name) = opened.run("return document.getElementById('query').value").split(":")
+    about = sum(1 for line in broken.log if name.lower() in line.obj.lower())
+    assert opened.text(".found-count").split()[0] == str(about)
+
+
 def test_the_scheduler_leaves_the_lost_pod_in_flight(opened, broken) -> None:
     opened.click("#tab-cluster")
     opened.press("\ue010")

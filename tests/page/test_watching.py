@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from controlplane.errors import UsageError
 from controlplane.page.model import Model
 from controlplane.page.recorded import recorded
 from controlplane.page.watching import Watching
@@ -138,3 +141,28 @@ def test_a_recording_that_does_not_fit_is_said_and_the_log_shown(runs, tmp_path)
     found = recorded(tmp_path)
     assert "cannot be repeated" in found.model.lacks[0]
     assert len(found.model) > 100
+
+
+def spoilt(runs, folder, **changes) -> None:
+    """The run's folder with another event in the midst of its log."""
+    lines = (runs[0] / "log.jsonl").read_text().splitlines()
+    event = {**json.loads(lines[100]), "event": "recv", **changes}
+    lines.insert(101, json.dumps(event))
+    (folder / "log.jsonl").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("changes", [{"step": 3}, {"step": -7}, {"t": -1}, {"t": 1e300}])
+def test_events_out_of_order_are_left_out_and_counted(runs, broken, tmp_path, changes) -> None:
+    spoilt(runs, tmp_path, **changes)
+    found = recorded(tmp_path)
+    assert "events of the log that are out of order, left out: 1" in found.model.lacks
+    assert len(found.model) == len(broken.model)
+
+
+@pytest.mark.parametrize("with_recording", [False, True])
+def test_a_run_too_long_for_a_page_is_refused(runs, tmp_path, with_recording) -> None:
+    spoilt(runs, tmp_path, step=10**12)
+    if with_recording:
+        (tmp_path / "run.rec").write_bytes((runs[0] / "run.rec").read_bytes())
+    with pytest.raises(UsageError, match="a page shows runs of up to 2,000,000 events"):
+        recorded(tmp_path)

@@ -95,7 +95,8 @@ export class App {
       h("dl", { class: "keys" }, KEYS.flatMap(([key, what]) => [h("dt", { text: key }), h("dd", { text: what })])),
       h("h2", { text: "Marks" }),
       h("ul", { class: "legend" }, [["write", "◆", "a write to the store"], ["refused", "✕", "refused, or a warning"], ["decision", "■", "a decision"], ["read", "○", "a read, or news heard of"],
-        ["fault", "▲", "a fault, or an error"], ["stale", "◎", "a stale read that a write rests on, and the write that overtook it"], ["deviation", "^", "not first in, first out"], ["step", "●", "any other step"]]
+        ["fault", "▲", "a fault, or an error"], ["stale", "◎", "what tells the violation; thick: a stale read that a write rests on, and the write that overtook it"],
+        ["deviation", "⌣", "two writes in no causal order"], ["deviation", "^", "not first in, first out"], ["step", "●", "any other step"]]
         .map(([name, mark, what]) => h("li", {}, h("span", { class: `mark mark-${name}`, "aria-hidden": "true", text: mark }), what))),
       h("p", { text: "Drag to move, turn the wheel to zoom, click a mark to see what led there, click a lane's name to see its tasks." }),
       h("form", { method: "dialog" }, h("button", { class: "primary", text: "Close" })));

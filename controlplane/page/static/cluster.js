@@ -16,6 +16,7 @@ export class ClusterView {
     this.queues = h("div", { class: "queues" });
     this.pending = h("div", { class: "pending" });
     this.caches = h("div", { class: "caches" });
+    this.news = h("div", { class: "news" });
     this.kind = h("select", { class: "pick", "aria-label": "Kind of objects" });
     this.filter = h("input", { type: "search", class: "query", placeholder: "Filter by name", "aria-label": "Filter objects by name", spellcheck: "false" });
     this.names = h("ul", { class: "names" });
@@ -31,7 +32,8 @@ export class ClusterView {
         h("section", {}, h("h3", { text: "Nodes" }), this.nodes),
         h("section", {}, h("h3", { text: "Scheduler's queues" }), this.queues),
         h("section", {}, h("h3", { text: "Pending pods by reason" }), this.pending),
-        h("section", {}, h("h3", { text: "Watch caches" }), this.caches)),
+        h("section", {}, h("h3", { text: "Watch caches" }), this.caches),
+        h("section", {}, h("h3", { text: "News on its way to informers" }), this.news)),
       h("section", { class: "objects", "aria-label": "Objects" },
         h("div", { class: "object-pick" }, this.kind, this.filter), this.names, this.head, this.text));
   }
@@ -77,6 +79,7 @@ export class ClusterView {
     this.drawQueues(step);
     this.drawPending(step, pods);
     this.drawCaches(step);
+    this.drawNews(step);
     this.drawObjects(step);
   }
 
@@ -167,8 +170,18 @@ export class ClusterView {
       h("td", { class: "number", text: each.behind < 0 ? "beyond what is kept" : `${each.behind}` }), h("td", { class: "number", text: String(each.rv) })));
     this.caches.replaceChildren(
       h("p", { text: behind.length ? `${behind.length} of ${caches.length} are behind the store` : `All ${caches.length} have what the store has.` }),
-      rows.length ? h("table", { class: "grid" }, h("thead", {}, h("tr", {}, ["Server", "Resource", "Writes behind", "At version"].map((text) => h("th", { scope: "col", text })))), h("tbody", {}, rows)) : "",
-      h("p", { class: "note", text: caches.map((each) => each.resource).filter((each, at, all) => all.indexOf(each) === at).join(", ") }));
+      rows.length ? h("table", { class: "grid" }, h("thead", {}, h("tr", {}, ["Server", "Resource", "Writes behind", "At version"].map((text) => h("th", { scope: "col", text })))), h("tbody", {}, rows)) : "");
+  }
+
+  // Versions that were written by this step, and that a handler is told of in a later one.
+  drawNews(step) {
+    const late = this.app.model.newsAt(step).filter((each) => each.coming).sort((a, b) => b.coming - a.coming);
+    const rows = late.slice(0, CHIPS).map((each) => h("tr", {}, h("td", { text: each.task }), h("td", { text: each.kind }), h("td", { class: "number", text: String(each.coming) }),
+      h("td", { class: "number", text: each.step ? `version ${each.rv}, step ${each.step}` : "nothing yet" })));
+    this.news.replaceChildren(rows.length
+      ? h("div", { class: "wide" }, h("table", { class: "grid" }, h("thead", {}, h("tr", {}, ["Who", "Kind", "On the way", "Told last of"].map((text) => h("th", { scope: "col", text })))), h("tbody", {}, rows)))
+      : h("p", { class: "note", text: "Every handler has been told of all that it will hear of what is written by now." }),
+    late.length > CHIPS ? h("p", { class: "note", text: `and ${late.length - CHIPS} more` }) : "");
   }
 
   // ------------------------------------------------------------------ objects
@@ -190,6 +203,16 @@ export class ClusterView {
     }), alive.length > LISTED ? h("li", { class: "dim", text: `and ${alive.length - LISTED} more; filter them` }) : "");
     if (!alive.length) this.names.replaceChildren(h("li", { class: "note", text: kind ? `No ${kind} at this step.` : "No objects are known." }));
     this.drawObject(step);
+  }
+
+  // Who read and wrote an object, marked in the diagram.
+  inDiagram(thing) {
+    const made = h("button", { type: "button", class: "quiet", text: "in the diagram", title: "Mark who read and wrote it" });
+    made.addEventListener("click", () => {
+      this.app.side.ask(`object:${thing.obj}`);
+      this.app.show("diagram");
+    });
+    return made;
   }
 
   drawObject(step) {
@@ -219,7 +242,7 @@ export class ClusterView {
     });
     this.head.replaceChildren(
       h("div", { class: "object-title" }, h("b", { text: thing.obj }), this.chosen ? null : h("span", { class: "dim", text: ", written last" }), h("span", { class: "dim", text: index < 0 ? ", not there yet" : `, version ${thing.rvs[index]} (${index + 1} of ${thing.steps.length}), written at step ${thing.steps[index]}` })),
-      h("div", { class: "object-tools" }, h("div", { class: "switch", role: "group", "aria-label": "How to show it" }, modes), goTo("‹ version", index - 1), goTo("version ›", index + 1)));
+      h("div", { class: "object-tools" }, h("div", { class: "switch", role: "group", "aria-label": "How to show it" }, modes), goTo("‹ version", index - 1), goTo("version ›", index + 1), this.inDiagram(thing)));
     if (index < 0) {
       this.text.replaceChildren(h("p", { class: "note", text: `It is written first at step ${thing.steps[0]}.` }));
       return;

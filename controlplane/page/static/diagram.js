@@ -9,6 +9,7 @@ const LOWEST = 38;
 const HIGHEST = 128;
 const RULER = 24;
 const NEAR = 2.2;
+const CHAIN = 500;
 const FONT = "11px system-ui, sans-serif";
 const NAMES = [
   "back", "panel", "line", "text", "dim", "accent", "write", "refused", "read", "decision", "fault", "stale", "deviation", "step", "hit", "cursor",
@@ -101,6 +102,8 @@ export class Diagram {
         this.racing.push({ ...each, words: mistaken?.uid ? `${words}, of another object` : words });
       }
     }
+    this.story = new Set((model.findings.entries ?? []).map(([step]) => step));
+    this.pairs = (model.findings.unordered ?? []).filter((each) => this.story.has(each.first.step) || this.story.has(each.second.step));
     this.lanes.build();
     this.showLabels();
   }
@@ -174,6 +177,7 @@ export class Diagram {
     this.drawHits(pen, paint, first, last);
     this.drawLine(pen, axis.x(this.step), paint.cursor, [], 1.5);
     if (this.mark) this.drawLine(pen, axis.x(this.mark), paint.fault, [5, 4], 1.5);
+    if (this.near) this.drawStory(pen, paint);
     this.drawRacing(pen, paint);
     this.drawSelected(pen, paint);
     pen.restore();
@@ -441,6 +445,31 @@ export class Diagram {
     }
   }
 
+  // The steps that tell a violation, and pairs of writes of which the second writer had not heard of the first.
+  drawStory(pen, paint) {
+    const { axis } = this;
+    pen.strokeStyle = paint.stale;
+    for (const step of this.story) {
+      const lane = this.laneOf(step);
+      if (lane >= 0) this.ring(pen, axis.x(step), this.y(lane), 7.5, 1.2);
+    }
+    pen.strokeStyle = paint.deviation;
+    pen.lineWidth = 1.4;
+    pen.setLineDash([2, 3]);
+    for (const each of this.pairs) {
+      const lanes = [each.first.step, each.second.step].map((step) => this.laneOf(step));
+      if (lanes[0] < 0 || lanes[1] < 0) continue;
+      const [x1, x2] = [axis.x(each.first.step), axis.x(each.second.step)];
+      const [y1, y2] = lanes.map((lane) => this.y(lane));
+      pen.beginPath();
+      pen.moveTo(x1, y1);
+      pen.quadraticCurveTo((x1 + x2) / 2, Math.max(y1, y2) + this.lane * 0.55, x2, y2);
+      pen.stroke();
+    }
+    pen.setLineDash([]);
+    pen.lineWidth = 1;
+  }
+
   // Stale reads that a write rests on, with the write that overtook them; where nothing broke, only from near by.
   drawRacing(pen, paint) {
     const { axis } = this;
@@ -470,8 +499,8 @@ export class Diagram {
     pen.lineWidth = 1;
   }
 
-  ring(pen, x, y, radius) {
-    pen.lineWidth = 2.2;
+  ring(pen, x, y, radius, wide = 2.2) {
+    pen.lineWidth = wide;
     pen.beginPath();
     pen.arc(x, y, radius, 0, 7);
     pen.stroke();
@@ -497,8 +526,14 @@ export class Diagram {
   drawSelected(pen, paint) {
     if (!this.selected) return;
     const { model, axis } = this;
-    if (this.past && !this.near) {
-      for (const step of this.past) for (const cause of model.causes(step)) this.arrow(pen, paint, cause, step, 1, true);
+    if (this.past && !this.near) {  // from afar only the chain that decided it
+      let step = this.selected;
+      for (let hop = 0; hop < CHAIN && step > 0; hop += 1) {
+        const [cause] = model.causes(step);
+        if (cause === undefined) break;
+        this.arrow(pen, paint, cause, step, 1, true);
+        step = cause;
+      }
     }
     const lane = this.laneOf(this.selected);
     if (lane < 0) return;

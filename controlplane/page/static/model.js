@@ -99,6 +99,34 @@ class Thing {
   }
 }
 
+const KEPT_EVERY = 2000;
+const TEXTS = 2 ** 26;
+
+// What rows come to, one after the other, up to any of them: some states on the way are kept.
+class Fold {
+  constructor(put) {
+    this.put = put;
+    this.kept = [new Map()];
+    this.now = new Map();
+    this.at = 0;
+  }
+
+  // After so many rows.
+  after(count) {
+    const part = Math.min(Math.floor(count / KEPT_EVERY), this.kept.length - 1);
+    if (count < this.at || part * KEPT_EVERY > this.at) {
+      this.now = new Map(this.kept[part]);
+      this.at = part * KEPT_EVERY;
+    }
+    while (this.at < count) {
+      this.put(this.now, this.at);
+      this.at += 1;
+      if (this.at === this.kept.length * KEPT_EVERY) this.kept.push(new Map(this.now));
+    }
+    return this.now;
+  }
+}
+
 export class Model {
   constructor() {
     this.run = {};
@@ -129,6 +157,14 @@ export class Model {
     this.cpus = { step: [], node: [], body: [] };
     this.attempts = { step: [], obj: [], uid: [], body: [] };
     this.revision = 0;
+    this.waiting = new Fold((held, at) => {
+      const { uid, place, there, step } = this.queues;
+      const name = uid[at] * TEXTS + place[at];
+      if (there[at]) held.set(name, { at, since: held.get(name)?.since ?? step[at] });
+      else held.delete(name);
+    });
+    this.watching = new Fold((held, at) => held.set(this.caches.server[at] * TEXTS + this.caches.resource[at], at));
+    this.mapping = new Fold((held, at) => held.set(this.text(this.cpus.node[at]), this.cpus.body[at]));
   }
 
   // Take in a part that begins where this model ends.
@@ -365,13 +401,7 @@ export class Model {
   // Places of the scheduler's queue at a step: place -> [{obj, uid, attempts, until, plugins, since}].
   queuesAt(step) {
     const rows = this.queues;
-    const end = lastNotAbove(rows.step, step);
-    const held = new Map();
-    for (let at = 0; at <= end; at += 1) {
-      const name = `${rows.place[at]} ${rows.uid[at]}`;
-      if (rows.there[at]) held.set(name, { at, since: held.get(name)?.since ?? rows.step[at] });
-      else held.delete(name);
-    }
+    const held = this.waiting.after(lastNotAbove(rows.step, step) + 1);
     const places = new Map();
     for (const { at, since } of held.values()) {
       const place = this.text(rows.place[at]);
@@ -411,9 +441,7 @@ export class Model {
   // Every watch cache at a step: [{server, resource, rv, behind}].
   cachesAt(step) {
     const rows = this.caches;
-    const end = lastNotAbove(rows.step, step);
-    const held = new Map();
-    for (let at = 0; at <= end; at += 1) held.set(`${rows.server[at]} ${rows.resource[at]}`, at);
+    const held = this.watching.after(lastNotAbove(rows.step, step) + 1);
     return [...held.values()].map((at) => ({
       server: this.text(rows.server[at]),
       resource: this.text(rows.resource[at]).replace("/registry/", "").replace(/\/$/, ""),
@@ -422,11 +450,42 @@ export class Model {
     }));
   }
 
-  cpusAt(step) {
-    const end = lastNotAbove(this.cpus.step, step);
-    const found = new Map();
-    for (let at = 0; at <= end; at += 1) found.set(this.text(this.cpus.node[at]), this.cpus.body[at]);
+  // For every handler and kind: what it was told last, and how many writes that it is told of later were there already.
+  newsAt(step) {
+    const found = [];
+    for (const { task, kind, steps, wrote, rvs } of this.news()) {
+      const last = lastNotAbove(steps, step);
+      let coming = 0;
+      for (let at = last + 1; at < steps.length && wrote[at] <= step; at += 1) coming += 1;
+      if (last >= 0 || coming) found.push({ task, kind, coming, step: steps[last] ?? 0, rv: rvs[last] ?? 0 });
+    }
     return found;
+  }
+
+  news() {
+    if (this.newsKnown === this.count) return this.newsKept;
+    this.newsKnown = this.count;
+    const told = this.texts.indexOf("informer.told");
+    const by = new Map();
+    for (let at = 0; at < this.count; at += 1) {
+      if (this.ev.event[at] !== told) continue;
+      const obj = this.text(this.ev.obj[at]);
+      const rv = this.ev.rv[at];
+      const wrote = this.writeOf(obj, rv);
+      const kind = obj.split("/")[0];
+      const name = `${this.ev.task[at]} ${kind}`;
+      if (!by.has(name)) by.set(name, { task: this.tasks[this.ev.task[at]].label, kind, steps: [], wrote: [], rvs: [] });
+      const mine = by.get(name);
+      mine.steps.push(this.ev.step[at]);
+      mine.wrote.push(wrote || this.ev.step[at]);
+      mine.rvs.push(rv);
+    }
+    this.newsKept = [...by.values()];
+    return this.newsKept;
+  }
+
+  cpusAt(step) {
+    return this.mapping.after(lastNotAbove(this.cpus.step, step) + 1);
   }
 }
 

@@ -3,7 +3,7 @@
 import { counted, h, seconds } from "./dom.js";
 import { lastNotAbove } from "./model.js";
 
-const ATTEMPTS = 400;
+const ATTEMPTS = 160;
 const ENDS = { "scheduler.assumed": "chose", "scheduler.failed": "failed", "scheduler.skip": "skipped" };
 const TABLES = [["filter", "Filter", "Which nodes each plugin let pass"], ["score", "Score", "What each plugin gave, before normalising"], ["final", "Final score", "Normalised and weighted; the sum decides"]];
 

@@ -234,6 +234,12 @@ export class Side {
 
   // ------------------------------------------------------------------ found
 
+  // Search for something, as if it had been typed.
+  ask(query) {
+    this.query.value = query;
+    this.find();
+  }
+
   find() {
     const { app } = this;
     const { model } = app;
