@@ -291,7 +291,7 @@ EVENTS: Final[dict[str, Kind]] = {
     ),
     "kubelet.container": Kind(
         "A container has started, or has ended.",
-        {"container": TEXT, "change": {"enum": ["started", "ended"]}},
+        {"container": TEXT, "change": {"enum": ["started", "ended"]}, "id": TEXT},
         level="trace",
     ),
     "kubelet.assigned": Kind(

@@ -367,10 +367,11 @@ class PodWorkers:
                     resources.reassign()
                     self.probers.told(pod.uid)
             elif isinstance(action, Made):
-                self._note_container(ctx, pod, "started", action.container)
+                self._note_container(ctx, pod, "started", action.container, action.container_id)
                 await resources.made(ctx, pod, action.container, action.container_id)
             elif isinstance(action, Ended):
-                self._note_container(ctx, pod, "ended", _name_of(machine, action.container_id))
+                name = _name_of(machine, action.container_id)
+                self._note_container(ctx, pod, "ended", name, action.container_id)
                 await resources.ended(ctx, action.container_id)
             elif isinstance(action, Resize):
                 if await self._carry_out(ctx, machine, action):
@@ -392,9 +393,11 @@ class PodWorkers:
             ctx.note("kubelet.worker", obj=f"Pod/{pod.key}", uid=pod.uid, data=data)
 
     @staticmethod
-    def _note_container(ctx: Context, pod: Pod, change: str, container: str) -> None:
+    def _note_container(
+        ctx: Context, pod: Pod, change: str, container: str, container_id: str
+    ) -> None:
         if ctx.noting:
-            data = {"container": container, "change": change}
+            data = {"container": container, "change": change, "id": container_id}
             ctx.note("kubelet.container", obj=f"Pod/{pod.key}", uid=pod.uid, data=data)
 
     async def _carry_out(self, ctx: Context, machine: PodWorker, wanted: Resize) -> bool:
