@@ -601,7 +601,8 @@ def export(place: Path, form: str, target: Path | None, actor: str, verbosity: i
     "-o", "--output", "target", type=RUN, default=Path("report.html"), show_default=True, metavar="FILE",
     help="The file that is written.",
 )  # fmt: skip
-def report(places: tuple[Path, ...], form: str, target: Path) -> int:
+@click.option("--log-only", is_flag=True, help="Repeat nothing: show what the log has.")
+def report(places: tuple[Path, ...], form: str, target: Path, log_only: bool) -> int:
     """Write a page that shows a run: who did what when and what led there, the cluster at any step, what
     every plugin said in each attempt, charts. Two runs stand side by side, with the first choice that differs.
 
@@ -615,7 +616,7 @@ def report(places: tuple[Path, ...], form: str, target: Path) -> int:
 
     if len(places) > 2:
         raise UsageError("a report shows one run, or two side by side")
-    runs = [recorded(place) for place in places or (Path(),)]
+    runs = [recorded(place, repeating=not log_only) for place in places or (Path(),)]
     models = [run.model for run in runs]
     parting = difference(*runs) if len(runs) == 2 else None
     if form == "json":

@@ -39,12 +39,14 @@ class Recorded:
     log: RunLog
 
 
-def recorded(place: Path) -> Recorded:
+def recorded(place: Path, *, repeating: bool = True) -> Recorded:
     """The run in a folder that `run --out` left, of a log, or of a recording. Raises UsageError.
 
     Without a recording, or with one that cannot be repeated, the model has what the log has and says what
-    it lacks.
+    it lacks; and so it does unless `repeating`, for a recording names the scenario whose code it runs.
     """
+    if not repeating:
+        return _of_log(RunLog(reading.find(place), str(place)), "nothing was repeated")
     if place.suffix == ".rec" and place.is_file():
         with tempfile.TemporaryDirectory(prefix="controlplane-") as folder:
             return _of_recording(place, Path(folder))

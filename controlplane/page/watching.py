@@ -5,6 +5,7 @@ It takes no step and changes none: a run that is watched has the trace of one th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from controlplane.apiserver.storage.store import CompactedError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.run import Run
     from controlplane.scheduler.cycle.attempt import Attempt
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.loops.scheduler import Probe
     from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 
 __all__ = ["Watching"]
@@ -51,6 +53,10 @@ class Watching:
         self._caches: dict[tuple[str, str], tuple[int, int]] = {}
         self._queue: tuple[object, int] = (None, 0)
         self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._tried: dict[str, tuple[str, int]] = {}
+        """By uid: a pod that was in a queue, and how often it had been tried."""
+        self._names: dict[str, str] = {}
+        """By uid: pods that were stored."""
         self._chosen = 0
         self._managers: dict[str, tuple[object, object]] = {}
         self._cells = 0
@@ -66,7 +72,7 @@ class Watching:
                 self._model.add_version(0, name, obj.resource_version, obj.place, obj.uid, obj.tree)
         self._revision = cluster.store.revision
         for probe in cluster.probes:
-            probe.searched.on_put = self._searched
+            probe.searched.on_put = partial(self._searched, probe)
         self._run.world.observe(1, self._look)
 
     def end(self) -> None:
@@ -125,6 +131,8 @@ class Watching:
             shown = event.new or event.old
             assert shown is not None
             tree = None if event.new is None else event.new.tree
+            if shown.kind == "Pod":
+                self._names[shown.uid] = shown.place
             name = f"{space.prefix}{event.key}"
             self._model.add_version(step, name, event.revision, shown.place, shown.uid, tree)
         self._revision = store.revision
@@ -178,13 +186,14 @@ class Watching:
 
     def _places(self, queue: PriorityQueue) -> Iterator[tuple[tuple[str, str], _Waiting]]:
         epoch = self._run.cluster.config.epoch_ns
-        names = {uid: each[0] for (_, uid), each in self._waiting.items()}
 
         def told(info: QueuedPodInfo, until: int = 0) -> _Waiting:
-            plugins = tuple(info.rejector_plugins())
-            if info.gating_plugin:
-                plugins = (info.gating_plugin,)
-            return f"Pod/{info.key}", info.attempts, until, plugins
+            plugins = (
+                (info.gating_plugin,) if info.gating_plugin else tuple(info.rejector_plugins())
+            )
+            obj = f"Pod/{info.key}"
+            self._tried[info.uid] = obj, info.attempts
+            return obj, info.attempts, until, plugins
 
         for info in queue.active_q.heap:
             yield (ACTIVE, info.uid), told(info)
@@ -194,22 +203,23 @@ class Watching:
                 yield (BACKOFF, info.uid), told(info, until)
         for info in queue.unschedulable:
             yield (GATED if info.gated else UNSCHEDULABLE, info.uid), told(info)
-        for place, uids in (
-            (IN_FLIGHT, queue.active_q.in_flight),
-            (BINDING, queue.active_q.binding),
-        ):
-            for uid in uids:
-                attempts = self._waiting.get((place, uid), ("", 0))[1]
-                for each in (ACTIVE, BACKOFF):
-                    attempts = attempts or self._waiting.get((each, uid), ("", -1))[1] + 1
-                yield (place, uid), (names.get(uid, ""), attempts, 0, ())
+        for uid in queue.active_q.in_flight:
+            yield (IN_FLIGHT, uid), self._waiting.get((IN_FLIGHT, uid)) or self._popped(uid)
+        for uid in queue.active_q.binding:
+            before = self._waiting.get((BINDING, uid)) or self._waiting.get((IN_FLIGHT, uid))
+            yield (BINDING, uid), before or self._popped(uid)
 
-    def _searched(self, told_of: tuple[Attempt, int]) -> None:
+    def _popped(self, uid: str) -> _Waiting:
+        """A pod that was popped: the queue keeps no more of it than its uid."""
+        obj, attempts = self._tried.get(uid) or (self._names.get(uid, ""), 0)
+        return obj, attempts + 1, 0, ()
+
+    def _searched(self, probe: Probe, told_of: tuple[Attempt, int]) -> None:
         """An attempt has looked for a node: ask the plugins again, as far as there is room for their answers."""
         attempt, start = told_of
         from controlplane.scheduler.cycle.explain import explain
 
-        core = self._run.cluster.scheduler.core
+        core = probe.core
         if core is None or self._cells > CELLS:
             return
         told = tables(explain(core.search, attempt, start))

@@ -156,3 +156,21 @@ def test_tests_have_worlds_checked_by_a_budget(worlds: int) -> None:
         assert world.run("bare").ok is (worlds == 0)
     finally:
         CHECK_FOOTPRINTS.reset(token)
+
+
+def test_who_looks_from_outside_is_no_step() -> None:
+    shelf = Shelf()
+    seen = []
+
+    async def main(ctx: Context) -> None:
+        ctx.part("shelf", shelf)
+        await ctx.point("work")
+        ctx.reads()  # of the shelf nothing
+        await ctx.point("over")
+        ctx.reads()
+
+    world = World(log=EventLog(), check_footprints=True)
+    world.actor("one", main)
+    world.observe(1, lambda: seen.append(shelf.full()))
+    result = world.run("bare")
+    assert (result.verdict, len(seen)) == ("quiescent", result.steps)

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 import stat
+import subprocess
 import sys
 import zlib
 from html.parser import HTMLParser
@@ -172,6 +174,27 @@ def test_what_a_report_lacks_is_said(logs, runs, tmp_path) -> None:
     status, _, error = logs("report", runs[0] / "log.jsonl", "-o", tmp_path / "r.html")
     assert status == 0
     assert "no recording (run.rec) beside the log" in error
+
+
+def test_a_run_is_not_repeated_where_only_its_log_is_asked_for(
+    logs, runs, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("controlplane.scenarios.replaying.load", None)
+    status, _, error = logs("report", runs[0], "--log-only", "-o", tmp_path / "r.html")
+    assert status == 0
+    assert "nothing was repeated" in error
+
+
+@pytest.mark.slow
+def test_the_same_run_gives_the_same_file_whatever_the_hash_seed(runs, tmp_path) -> None:
+    made = []
+    for seed in ("1", "2"):
+        target = tmp_path / f"{seed}.html"
+        command = [sys.executable, "-m", "controlplane", "logs", "report", runs[0], "-o", target]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run(command, check=True, env=environment, capture_output=True)
+        made.append(target.read_bytes())
+    assert made[0] == made[1]
 
 
 @pytest.mark.parametrize(

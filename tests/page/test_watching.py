@@ -88,6 +88,22 @@ def test_the_pod_that_the_race_leaves_behind_is_still_in_flight(broken) -> None:
     assert any(uid in reason for uid in flying), (reason, flying)
 
 
+def test_a_pod_in_flight_is_named_with_the_number_of_its_attempt(broken) -> None:
+    read = whole(broken.model)
+    rows = read.rows["queues"]
+    flights = {
+        (read.texts[rows["uid"][at]], rows["attempts"][at]): read.texts[rows["obj"][at]]
+        for at, place in enumerate(rows["place"])
+        if rows["there"][at] and read.texts[place] == "in flight"
+    }
+    popped: dict[str, int] = {}
+    for line in broken.log:
+        if line.event == "scheduler.popped":
+            popped[line.uid] = popped.get(line.uid, 0) + 1
+            assert flights[line.uid, popped[line.uid]] == line.obj
+    assert popped
+
+
 def test_a_cache_that_lags_says_how_many_writes_it_has_not_seen(broken) -> None:
     read = whole(broken.model)
     rows = read.rows["caches"]
