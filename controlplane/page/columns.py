@@ -24,11 +24,15 @@ class Columns:
         for column, value in zip(self.lists.values(), values, strict=True):
             column.append(value)
 
-    def after(self, step: int) -> dict[str, list[Any]]:
-        """The rows of later steps. Steps are told as their distance from the row before, the first from 0."""
+    def after(self, step: int, last: int | None = None) -> dict[str, list[Any]]:
+        """The rows of later steps, up to step `last`.
+
+        Steps are told as their distance from the row before, the first from 0.
+        """
         start = bisect_right(self.step, step)
-        found: dict[str, list[Any]] = {"step": steps_apart(self.step[start:])}
-        found.update({name: column[start:] for name, column in self.lists.items()})
+        end = len(self.step) if last is None else bisect_right(self.step, last)
+        found: dict[str, list[Any]] = {"step": steps_apart(self.step[start:end])}
+        found.update({name: column[start:end] for name, column in self.lists.items()})
         return found
 
 

@@ -56,9 +56,9 @@ class _Table:
             self._steps.append(step)
         return found
 
-    def after(self, step: int) -> list[Any]:
-        """[number of the first, the values that came after a step]."""
-        start = bisect_right(self._steps, step)
+    def after(self, step: int, known: int | None = None) -> list[Any]:
+        """[number of the first, the values that came after a step, or after so many that are known]."""
+        start = bisect_right(self._steps, step) if known is None else known
         return [start, self.values[start:]]
 
 
@@ -203,24 +203,41 @@ class Model:
         found: str = self._texts.values[number]
         return found
 
-    def since(self, step: int = ALL) -> dict[str, Any]:
-        """What came after a step; everything for `ALL`. `run`, `lacks` and `findings` are told whole each time."""
-        events = self.events.after(step)
+    def since(
+        self, step: int = ALL, most: int = 0, known: tuple[int, int] | None = None
+    ) -> dict[str, Any]:
+        """What came after a step; everything for `ALL`. `run`, `lacks` and `findings` are told whole each time.
+
+        With `most`, of a part with more events only the first steps are told that have so many, and `more`
+        says that there are others. Whoever goes on from there says how many texts and tasks are `known`, for
+        those of later steps were told, too.
+        """
+        last = self._last(step, most)
+        texts, tasks = known or (None, None)
+        events = self.events.after(step, last)
         events["t"] = steps_apart(events["t"])
         tables = (self.versions, self.queues, self.caches, self.choices, self.cpus, self.attempts)
         names = ("versions", "queues", "caches", "choices", "cpus", "attempts")
         return {
             "format": FORMAT,
             "after": step,
-            "step": self.step,
+            "step": self.step if last is None else last,
+            "more": last is not None,
             "run": self.run,
             "lacks": self.lacks,
             "findings": self.findings,
-            "texts": self._texts.after(step),
-            "tasks": self._tasks.after(step),
+            "texts": self._texts.after(step, texts),
+            "tasks": self._tasks.after(step, tasks),
             "events": events,
-            **{name: table.after(step) for name, table in zip(names, tables, strict=True)},
+            **{name: table.after(step, last) for name, table in zip(names, tables, strict=True)},
         }
+
+    def _last(self, step: int, most: int) -> int | None:
+        """The step that a part of at most about so many events ends with; None if it is the last one."""
+        at = bisect_right(self.events.step, step) + most
+        if not most or at >= len(self.events) or self.events.step[at] == self.events.step[-1]:
+            return None
+        return self.events.step[at]
 
 
 def _said(line: Line) -> str:

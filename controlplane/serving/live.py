@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_right
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Live"]
 
 T = TypeVar("T")
+PART: Final = 50_000
+"""So many events are told at once, for others wait meanwhile."""
 
 
 class Live:
@@ -39,9 +41,9 @@ class Live:
         self._watching = Watching(run, self.model)
         self._watching.begin()
 
-    async def since(self, step: int) -> bytes:
-        """The model's part after a step, as JSON."""
-        return await self._between_steps(lambda: self._since(step))
+    async def since(self, step: int, known: tuple[int, int] | None = None) -> bytes:
+        """The model's part after a step, as JSON, for who has so many texts and tasks."""
+        return await self._between_steps(lambda: self._since(step, known))
 
     async def recording(self) -> Recording:
         """The session up to now. Raises UsageError if nothing is kept."""
@@ -72,11 +74,11 @@ class Live:
             raise failed[0]
         return found[0]
 
-    def _since(self, step: int) -> bytes:
+    def _since(self, step: int, known: tuple[int, int] | None) -> bytes:
         for line in self._news():
             self.model.add_line(line)
         self._watching.look()
-        return encode(self.model.since(step))
+        return encode(self.model.since(step, PART, known))
 
     def _news(self) -> Iterator[Line]:
         """What the log has since, as `log.jsonl` would have it: without secrets."""

@@ -6,7 +6,8 @@ this server. What is shown is answered without the world, between two steps; wha
 changes through the API.
 
     GET  /controlplane/ui/               the page
-    GET  /controlplane/ui/model?since=N  what happened after step N (all of it for -1)
+    GET  /controlplane/ui/model?since=N  what happened after step N (from the first for -1); with `texts` and
+                                         `tasks`, the numbers of those that are known
     POST /controlplane/ui/json           objects of YAML text as JSON: a browser knows no YAML
     GET  /controlplane/ui/recording      run.rec of the session up to now
     GET  /controlplane/ui/forks          forks of this session, and how they went
@@ -80,7 +81,10 @@ def pages(live: Live, forks: Forks) -> Mapping[str, Page]:
     async def model(http: HttpRequest) -> HttpAnswer:
         _only(http, "GET")
         since = _number(http, "since", -1)
-        return HttpAnswer(200, dict(JSON), text=(await live.since(since)).decode())
+        known = None
+        if "texts" in http.query and "tasks" in http.query:
+            known = max(_number(http, "texts", 0), 0), max(_number(http, "tasks", 0), 0)
+        return HttpAnswer(200, dict(JSON), text=(await live.since(since, known)).decode())
 
     async def recording(http: HttpRequest) -> HttpAnswer:
         _only(http, "GET")

@@ -101,3 +101,18 @@ def test_an_event_has_its_words_and_the_run_its_verdict() -> None:
     assert part["run"]["seed"] == 3
     assert part["run"]["verdict"] == "violated"
     assert part["run"]["t_ns"] == 500_000_000
+
+
+def test_a_long_part_is_told_in_pieces_that_are_the_whole(broken) -> None:
+    model, grown, asked, pieces = broken.model, ReadBack(), -1, 0
+    more = True
+    while more:
+        piece = model.since(asked, 20, (len(grown.texts), len(grown.tasks)))
+        assert piece["step"] > asked
+        assert len(piece["events"]["step"]) > 20 or not piece["more"]
+        grown.add(piece)
+        asked, more, pieces = piece["step"], piece["more"], pieces + 1
+    assert pieces > 5
+    assert asked == model.step
+    assert grown.rows == whole(model).rows
+    assert grown.texts == whole(model).texts

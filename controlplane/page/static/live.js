@@ -13,6 +13,7 @@ const SHOWN_MS = 8000;
 const SPEEDS = ["0.1", "1", "10", "60", "600", "max"];
 const STEPS = [["1 s", 1], ["10 s", 10], ["1 min", 60], ["5 min", 300]];
 const STRATEGIES = ["random-walk", "fifo", "pct", "pos", "portfolio"];
+const LIVE_KEYS = [["p", "pause, resume the cluster"], ["c", "create objects"], ["e", "edit the object"], ["b", "branch off: fork"]];
 const EXAMPLE = `apiVersion: v1
 kind: Pod
 metadata:
@@ -62,6 +63,8 @@ export class Live {
     room.hidden = false;
     room.replaceChildren(...this.session, this.back, this.status);
     document.addEventListener("keydown", (event) => this.key(event));
+    app.help.querySelector(".keys").append(
+      ...LIVE_KEYS.flatMap(([key, what]) => [h("dt", { text: key }), h("dd", { text: what })]));
     this.dialog = h("dialog", { class: "sheet" });
     document.body.append(this.dialog);
     this.failures = 0;
@@ -110,9 +113,13 @@ export class Live {
   async look() {
     if (this.comparing) return;
     try {
-      const news = await this.source.more(this.app.model.step);
-      if (this.comparing) return;
-      if (news.step > this.app.model.step) this.app.grow(news);
+      for (let more = true; more;) {
+        const { model } = this.app;
+        const news = await this.source.more(model.step, model.texts.length, model.tasks.length);
+        if (this.comparing) return;
+        if (news.step > model.step) this.app.grow(news);
+        ({ more } = news);
+      }
       this.shown(await this.server.time());
       if (this.failures) this.say("");
       this.failures = 0;

@@ -1,5 +1,5 @@
 // Where a run comes from: embedded in the page, or from a server that is asked for what came since a step.
-// A source has `name`, `load()` and, if it goes on, `more(step)`; both answer with parts of a model.
+// A source has `name`, `load()` and, if it goes on, `more(step, ...)`; both answer with parts of a model.
 
 export const FORMAT = 1;
 
@@ -36,11 +36,12 @@ export class HttpSource {
   }
 
   async load() {
-    return [await this.more(-1)];
+    return [await this.more(-1, 0, 0)];
   }
 
-  async more(step) {
-    const answer = await fetch(`${this.address}?since=${step}`, { headers: this.headers });
+  // What came after a step, for who has so many texts and tasks.
+  async more(step, texts, tasks) {
+    const answer = await fetch(`${this.address}?since=${step}&texts=${texts}&tasks=${tasks}`, { headers: this.headers });
     if (!answer.ok) throw new Error(`${this.address}: ${answer.status} ${await answer.text()}`);
     return answer.json();
   }
