@@ -56,10 +56,16 @@ class _Table:
             self._steps.append(step)
         return found
 
-    def after(self, step: int, known: int | None = None) -> list[Any]:
-        """[number of the first, the values that came after a step, or after so many that are known]."""
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def after(self, step: int, known: int | None = None, end: int | None = None) -> list[Any]:
+        """[number of the first, the values up to number `end`].
+
+        The first is that after a step, or after so many that are known.
+        """
         start = bisect_right(self._steps, step) if known is None else known
-        return [start, self.values[start:]]
+        return [start, self.values[start:end]]
 
 
 class Model:
@@ -75,17 +81,17 @@ class Model:
         """What to look at first, see `findings`."""
         self.step = 0
         """The last step that something is known of."""
-        self._texts = _Table()
+        self._texts = texts = _Table()
         self._tasks = _Table()
         self.events = Columns(
-            "t", "task", "event", "level", "obj", "uid", "rv", "cause", "said", "data"
+            texts, "t", "task", "event", "level", "obj", "uid", "rv", "cause", "said", "data"
         )
-        self.versions = Columns("key", "obj", "uid", "rv", "form", "body")
-        self.queues = Columns("place", "obj", "uid", "there", "attempts", "until", "plugins")
-        self.caches = Columns("server", "resource", "rv", "behind")
-        self.choices = Columns("index", "kind", "n", "value", "label")
-        self.cpus = Columns("node", "body")
-        self.attempts = Columns("obj", "uid", "body")
+        self.versions = Columns(texts, "key", "obj", "uid", "rv", "form", "body")
+        self.queues = Columns(texts, "place", "obj", "uid", "there", "attempts", "until", "plugins")
+        self.caches = Columns(texts, "server", "resource", "rv", "behind")
+        self.choices = Columns(texts, "index", "kind", "n", "value", "label")
+        self.cpus = Columns(texts, "node", "body")
+        self.attempts = Columns(texts, "obj", "uid", "body")
         self._trees: dict[str, Tree] = {}
         self._text("", 0)
 
@@ -204,40 +210,49 @@ class Model:
         return found
 
     def since(
-        self, step: int = ALL, most: int = 0, known: tuple[int, int] | None = None
+        self,
+        step: int = ALL,
+        most: int = 0,
+        known: tuple[int, int] | None = None,
+        until: int | None = None,
     ) -> dict[str, Any]:
         """What came after a step; everything for `ALL`. `run`, `lacks` and `findings` are told whole each time.
 
-        With `most`, of a part with more events only the first steps are told that have so many, and `more`
-        says that there are others. Whoever goes on from there says how many texts and tasks are `known`, for
-        those of later steps were told, too.
+        With `most`, of a part with more events only the first steps are told that have so many; with `until`,
+        nothing of later steps. `more` says that there are others. Whoever goes on from such a part says how
+        many texts and tasks are `known`.
         """
-        last = self._last(step, most)
+        last = self._last(step, most, until)
         texts, tasks = known or (None, None)
         events = self.events.after(step, last)
         events["t"] = steps_apart(events["t"])
-        tables = (self.versions, self.queues, self.caches, self.choices, self.cpus, self.attempts)
-        names = ("versions", "queues", "caches", "choices", "cpus", "attempts")
+        named = {
+            "versions": self.versions, "queues": self.queues, "caches": self.caches,
+            "choices": self.choices, "cpus": self.cpus, "attempts": self.attempts,
+        }  # fmt: skip
+        needed = None
+        if last is not None:
+            needed = max(each.texts(last) for each in (self.events, *named.values()))
         return {
             "format": FORMAT,
             "after": step,
             "step": self.step if last is None else last,
-            "more": last is not None,
+            "more": last is not None and last < (self.step if until is None else until),
             "run": self.run,
             "lacks": self.lacks,
             "findings": self.findings,
-            "texts": self._texts.after(step, texts),
-            "tasks": self._tasks.after(step, tasks),
+            "texts": self._texts.after(step, texts, needed),
+            "tasks": self._tasks.after(step, tasks, max(events["task"], default=-1) + 1),
             "events": events,
-            **{name: table.after(step, last) for name, table in zip(names, tables, strict=True)},
+            **{name: table.after(step, last) for name, table in named.items()},
         }
 
-    def _last(self, step: int, most: int) -> int | None:
-        """The step that a part of at most about so many events ends with; None if it is the last one."""
+    def _last(self, step: int, most: int, until: int | None) -> int | None:
+        """The step that a part ends with; None if it is the last one of all."""
         at = bisect_right(self.events.step, step) + most
         if not most or at >= len(self.events) or self.events.step[at] == self.events.step[-1]:
-            return None
-        return self.events.step[at]
+            return until
+        return self.events.step[at] if until is None else min(self.events.step[at], until)
 
 
 def _said(line: Line) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_right
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
@@ -20,14 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from actors import Recording
+    from actors.log import Event
     from controlplane.logs.reading import Line
     from controlplane.scenarios.execution import Execution
 
 __all__ = ["Live"]
 
 T = TypeVar("T")
-PART: Final = 50_000
-"""So many events are told at once, for others wait meanwhile."""
+PART: Final = 20_000
+"""So many events are told at once."""
+AT_ONCE = 500
+"""So many are looked at before others have their turn."""
 
 
 class Live:
@@ -40,10 +44,19 @@ class Live:
         self.model.run.update(run.log_header(), live=True)
         self._watching = Watching(run, self.model)
         self._watching.begin()
+        self._lines: Iterator[Line] = iter(())
+        self._taken = 0
+        self._told = 0
+        """All is told up to this step."""
+        self._telling = trio.Lock()
 
     async def since(self, step: int, known: tuple[int, int] | None = None) -> bytes:
         """The model's part after a step, as JSON, for who has so many texts and tasks."""
-        return await self._between_steps(lambda: self._since(step, known))
+        async with self._telling:
+            await self._tell(step)
+            part = self.model.since(step, PART, known, self._told)
+            part["more"] = part["more"] or self._told < self._taken
+            return encode(part)
 
     async def recording(self) -> Recording:
         """The session up to now. Raises UsageError if nothing is kept."""
@@ -74,16 +87,35 @@ class Live:
             raise failed[0]
         return found[0]
 
-    def _since(self, step: int, known: tuple[int, int] | None) -> bytes:
-        for line in self._news():
+    async def _tell(self, step: int) -> None:
+        """Tell the model what the log has since, as far as one part after `step` goes; others have their turn."""
+        events = self.model.events
+        if (line := next(self._lines, None)) is None:
+            await self._between_steps(self._take)
+        else:  # what was left by the part before
             self.model.add_line(line)
-        self._watching.look()
-        return encode(self.model.since(step, PART, known))
+        while (line := next(self._lines, None)) is not None:
+            self.model.add_line(line)
+            if not len(events) % AT_ONCE:
+                await trio.lowlevel.checkpoint()
+            if len(events) - bisect_right(events.step, step) > PART + AT_ONCE:
+                self._told = line.step - 1
+                return
+        self._told = self._taken
 
-    def _news(self) -> Iterator[Line]:
-        """What the log has since, as `log.jsonl` would have it: without secrets."""
-        text = io.StringIO()
-        clean = cleaner_of_lines(self._run)  # with the Secrets of now
-        if jsonl.write(self._tail.news(), text, "live", clean, vocabulary.LEVEL_OF):
+    def _take(self) -> None:
+        self._watching.look()
+        self._taken = self._run.world.steps
+        self._lines = self._as_lines(self._tail.news(), cleaner_of_lines(self._run))
+
+    def _as_lines(
+        self, events: Iterator[Event], clean: Callable[[Event, str], str]
+    ) -> Iterator[Line]:
+        """Events as `log.jsonl` would have them: without secrets."""
+        while True:
+            text = io.StringIO()
+            some = islice(events, AT_ONCE)
+            if not jsonl.write(some, text, "live", clean, vocabulary.LEVEL_OF):
+                return
             for line in text.getvalue().encode().splitlines():
                 yield decode(line)
