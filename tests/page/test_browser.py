@@ -286,8 +286,11 @@ def test_views_keep_their_place_when_the_step_changes(opened) -> None:
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="no axe-core: dev.py check fetches it by npm")
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_checker_of_accessibility_finds_nothing_serious(opened, theme) -> None:
+@pytest.mark.parametrize(
+    ("theme", "size"), [("light", SIZES[0]), ("dark", SIZES[0]), ("light", SIZES[2])]
+)
+def test_the_checker_of_accessibility_finds_nothing_serious(opened, page, theme, size) -> None:
+    opened.open(page, *size)
     opened.run("document.documentElement.dataset.theme = arguments[0]", theme)
     opened.run(AXE.read_text(encoding="utf-8"))
     found = []

@@ -1,6 +1,6 @@
 // The cluster at a step: nodes with pods and what is free, queues, pending pods, watch caches, objects.
 
-import { counted, h, seconds, size } from "./dom.js";
+import { counted, h, seconds, size, wide } from "./dom.js";
 import { lastNotAbove, PLACES, takesRoom } from "./model.js";
 import { lineDiff, yamlLines } from "./yaml.js";
 
@@ -179,7 +179,7 @@ export class ClusterView {
     const rows = late.slice(0, CHIPS).map((each) => h("tr", {}, h("td", { text: each.task }), h("td", { text: each.kind }), h("td", { class: "number", text: String(each.coming) }),
       h("td", { class: "number", text: each.step ? `version ${each.rv}, step ${each.step}` : "nothing yet" })));
     this.news.replaceChildren(rows.length
-      ? h("div", { class: "wide" }, h("table", { class: "grid" }, h("thead", {}, h("tr", {}, ["Who", "Kind", "On the way", "Told last of"].map((text) => h("th", { scope: "col", text })))), h("tbody", {}, rows)))
+      ? wide("News on its way", h("table", { class: "grid" }, h("thead", {}, h("tr", {}, ["Who", "Kind", "On the way", "Told last of"].map((text) => h("th", { scope: "col", text })))), h("tbody", {}, rows)))
       : h("p", { class: "note", text: "Every handler has been told of all that it will hear of what is written by now." }),
     late.length > CHIPS ? h("p", { class: "note", text: `and ${late.length - CHIPS} more` }) : "");
   }
@@ -207,7 +207,7 @@ export class ClusterView {
 
   // Who read and wrote an object, marked in the diagram.
   inDiagram(thing) {
-    const made = h("button", { type: "button", class: "quiet", text: "in the diagram", title: "Mark who read and wrote it" });
+    const made = h("button", { type: "button", class: "quiet", text: "Diagram", title: "Mark who read and wrote it" });
     made.addEventListener("click", () => {
       this.app.side.ask(`object:${thing.obj}`);
       this.app.show("diagram");
@@ -242,7 +242,7 @@ export class ClusterView {
     });
     this.head.replaceChildren(
       h("div", { class: "object-title" }, h("b", { text: thing.obj }), this.chosen ? null : h("span", { class: "dim", text: ", written last" }), h("span", { class: "dim", text: index < 0 ? ", not there yet" : `, version ${thing.rvs[index]} (${index + 1} of ${thing.steps.length}), written at step ${thing.steps[index]}` })),
-      h("div", { class: "object-tools" }, h("div", { class: "switch", role: "group", "aria-label": "How to show it" }, modes), goTo("‹ version", index - 1), goTo("version ›", index + 1), this.inDiagram(thing)));
+      h("div", { class: "object-tools" }, h("div", { class: "switch", role: "group", "aria-label": "How to show it" }, modes), goTo("‹ older", index - 1), goTo("newer ›", index + 1), this.inDiagram(thing)));
     if (index < 0) {
       this.text.replaceChildren(h("p", { class: "note", text: `It is written first at step ${thing.steps[0]}.` }));
       return;

@@ -117,7 +117,7 @@ export class Diagram {
           title: opens ? `${lane.label}: show or hide its ${lane.kind === "group" ? "nodes" : "tasks"}` : lane.label,
           "aria-expanded": opens ? String(lane.open) : undefined,
           type: opens ? "button" : undefined,
-        }, h("span", { class: "fold", text: opens ? (lane.open ? "▾" : "▸") : "" }), h("span", { class: "name", text: lane.label }));
+        }, h("span", { class: "fold", text: opens ? (lane.open ? "▾" : "▸") : "" }), h("span", { class: "lane-name", text: lane.label }));
         if (opens) {
           label.addEventListener("click", () => {
             this.lanes.toggle(lane.id);
@@ -481,7 +481,7 @@ export class Diagram {
       const [x, y] = [axis.x(each.step), this.y(lane)];
       const other = each.overtaken_by ? this.laneOf(each.overtaken_by) : -1;
       pen.strokeStyle = pen.fillStyle = paint.stale;
-      if (other >= 0) {
+      if (other >= 0 && (broke || axis.x(each.overtaken_by) > 0 && x < this.width)) {
         const [x0, y0] = [axis.x(each.overtaken_by), this.y(other)];
         pen.setLineDash([6, 4]);
         pen.lineWidth = 1.8;

@@ -54,3 +54,8 @@ export function fitted(canvas, width, height) {
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   return pen;
 }
+
+// Something that may be wider than its place, a table say: it scrolls by keys too, and has a name.
+export function wide(name, child) {
+  return h("div", { class: "wide", role: "region", tabindex: "0", "aria-label": name }, child);
+}

@@ -1,6 +1,6 @@
 // Attempts to schedule pods: what every plugin said of every node, and how the pod went through the queue.
 
-import { counted, h, seconds } from "./dom.js";
+import { counted, h, seconds, wide } from "./dom.js";
 import { lastNotAbove } from "./model.js";
 
 const ATTEMPTS = 160;
@@ -103,10 +103,10 @@ export class Results {
     }
     const history = model.queueHistory(each.uid);
     if (history.length) {
-      parts.push(h("h3", { text: "The pod's way through the queue" }), h("table", { class: "grid" },
+      parts.push(h("h3", { text: "The pod's way through the queue" }), wide("The pod's way through the queue", h("table", { class: "grid" },
         h("thead", {}, h("tr", {}, ["Step", "Time", "Queue", "", "Attempts", "Refused by"].map((text) => h("th", { scope: "col", text })))),
         h("tbody", {}, history.map((row) => h("tr", { class: row.step > step ? "later" : "", "data-step": row.step }, h("td", {}, this.app.side.stepLink(row.step, String(row.step))), h("td", { class: "number", text: seconds(model.stepTime[row.step]) }),
-          h("td", { text: row.place }), h("td", { text: row.there ? (row.until ? `until ${seconds(row.until)}` : "comes") : "leaves" }), h("td", { class: "number", text: row.there ? String(row.attempts) : "" }), h("td", { text: row.plugins }))))));
+          h("td", { text: row.place }), h("td", { text: row.there ? (row.until ? `until ${seconds(row.until)}` : "comes") : "leaves" }), h("td", { class: "number", text: row.there ? String(row.attempts) : "" }), h("td", { text: row.plugins })))))));
     }
     this.detail.replaceChildren(...parts);
   }
@@ -123,7 +123,7 @@ export class Results {
       const said = value < 0 ? "" : model.text(value);
       return h("td", { class: said === "passed" ? "passed" : said ? "refused" : "dim", text: said === "passed" ? "✓" : said || "-", title: said === "passed" ? "passed" : said || "not asked, the node was out already" });
     };
-    return h("div", { class: "wide" }, h("table", { class: "grid plugins" },
+    return wide({ filter: "Filter", score: "Score", final: "Final score" }[name], h("table", { class: "grid plugins" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col", text: "Node" }), sums ? h("th", { scope: "col", text: "Sum" }) : null, plugins.map((plugin) => h("th", { scope: "col", text: model.text(plugin) })))),
       h("tbody", {}, rows.map((row) => h("tr", { class: row.node === selected ? "chosen" : "" }, h("th", { scope: "row", text: row.node }), sums ? h("td", { class: "number", text: String(row.sum) }) : null, row.values.map(cell))))));
   }
@@ -132,13 +132,13 @@ export class Results {
   fromLog(each) {
     const parts = [];
     if (each.data.refused?.length) {
-      parts.push(h("h3", { text: "Refused" }), h("table", { class: "grid" }, h("thead", {}, h("tr", {}, ["Plugin", "Why", "Nodes"].map((text) => h("th", { scope: "col", text })))),
-        h("tbody", {}, each.data.refused.map((row) => h("tr", {}, h("td", { text: row.plugin }), h("td", { text: row.message }), h("td", { text: `${row.count}: ${row.nodes.join(", ")}` }))))));
+      parts.push(h("h3", { text: "Refused" }), wide("Refused", h("table", { class: "grid" }, h("thead", {}, h("tr", {}, ["Plugin", "Why", "Nodes"].map((text) => h("th", { scope: "col", text })))),
+        h("tbody", {}, each.data.refused.map((row) => h("tr", {}, h("td", { text: row.plugin }), h("td", { text: row.message }), h("td", { text: `${row.count}: ${row.nodes.join(", ")}` })))))));
     }
     if (each.data.scores) {
       const nodes = Object.keys(each.data.scores);
       const plugins = [...new Set(nodes.flatMap((node) => Object.keys(each.data.scores[node])))];
-      parts.push(h("h3", { text: "Final score" }), h("div", { class: "wide" }, h("table", { class: "grid plugins" }, h("thead", {}, h("tr", {}, ["Node", ...plugins].map((text) => h("th", { scope: "col", text })))),
+      parts.push(h("h3", { text: "Final score" }), wide("Final score", h("table", { class: "grid plugins" }, h("thead", {}, h("tr", {}, ["Node", ...plugins].map((text) => h("th", { scope: "col", text })))),
         h("tbody", {}, nodes.map((node) => h("tr", { class: node === each.data.node ? "chosen" : "" }, h("th", { scope: "row", text: node }), plugins.map((plugin) => h("td", { class: "number", text: String(each.data.scores[node][plugin] ?? "") }))))))));
     }
     if (!parts.length) parts.push(h("p", { class: "note", text: "The log has no more of this attempt." }));
