@@ -22,6 +22,12 @@ _UNITS = {
 }
 
 
+_DIGITS = 18
+"""More digits after the point change nothing, and more before it are more than 64 bits hold of most units."""
+_LIMIT = 1 << 63
+"""Go counts nanoseconds in 64 bits."""
+
+
 def parse_duration(text: str) -> int:
     """Nanoseconds of a Go duration such as 1m30s. Raises DurationError."""
     sign, rest = 1, text
@@ -34,11 +40,12 @@ def parse_duration(text: str) -> int:
     while part := _DURATION_PART.match(rest, position):
         whole, _, fraction = part.group(1).partition(".")
         unit = _UNITS[part.group(2)]
-        total += int(whole or 0) * unit
+        whole, fraction = whole.lstrip("0"), fraction[:_DIGITS]
+        total += int(whole or 0) * unit if len(whole) <= _DIGITS else _LIMIT
         if fraction:
             total += int(fraction) * unit // 10 ** len(fraction)
         position = part.end()
-    if position != len(rest) or not rest:
+    if position != len(rest) or not rest or total > _LIMIT - (sign > 0):
         raise DurationError(f'time: invalid duration "{text}"')
     return sign * total
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from controlplane.api.validation import parse_int64
+
 IntOrPercent = int | str
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -27,5 +29,9 @@ def scaled_value(value: IntOrPercent | None, total: int, *, round_up: bool) -> i
     if not _INTEGER.fullmatch(text):
         problem = f'strconv.Atoi: parsing "{text}": invalid syntax'
         raise BadIntOrPercent(f'{_PREFIX}invalid value "{value}": {problem}')
-    product = int(text) * total
+    number = parse_int64(text)
+    if number is None:
+        problem = f'strconv.Atoi: parsing "{text}": value out of range'
+        raise BadIntOrPercent(f'{_PREFIX}invalid value "{value}": {problem}')
+    product = number * total
     return -(-product // 100) if round_up else product // 100

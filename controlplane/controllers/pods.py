@@ -7,6 +7,8 @@ from functools import cmp_to_key
 from math import frexp
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.validation import parse_int64
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -81,7 +83,7 @@ def _deletion_cost(pod: Pod) -> int:
     text = pod.annotations.get(DELETION_COST, "0")
     if not _COST.fullmatch(text):
         return 0
-    cost = int(text)
+    cost = parse_int64(text) or 0
     return cost if -(2**31) <= cost < 2**31 else 0
 
 

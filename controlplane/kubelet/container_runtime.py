@@ -27,6 +27,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.quantity import QuantityError, parse
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
+from controlplane.api.validation import parse_int64
 
 SANDBOX: Final = "sandbox"
 PULL: Final = "pull"
@@ -97,7 +98,8 @@ def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Pr
     if run_ns is None and ends:
         run_ns = durations(RUN, container)
     codes = [part.strip() for part in _annotation(pod, "exit-codes", container).split(",")]
-    numbers = tuple(int(code) for code in codes if code.isascii() and code.isdecimal())
+    read = [parse_int64(code) for code in codes if code.isdecimal()]
+    numbers = tuple(code for code in read if code is not None)
     return Program(
         run_ns=run_ns,
         exit_codes=numbers or (0,),
@@ -118,7 +120,8 @@ def refuses_update(pod: Pod, container: str, refused: int, happens: Callable[[],
         told = _annotation(pod, "resize-fails", container)
     if told == "maybe":
         return happens()
-    return told.isascii() and told.isdecimal() and refused < int(told)
+    often = parse_int64(told)
+    return often is not None and refused < often
 
 
 def memory_usage(pod: Pod, container: str) -> int:
@@ -139,11 +142,16 @@ def _annotation(pod: Pod, name: str, container: str) -> str:
     return pod.annotations.get(f"{PREFIX}{name}.{container}", whole)
 
 
+_DIGITS = 18
+
+
 def seconds(text: str) -> int | None:
     """A decimal number of seconds in nanoseconds; None of anything else."""
     whole, _, fraction = text.partition(".")
     digits = whole + fraction
-    if not (digits.isascii() and digits.isdecimal() and len(fraction) <= 9):
+    if not (
+        digits.isascii() and digits.isdecimal() and len(fraction) <= 9 and len(whole) <= _DIGITS
+    ):
         return None
     return int(whole or 0) * SECOND + int(fraction.ljust(9, "0"))
 

@@ -11,7 +11,8 @@ from typing import Final
 import attrs
 
 from controlplane.api.quantity import Quantity, QuantityError, parse
-from controlplane.errors import UsageError
+from controlplane.api.validation import parse_int64
+from controlplane.errors import UsageError, shown
 
 LOCAL_DISTANCE: Final = 10
 SAME_SOCKET_DISTANCE: Final = 12
@@ -139,10 +140,15 @@ def machine_of_text(text: str) -> Machine:
     return _regular(counts, memory, tuple(pages), adjacent=numbering == _NUMBERINGS[1])
 
 
+_DIGITS: Final = 18
+"""No machine has a number of more."""
+
+
 def _count(pair: str, value: str, *, at_least: int) -> int:
-    if not value.isdecimal() or int(value) < at_least:
-        raise UsageError(f"machine: {pair!r}: expected a number of {at_least} or more")
-    return int(value)
+    number = parse_int64(value)
+    if number is None or number < at_least:
+        raise UsageError(f"machine: {shown(pair)}: expected a number of {at_least} or more")
+    return number
 
 
 def _amount(pair: str, value: str) -> Quantity:
@@ -209,14 +215,14 @@ def machine_of_lscpu(text: str, memory: int) -> Machine:
         if not core.isdecimal():
             continue
         places = [
-            int(each) if each.isdecimal() else default
+            int(each[:_DIGITS]) if each.isdecimal() else default
             for each, default in (
                 (row.get("node", ""), 0),
                 (row.get("socket", ""), 0),
                 (caches, -1),
             )
         ]
-        rows.append((cpu, places[0], places[1], int(core), places[2]))
+        rows.append((cpu, places[0], places[1], int(core[:_DIGITS]), places[2]))
     if not rows:
         raise UsageError("machine: lscpu: no CPU is online")
     machine = from_rows(rows)

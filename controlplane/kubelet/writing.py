@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from controlplane.api.times import SECOND
+from controlplane.api.validation import parse_int64
 from controlplane.kubelet.container_runtime import PREFIX, seconds
 
 if TYPE_CHECKING:
@@ -44,5 +45,7 @@ def writing_of(pod: Pod) -> Writing | None:
         return None
     count = notes.get(f"{PREFIX}writes", "")
     pause = seconds(notes.get(f"{PREFIX}write-seconds", ""))
-    known = count.isascii() and count.isdecimal()
-    return Writing(volumes, int(count) if known else None, SECOND if pause is None else pause)
+    known = parse_int64(count)
+    if known is not None and known < 0:
+        known = None
+    return Writing(volumes, known, SECOND if pause is None else pause)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from controlplane.api.times import SECOND
+from controlplane.api.validation import parse_int64
+from controlplane.errors import shown
 from controlplane.scenarios import parts
 from controlplane.scenarios.option import Option
 from controlplane.scenarios.scenario import Scenario
@@ -246,8 +248,8 @@ def _rate(submission: reading.Submission, notes: Mapping[str, str]) -> tuple[int
     text = notes.get(RATE, "")
     if not text:
         return None
-    parts = [int(part) for part in text.split("/") if part.isascii() and part.isdecimal()]
-    if len(parts) != 2 or not all(parts):
+    parts = [parse_int64(part) or 0 for part in text.split("/")]
+    if len(parts) != 2 or min(parts) <= 0:
         raise submission.error(
             f"metadata.annotations[{RATE}]", f"{text!r}: expected REQUESTS/BURST, 5/10 for instance"
         )
@@ -256,9 +258,12 @@ def _rate(submission: reading.Submission, notes: Mapping[str, str]) -> tuple[int
 
 def _copies(submission: reading.Submission, notes: Mapping[str, str], note: str) -> int:
     text = notes.get(note, "1")
-    if not text.isdigit() or not int(text):
-        raise submission.error(f"metadata.annotations[{note}]", f"{text!r}: expected 1 or more")
-    return int(text)
+    number = parse_int64(text) or 0
+    if number <= 0:
+        raise submission.error(
+            f"metadata.annotations[{note}]", f"{shown(text)}: expected 1 or more"
+        )
+    return number
 
 
 async def workload(user: User) -> None:

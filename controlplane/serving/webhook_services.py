@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from controlplane.api.validation import parse_int64
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -39,6 +41,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def _address(place: str) -> tuple[str, int]:
     host, _, port = place.rpartition(":")
-    if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65_536:
+    number = parse_int64(port) or 0
+    if not host or not 0 < number < 65_536:
         raise ValueError(_EXPECTED)
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return host.removeprefix("[").removesuffix("]"), number

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import h11
 
 from controlplane.api.container_inside import Inside
+from controlplane.api.validation import parse_int64
 from controlplane.apiserver.http.spdy import Frames, Opened, Received, Reset, SpdyError
 
 __all__ = ["CHANNELS", "TUNNEL", "VERSION", "ChannelForwarding", "StreamForwarding"]
@@ -137,7 +138,7 @@ class StreamForwarding:
             self._errors[number] = event.stream
             return b""
         text = event.headers.get("port", "")
-        port = int(text) if text.isdecimal() else 0
+        port = parse_int64(text) or 0
         refusal = _refusal(self._inside, port)
         if refusal:
             return self._finished(event.stream, number, refusal)

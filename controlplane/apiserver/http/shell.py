@@ -18,6 +18,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from controlplane.api.container_inside import Inside
+from controlplane.api.validation import parse_int64
 
 __all__ = ["SHELLS", "Ran", "Shell"]
 
@@ -324,7 +325,8 @@ def _cd(shell: Shell, words: list[str], _given: bytes) -> Ran:
 
 def _exit(shell: Shell, words: list[str], _given: bytes) -> Ran:
     shell.left = True
-    return Ran(code=int(words[0]) & 255 if words and words[0].isdecimal() else 0)
+    code = parse_int64(words[0]) if words else None
+    return Ran(code=(code or 0) & 255)
 
 
 def _test(shell: Shell, words: list[str], _given: bytes) -> Ran:

@@ -199,7 +199,7 @@ class Registry:
             if quotas:
                 yield from charge(ctx, tree, None, quotas)
             name = meta["name"]
-            if version and version.isdigit() and int(version):
+            if version and _written_version(version):
                 raise status.plain_error(
                     "resourceVersion should not be set on objects to be created"
                 )
@@ -694,3 +694,11 @@ class Registry:
         if foreground:
             kept.append(_FOREGROUND)
         return had if kept == had else kept
+
+
+def _written_version(text: str) -> int:
+    """The version that an object to create names; 0 where the text is none, which upstream lets pass."""
+    try:
+        return parse_version(text)
+    except ValueError:
+        return 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from controlplane.api.tree import Tree
+from controlplane.api.validation import parse_int64
 from controlplane.controllers.deployment.template_hash import template_hash
 from controlplane.controllers.int_or_percent import BadIntOrPercent, scaled_value
 from controlplane.controllers.ownership import controller_reference
@@ -24,7 +24,6 @@ MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 ROLLBACK_TO = "deprecated.deployment.rollback.to"
 HISTORY_CHARACTERS = 2000
 UNLIMITED = 2**31 - 1
-_INT64 = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _NOT_COPIED = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
@@ -131,10 +130,7 @@ def find_new(deployment: Deployment, owned: Sequence[ReplicaSet]) -> ReplicaSet 
 
 def parsed_int64(text: str) -> int | None:
     """A decimal number of 64 bits, None where the text is none."""
-    if not _INT64.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
+    return parse_int64(text)
 
 
 def revision_of(annotations: Mapping[str, str]) -> int | None:

@@ -5,9 +5,9 @@ Upstream: job/indexed_job_utils.go, job/tracking_utils.go.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from controlplane.api.validation import parse_int64
 from controlplane.controllers.pod_control import pod_of_template
 from controlplane.controllers.pods import by_activity
 
@@ -26,7 +26,6 @@ INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 LONGEST_PREFIX = 58
 MOST_FAILURES = 2**31 - 1
 
-_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 UNTRACK: Tree = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING]}}
 """Strategic merge patch that takes the tracking finalizer away."""
@@ -67,10 +66,8 @@ def is_failed(pod: Pod, job: Job) -> bool:
 def completion_index(pod: Pod) -> int | None:
     """The pod's index; None where the annotation is absent or no natural number."""
     text = pod.annotations.get(COMPLETION_INDEX)
-    if text is None or not _NUMBER.fullmatch(text):
-        return None
-    index = int(text)
-    return index if index >= 0 else None
+    index = None if text is None else parse_int64(text)
+    return index if index is not None and index >= 0 else None
 
 
 def valid_index(pod: Pod, job: Job) -> int | None:
@@ -96,7 +93,7 @@ def ignored_failure_count(pod: Pod) -> int:
 
 def _count(pod: Pod, annotation: str) -> int:
     text = pod.annotations.get(annotation, "")
-    count = int(text) if _NUMBER.fullmatch(text) else 0
+    count = parse_int64(text) or 0
     return count if 0 <= count <= MOST_FAILURES else 0
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.validation import parse_int64
+
 if TYPE_CHECKING:
     from controlplane.api.tree import Tree
 
@@ -133,8 +135,9 @@ def spread(claim_name: str) -> int:
     """A number by the name of a claim; of a StatefulSet's claims one more for each replica."""
     base, dash, index = claim_name.rpartition("-")
     offset = 0
-    if dash and index.isascii() and index.isdecimal() and int(index) < 1 << 32:
-        offset = int(index)
+    number = parse_int64(index) if dash and index.isdecimal() else None
+    if number is not None and number < 1 << 32:
+        offset = number
         claim_name = base.rpartition("-")[2]
     value = 0x811C9DC5  # FNV-1, 32 bits
     for byte in claim_name.encode():

@@ -54,6 +54,9 @@ class Slice:
 
 GoType = Scalar | Struct | Map | Slice
 
+_DIGITS: Final = 4000
+"""Python reads no number of many more; none of so many is one of 64 bits."""
+
 STRING: Final = Scalar("string")
 INT: Final = Scalar("int", text=False)
 UINT64: Final = Scalar("uint64", text=False, unsigned=True)
@@ -129,7 +132,8 @@ class _Reader:
         if not isinstance(value, _Number):
             return self.wrong(_kind(value), target, path, owner)
         low, high = (0, 1 << 64) if target.unsigned else (-(1 << 63), 1 << 63)
-        if not value.lstrip("-").isdigit() or not low <= int(value) < high:
+        whole = value.lstrip("-").isdigit() and len(value) <= _DIGITS
+        if not whole or not low <= int(value) < high:
             return self.wrong(f"number {value}", target, path, owner)
         return int(value)
 

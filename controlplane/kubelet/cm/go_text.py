@@ -19,11 +19,15 @@ class GoTextError(ValueError):
     """Text that Go does not take; the message is strconv's."""
 
 
+_DIGITS: Final = 4000
+"""Python reads no text of more than a few hundred more; a number of so many is no one of 64 bits, but for zeros."""
+
+
 def atoi(text: str) -> int:
     """A decimal integer of 64 bits. Raises GoTextError."""
     if not _INTEGER.fullmatch(text):
         raise GoTextError(f"strconv.Atoi: parsing {quote(text)}: invalid syntax")
-    value = int(text)
+    value = int(text) if len(text) <= _DIGITS else 1 << 63
     if not -(1 << 63) <= value < 1 << 63:
         raise GoTextError(f"strconv.Atoi: parsing {quote(text)}: value out of range")
     return value

@@ -49,6 +49,8 @@ _RADIX: Final = re.compile(
     r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))"
 )
 _LARGEST_PLAIN: Final = 1e21
+_MOST_DIGITS: Final = 4000
+"""Python reads no number of more; Go's YAML leaves what no number holds a text."""
 _STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
 
 
@@ -501,6 +503,8 @@ def plain_scalar(text: str) -> Any:
             for found, base in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10))
             if found is not None
         )
+        if base == 10 and len(digits) > _MOST_DIGITS:
+            return text
         number = int(digits, base)
         return -number if sign == "-" else number
     if _FLOAT.fullmatch(plain):

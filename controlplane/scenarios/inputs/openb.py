@@ -18,8 +18,8 @@ import attrs
 
 from controlplane.api.quantity import Quantity
 from controlplane.api.tree import Tree
-from controlplane.api.validation import dns_subdomain_errors, label_value_errors
-from controlplane.errors import UsageError
+from controlplane.api.validation import dns_subdomain_errors, label_value_errors, parse_int64
+from controlplane.errors import UsageError, shown
 
 GPU: Final = "nvidia.com/gpu"
 GPU_MODEL: Final = "nvidia.com/gpu.product"
@@ -73,9 +73,10 @@ class _Row:
 
     def number(self, column: str) -> int:
         value = self.text(column)
-        if not (value.isascii() and value.isdecimal()):
-            raise self.error(column, f"expected a whole number, found {value!r}")
-        return int(value)
+        number = parse_int64(value)
+        if number is None or number < 0:
+            raise self.error(column, f"expected a whole number, found {shown(value)}")
+        return number
 
     def name(self, column: str) -> str:
         value = self.text(column)

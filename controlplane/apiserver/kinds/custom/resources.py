@@ -19,6 +19,7 @@ from attrs import field, frozen
 from controlplane.api.object import Object
 from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
+from controlplane.api.validation import parse_int64
 from controlplane.apiserver.kinds.conversion import unreadable_kind
 from controlplane.apiserver.kinds.custom.converters import Converter, converter_of
 from controlplane.apiserver.kinds.custom.rules import apply_rules, ruled_places
@@ -146,9 +147,10 @@ def value_at(tree: Any, path: str) -> Any:
             if not isinstance(tree, list):
                 return None
             wanted = "0" if index == "*" else index
-            if not wanted.isdigit() or int(wanted) >= len(tree):
+            place = parse_int64(wanted)
+            if place is None or not 0 <= place < len(tree):
                 return None
-            tree = tree[int(wanted)]
+            tree = tree[place]
             _, bracket, rest = rest.partition("[")
     return tree
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.tree import Tree
+from controlplane.api.validation import parse_int64
 from controlplane.apiserver.kinds.defaulting import workloads as defaults
 from controlplane.apiserver.kinds.defaulting.pods import inside
 from controlplane.apiserver.kinds.strategy import (
@@ -213,7 +214,7 @@ _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 def _template_generation(tree: Tree) -> int:
     text = (tree["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
-    return int(text) if text.isdigit() else 0
+    return parse_int64(text) or 0
 
 
 def _with_generation(tree: Tree, generation: int) -> Tree:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from controlplane.api.durations import DurationError, parse_duration
 from controlplane.apiserver.schema.types import load_data
 
 __all__ = ["known_zone", "schedule_problem"]
@@ -15,6 +16,9 @@ _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
     (0, 59, {}), (0, 23, {}), (1, 31, {}), (1, 12, _MONTHS), (0, 6, _DAYS),
 )  # fmt: skip
 _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+
+
+_EVERY = "@every "
 
 
 class _ScheduleError(ValueError):
@@ -34,7 +38,13 @@ def _parse(text: str) -> None:
     if not text:
         raise _ScheduleError("empty spec string")
     if text.startswith("@"):
-        if text in _DESCRIPTORS or text.startswith("@every "):
+        if text.startswith(_EVERY):
+            try:
+                parse_duration(text.removeprefix(_EVERY))
+            except DurationError as error:
+                raise _ScheduleError(f"failed to parse duration {text}: {error}") from None
+            return
+        if text in _DESCRIPTORS:
             return
         raise _ScheduleError(f"unrecognized descriptor: {text}")
     fields = text.split()

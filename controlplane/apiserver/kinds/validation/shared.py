@@ -8,6 +8,7 @@ from typing import Any
 
 from controlplane.api.equality import remembered
 from controlplane.api.tree import Tree
+from controlplane.api.validation import parse_int64
 from controlplane.apiserver.schema.field_errors import FieldError, Raw, invalid
 
 __all__ = ["ACCESS_MODES", "VOLUME_MODES", "at_most_full", "cidr_problems", "immutable", "int_or_percent",
@@ -45,7 +46,7 @@ def int_or_percent(value: int | str, path: str) -> list[FieldError]:
 
 def at_most_full(value: int | str | None, path: str) -> list[FieldError]:
     """A percentage of at most 100."""
-    if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
+    if isinstance(value, str) and _PERCENT.fullmatch(value) and _percentage(value) > 100:
         return [invalid(path, value, "must not be greater than 100%")]
     return []
 
@@ -53,8 +54,17 @@ def at_most_full(value: int | str | None, path: str) -> list[FieldError]:
 def scaled(value: int | str | None) -> int:
     """The number of a count or percentage; 0 for anything else."""
     if isinstance(value, str):
-        return int(value[:-1]) if _PERCENT.fullmatch(value) else 0
+        return _percentage(value) if _PERCENT.fullmatch(value) else 0
     return value or 0
+
+
+def _percentage(text: str) -> int:
+    """The number before the sign; the largest of 64 bits for what is larger, as Go's Atoi has it."""
+    number = parse_int64(text[:-1])
+    return _LARGEST if number is None else number
+
+
+_LARGEST = (1 << 63) - 1
 
 
 @remembered(4096)

@@ -118,3 +118,63 @@ def test_a_deciding_element_makes_up_for_one_that_failed():
     assert run({"self": [0, 1]}) is True
     with pytest.raises(CelError):
         run({"self": [0, 5]})
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (f"{LONG} > 0", "invalid int literal"),
+        ("9223372036854775809 > 0", "invalid int literal"),
+        (f"0x{'f' * 17} > 0", "invalid int literal"),
+        (f"{LONG}u > 0u", "invalid uint literal"),
+        ("1e400 > 0.0", "invalid double literal"),
+        (r"'\UFFFFFFFF' == ''", "unable to unescape string"),
+    ],
+)
+def test_literals_that_nothing_holds_are_refused(source, text):
+    with pytest.raises(CelError, match=text):
+        compile_rule(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "007 == 7", "0x10 == 16", "18446744073709551615u > 0u", "-9223372036854775808 < 0",
+        r"'\uD800' == '�'",
+        "int('-9223372036854775808') < 0", "uint('18446744073709551615') > 0u", "int(1.9) == 1",
+        "double('1e3') == 1000.0", "double('-inf') < 0.0",
+    ],
+)  # fmt: skip
+def test_numbers_at_their_limits_are_read(source):
+    assert compile_rule(source).run({}) is True
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (f"int('{LONG}') > 0", "type conversion error from '9+' to 'int'"),
+        ("int('9223372036854775808') > 0", "to 'int'"),
+        ("int('٣') > 0", "to 'int'"),
+        ("int(1e300) > 0", "integer overflow"),
+        ("int(double('nan')) > 0", "to 'int'"),
+        (f"uint('{LONG}') > 0u", "to 'uint'"),
+        ("uint(-1) > 0u", "unsigned integer overflow"),
+        ("double('1_000') > 0.0", "to 'double'"),
+        ("double('1e400') > 0.0", "to 'double'"),
+        (f"duration('{LONG}h') > duration('1h')", "to 'google.protobuf.Duration'"),
+        ("duration('99999999999999h') > duration('1h')", "to 'google.protobuf.Duration'"),
+        (f"timestamp('2000-01-01T00:00:00Z').getHours('{LONG}') > 0", "unknown time zone"),
+        ("timestamp('2000-01-01T00:00:00Z').getHours('+99:99') > 0", "unknown time zone"),
+        ("'%.999999999f'.format([1.0]) == ''", "precision 999999999 is too large"),
+        (f"ip('1.2.3.{LONG}').family() == 4", "IPv4 field has value >255"),
+        (f"semver('1.2.{LONG}').major() == 1", "Semver parse error"),
+        (f"semver('1.2.3-{LONG}').major() == 1", "Semver parse error"),
+    ],
+)
+def test_values_that_no_type_holds_fail_in_one_line(source, text):
+    with pytest.raises(CelError, match=text) as caught:
+        compile_rule(source).run({})
+    assert "\n" not in str(caught.value)

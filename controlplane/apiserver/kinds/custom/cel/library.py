@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
+from math import isfinite
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -154,26 +155,48 @@ def _to_int(value: Any) -> int:
         return int(value.timestamp())
     if isinstance(value, timedelta):
         return value // timedelta(microseconds=1) * 1000
+    return _whole_number(value, "int", -(1 << 63), (1 << 63) - 1, "integer overflow")
+
+
+def _whole_number(value: Any, name: str, low: int, high: int, overflow: str) -> int:
+    """A whole number of a text or another number."""
+    if isinstance(value, str):
+        if _WHOLE.fullmatch(value) and low <= int(value) <= high:
+            return int(value)
+        raise failed(f"type conversion error from '{value}' to '{name}'")
     try:
-        if isinstance(value, str) and not re.fullmatch(r"[-+]?\d+", value):
-            raise ValueError(value)
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise failed(f"type conversion error from '{value}' to 'int'") from None
+        number = int(value)
+    except (TypeError, ValueError):
+        raise failed(f"type conversion error from '{value}' to '{name}'") from None
+    except OverflowError:
+        raise failed(overflow) from None
+    if not low <= number <= high:
+        raise failed(overflow)
+    return number
+
+
+_WHOLE = re.compile(r"[-+]?0*+[0-9]{1,20}")
 
 
 def _to_uint(value: Any) -> Unsigned:
-    number = _to_int(value)
-    if number < 0:
-        raise failed("unsigned integer overflow")
-    return Unsigned(number)
+    if isinstance(value, datetime | timedelta):
+        value = _to_int(value)
+    return Unsigned(_whole_number(value, "uint", 0, (1 << 64) - 1, "unsigned integer overflow"))
+
+
+_FLOAT = re.compile(r"[-+]?(?:inf|infinity|nan|[0-9.]+(?:e[-+]?[0-9]+)?)", re.IGNORECASE | re.ASCII)
 
 
 def _to_double(value: Any) -> float:
     try:
-        return float(value)
+        if not isinstance(value, str):
+            return float(value)
+        found = float(value)
+        if _FLOAT.fullmatch(value) and (isfinite(found) or not value[-1:].isdigit()):
+            return found
     except (TypeError, ValueError):
-        raise failed(f"type conversion error from '{value}' to 'double'") from None
+        pass
+    raise failed(f"type conversion error from '{value}' to 'double'")
 
 
 _TRUE, _FALSE = ("true", "True", "TRUE", "t", "1"), ("false", "False", "FALSE", "f", "0")
@@ -338,9 +361,13 @@ def _last_index_of(where: Any, what: Any, start: int | None = None) -> int:
     return next((i for i in reversed(range(len(where))) if equal(where[i], what)), -1)
 
 
-_VERB = re.compile(r"%(?:%|(?:\.(\d+))?([a-zA-Z]))")
+_VERB = re.compile(r"%(?:%|(?:\.([0-9]+))?([a-zA-Z]))")
 _ASCII_DOWN = {i: i + 32 for i in range(65, 91)}
 _ASCII_UP = {i: i - 32 for i in range(97, 123)}
+
+
+_PRECISION = 5
+"""More digits no precision has: what is written counts only afterwards."""
 
 
 def _format(text: str, values: list[Any]) -> str:
@@ -356,7 +383,10 @@ def _format(text: str, values: list[Any]) -> str:
         value = next(left, missing)
         if value is missing:
             raise failed(f"index {position} out of range")
-        return _clause(match[2], int(match[1] or 6), value)
+        digits = match[1] or "6"
+        if len(digits) > _PRECISION:
+            raise failed(f"could not parse formatting clause: precision {digits[:20]} is too large")
+        return _clause(match[2], int(digits), value)
 
     return _VERB.sub(one, text)
 
@@ -503,13 +533,13 @@ def _named(name: str) -> Optional:
 
 
 def _zone(text: str) -> Any:
-    match = re.fullmatch(r"([+-]?)(\d\d):(\d\d)", text)
-    if match is not None:
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(-offset if match[1] == "-" else offset)
+    match = re.fullmatch(r"([+-]?)([0-9]{2}):([0-9]{2})", text)
     try:
+        if match is not None:
+            offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+            return timezone(-offset if match[1] == "-" else offset)
         return ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):
         raise failed(f"unknown time zone {text}") from None
 
 

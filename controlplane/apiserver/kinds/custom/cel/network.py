@@ -68,10 +68,10 @@ def _why(text: str) -> str:
     """What Go's netip says of a text that is no address: the first dot or colon decides which."""
     first = next((char for char in text if char in ".:%"), "")
     if first == ".":
-        if any(not char.isdigit() and char != "." for char in text):
+        if any(char not in "0123456789." for char in text):
             return "unexpected character"
         fields = text.split(".")
-        if any(int(part) > 255 for part in fields if part):
+        if any(len(part.lstrip("0")) > 3 or int(part) > 255 for part in fields if part):
             return "IPv4 field has value >255"
         if any(len(part) > 1 and part[0] == "0" for part in fields):
             return "IPv4 field has octet with leading zero"

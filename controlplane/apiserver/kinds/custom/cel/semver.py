@@ -13,7 +13,8 @@ __all__ = ["Semver", "is_semver", "read_semver"]
 _FORM = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
     r"(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
-    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
 )
 
 
@@ -45,11 +46,19 @@ def _normal(text: str) -> str:
     return ".".join(part.lstrip("0") or "0" for part in parts) + sign + rest
 
 
+_DIGITS = 20
+"""Digits of the largest number of 64 bits, which is the largest that a part of a version can be."""
+
+
 def read_semver(text: str, normalize: bool = False) -> Semver:
     """The version that a text names. CelError."""
     match = _FORM.fullmatch(_normal(text) if normalize else text)
+    wrong = CelError("Semver parse error during conversion from string: invalid version")
     if match is None:
-        raise CelError("Semver parse error during conversion from string: invalid version")
+        raise wrong
+    numbers = [*match.groups()[:3], *filter(str.isdigit, (match[4] or "").split("."))]
+    if any(len(number) > _DIGITS for number in numbers):
+        raise wrong
     parts = tuple(
         (0, int(part), "") if part.isdigit() else (1, 0, part)
         for part in (match[4] or "").split(".") if part

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from attrs import frozen
@@ -11,7 +12,7 @@ from attrs import frozen
 __all__ = ["CelError", "Expr", "MACROS", "Unsigned", "parsed", "unescaped", "walked"]
 
 _TOKEN = re.compile(
-    r"""(?:\s++|//[^\n]*+)*+(?:(?P<number>\d*\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+|\d+(?:[eE][+-]?\d+)?)(?P<u>[uU]?)
+    r"""(?:\s++|//[^\n]*+)*+(?:(?P<number>[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|0x[0-9a-fA-F]+|[0-9]+(?:[eE][+-]?[0-9]+)?)(?P<u>[uU]?)
     |(?P<string>(?:[bB][rR]?|[rR][bB]?)?(?:'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"
       |'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
@@ -103,8 +104,8 @@ def _literal(text: str) -> str | bytes:
 
     def replaced(match: re.Match[str]) -> str:
         code = match[1]
-        if code[0] in "xXuU":
-            return chr(int(code[1:], 16))
+        if code[0] in "xXuU" and len(code) > 1:
+            return _character(int(code[1:], 16))
         if code[0].isdigit():
             return chr(int(code, 8))
         return _ESCAPES.get(code, code)
@@ -113,6 +114,28 @@ def _literal(text: str) -> str | bytes:
         text = re.sub(r"\\([xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)",
                       replaced, text, flags=re.DOTALL)  # fmt: skip
     return text.encode() if "b" in prefix else text
+
+
+def _character(code: int) -> str:
+    """The character of a code point; half of a pair is none, and Go writes another one for it."""
+    if code > 0x10FFFF:
+        raise CelError("unable to unescape string")
+    return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
+
+
+def _number(text: str, unsigned: str, at: int) -> int:
+    """A whole number of 64 bits. One more than the largest is one: a sign may stand before it."""
+    digits = text[2:].lstrip("0") if text.startswith("0x") else text.lstrip("0")
+    number = (
+        int(digits or "0", 16 if text.startswith("0x") else 10) if len(digits) <= 20 else 1 << 64
+    )
+    if unsigned:
+        if number >> 64:
+            raise CelError("invalid uint literal", at)
+        return Unsigned(number)
+    if number > 1 << 63:
+        raise CelError("invalid int literal", at)
+    return number
 
 
 def _tokens(source: str) -> list[tuple[str, Any, int]]:
@@ -132,9 +155,9 @@ def _tokens(source: str) -> list[tuple[str, Any, int]]:
         if match["number"] is not None:
             text = match["number"]
             whole = "." not in text and ("e" not in text.lower() or text.startswith("0x"))
-            number: Any = int(text, 0) if whole else float(text)
-            if match["u"]:
-                number = Unsigned(number)
+            number: Any = _number(text, match["u"], match.start("number")) if whole else float(text)
+            if not whole and number == inf:
+                raise CelError("invalid double literal", match.start("number"))
             out.append(("value", number, match.start("number")))
         elif match["string"] is not None:
             out.append(("value", _literal(match["string"]), match.start("string")))

@@ -41,6 +41,9 @@ class Keyed(list[Any]):
     """A list of type map: equal to one with the same elements in any order."""
 
 
+_LONGEST_S = Fraction(1 << 63, 10**9)
+
+
 def duration(text: str) -> timedelta:
     """A Go duration such as `1h30m`. ValueError."""
     sign = -1 if text.startswith("-") else 1
@@ -51,7 +54,7 @@ def duration(text: str) -> timedelta:
     for match in _parts(rest):
         total += Fraction(match[1]) * _UNITS[match[2]]
         at = match.end()
-    if not rest or at != len(rest):
+    if not rest or at != len(rest) or total > _LONGEST_S:
         raise ValueError(text)
     return timedelta(microseconds=sign * float(total * 10**6))
 
