@@ -238,6 +238,23 @@ def test_the_scheduler_leaves_the_lost_pod_in_flight(opened, broken) -> None:
     assert flying.startswith("in flight1")
 
 
+def test_a_step_looks_the_same_from_whichever_side_one_comes(opened, broken) -> None:
+    opened.click("#tab-cluster")
+    steps = [step for step, *_ in broken.model.findings["entries"]]
+
+    def seen() -> str:
+        return opened.text(".queues") + opened.text(".caches") + opened.text(".nodes")
+
+    there = {}
+    for step in steps:
+        opened.slide(step)
+        there[step] = seen()
+    for step in reversed(steps):
+        opened.slide(step)
+        assert seen() == there[step]
+    assert len(set(there.values())) > 3
+
+
 def test_an_attempt_is_shown_with_its_scores(opened, broken) -> None:
     opened.click("#tab-results")
     (chosen, *_) = [line for line in broken.log if line.event == "scheduler.assumed"]

@@ -400,7 +400,7 @@ export class Diagram {
     const { model, classes, axis } = this;
     const byLane = new Map();
     for (let step = Math.max(1, first); step <= last; step += 1) {
-      if (classes[step] < READ) continue;
+      if (classes[step] < READ && !model.sent.has(step)) continue;
       const lane = this.laneOf(step);
       if (lane < 0) continue;
       if (!byLane.has(lane)) byLane.set(lane, []);
@@ -430,8 +430,11 @@ export class Diagram {
     pen.globalAlpha = 1;
   }
 
+  // What a step did; of one that only sent something, what it sent.
   words(step) {
-    return this.model.told(step).replaceAll("Pod/default/", "").replaceAll("heard of ", "told ");
+    const { model } = this;
+    if (this.classes[step] < READ) return `${(model.sent.get(step) ?? []).slice(0, 2).join(", ")} →`;
+    return model.told(step).replaceAll("Pod/default/", "").replaceAll("heard of ", "told ");
   }
 
   drawHits(pen, paint, first, last) {

@@ -99,6 +99,7 @@ class Thing {
   }
 }
 
+const TAKES = /^takes (.*) from /;
 const KEPT_EVERY = 2000;
 const TEXTS = 2 ** 26;
 
@@ -146,6 +147,7 @@ export class Model {
     this.stepCause = [0];
     this.stepPoint = [0];
     this.received = new Map();
+    this.sent = new Map();
     this.things = new Map();
     this.byObj = new Map();
     this.byKind = new Map();
@@ -245,6 +247,8 @@ export class Model {
       if (rows.event[row] === message && cause && cause !== step) {
         if (!this.received.has(step)) this.received.set(step, []);
         this.received.get(step).push(cause);
+        const [, message] = TAKES.exec(this.text(rows.said[row])) ?? [];
+        if (message && !this.sent.get(cause)?.includes(message)) this.sent.set(cause, [...(this.sent.get(cause) ?? []), message]);
       }
       ev.step.push(step);
       ev.t.push(t);
