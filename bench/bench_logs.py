@@ -39,8 +39,10 @@ def execution(log: EventLog | None) -> Execution:
     return Execution(plan, Fifo(), log=log)
 
 
-def steps_per_second(log: EventLog | None) -> int:
+def steps_per_second(log: EventLog | None, *, sampled: bool = False) -> int:
     run = execution(log)
+    if sampled:
+        run.sample()
     return run.execute("bare").steps
 
 
@@ -67,6 +69,19 @@ def told_again(lines: list[dict[str, object]]) -> Iterator[str]:
         turn += 1
 
 
+def with_violation(path: Path, log: RunLog, pod: str) -> RunLog:
+    """The same log, with an end that names a pod."""
+    last = log.last()
+    assert last is not None
+    verdict = {
+        "actor": "world", "data": {"verdict": "violated", "reason": f"law: {pod} waits for ever"},
+        "event": "verdict", "level": "info", "run": "run", "step": last.step, "t": last.t, "task": "world",
+    }  # fmt: skip
+    ended = path.with_name("ended.jsonl")
+    ended.write_bytes(path.read_bytes() + json.dumps(verdict).encode() + b"\n")
+    return RunLog(ended)
+
+
 def rows(repeat: int) -> list[Row]:
     found = [
         rate("steps, log off", "steps/s", repeat, lambda: steps_per_second(EventLog(keep=False))),
@@ -74,6 +89,12 @@ def rows(repeat: int) -> list[Row]:
             "steps, log of level info", "steps/s", repeat, lambda: steps_per_second(EventLog(INFO))
         ),
         rate("steps, full log", "steps/s", repeat, lambda: steps_per_second(None)),
+        rate(
+            "steps, full log and metrics over time",
+            "steps/s",
+            repeat,
+            lambda: steps_per_second(None, sampled=True),
+        ),
     ]
     with tempfile.TemporaryDirectory() as folder:
         run = execution(None)
@@ -99,6 +120,7 @@ def questions(path: Path, repeat: int) -> Iterator[Row]:
     log = RunLog(path)
     pod = next(line for line in log if line.event == "scheduler.assumed").obj.removeprefix("Pod/")
     step = next(log.between(200_000, 1 << 60)).step
+    ended = with_violation(path, log, pod)
     group = "SELECT actor, event, count(*) FROM events GROUP BY ALL"
     asked = {
         "summary": lambda: summary.summarise(log),
@@ -106,6 +128,7 @@ def questions(path: Path, repeat: int) -> Iterator[Row]:
         "races": lambda: races.find(log),
         "why OBJECT": lambda: why(log, f"pod/{pod}"),
         "why STEP": lambda: why(log, str(step)),
+        "why violation": lambda: why(ended, "violation"),
         "sql, group by": lambda: query([log], group),
     }
     for name, ask in asked.items():

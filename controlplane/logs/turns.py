@@ -45,6 +45,7 @@ class Walk:
         """The steps in which the scheduler tells in its own words what it read."""
         self.removed: set[tuple[str, int]] = set()
         """The writes with which an object went, by object and version."""
+        self._known: set[str] = set()
         self._writers: dict[str, None] = {}
         self._listeners: set[str] = set()
         self._turns: dict[tuple[str, str], Turn] = defaultdict(Turn)
@@ -64,10 +65,11 @@ class Walk:
             return
         if line.obj:
             self.scene.meet(line.obj, line.uid)
-        if line.actor not in self.actors and (
-            (event in _DECISIONS and line.obj in self.scene.about)
-            or self.scene.names_actor(line.actor)
-        ):
+        if line.actor not in self._known:
+            self._known.add(line.actor)
+            if self.scene.names_actor(line.actor):
+                self.actors.add(line.actor)
+        if event in _DECISIONS and line.obj in self.scene.about:
             self.actors.add(line.actor)
         if event == "message":
             self._asked = line.cause[0] if line.cause else 0

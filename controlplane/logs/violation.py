@@ -81,7 +81,8 @@ def tell(log: Log, reason: str, last: Line, room: int = LINES) -> list[Entry]:
     heavy = [each for each in found if each.weight >= LEAST]
     few = min(FEW, room)
     told_of = chosen(heavy, room)
-    return [_entry(each) for each in (told_of if len(told_of) >= few else chosen(found, few))]
+    told_of = told_of if len(told_of) >= few else chosen(found, few)
+    return [_entry(each, whole=not scales.found.overflowed) for each in told_of]
 
 
 def _walked(log: Log, scene: Scene) -> Walk:
@@ -91,10 +92,13 @@ def _walked(log: Log, scene: Scene) -> Walk:
     return walk
 
 
-def _entry(found: Weighed) -> Entry:
+def _entry(found: Weighed, *, whole: bool) -> Entry:
+    """What is told of an event; `whole`: repetitions were counted to the last."""
     line, said = found.line, found.text
     if found.again:
         often = "once more" if found.again == 1 else f"again, {found.again:,} times"
+        if not whole:
+            often = "again and again"
         said += f" (and {often} until the last)"
     data = {"event": line.event, **line.data}
     return Entry(line.step, line.t, line.actor, line.uid, said, [], data)
@@ -129,16 +133,14 @@ class _Scales:
             return
         if line.event == FAULT and line.step == self._end and self._walk.settled:
             return  # the workload ends everything before it looks
-        cause = line.step in self._causes
-        said = self._said(line, cause)
-        if not said:
-            return
         if line.event == "apiserver.write" and line.rv is not None and line.data["code"] < 300:
             self._newest[line.obj] = line.rv
+        cause = line.step in self._causes
         weight = self._weight(line, cause)
-        if not weight:
+        if not weight or not self.found.takes(weight):
             return
-        if self._before is not None and _repeats(self._before, line):
+        said = self._said(line)
+        if not said or (self._before is not None and _repeats(self._before, line)):
             return
         if line.event == "informer.read" and line.step in self._read_anew:
             return  # the scheduler's own words say more
@@ -163,6 +165,8 @@ class _Scales:
         if known is not None:
             weight += USED if known.used else STALE
         if line.event == "message":
+            if not cause:
+                return 0.0
             weight += REQUEST
         elif not weight:
             return 0.0
@@ -217,15 +221,13 @@ class _Scales:
     def _fields(self, line: Line) -> list[str]:
         return self._walk.fields.get((line.obj, line.rv or 0), [])
 
-    def _said(self, line: Line, cause: bool) -> str:
+    def _said(self, line: Line) -> str:
         """What an event says, without what differs from one time to the next."""
         if line.event == "message":
             asked = str(line.data.get("message", ""))
-            if not cause or not asked.startswith(_REQUESTS):
+            if not asked.startswith(_REQUESTS):
                 return ""
             return f"was asked by {line.data.get('from', '?')}: {asked}"
-        if line.event in ("verdict", "log", "choice"):
-            return ""
         if line.event == "apiserver.audited":
             return _answered(line)
         said = told(line)

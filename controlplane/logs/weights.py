@@ -13,7 +13,7 @@ from controlplane.logs.reading import Line
 __all__ = ["FAULT", "Heaviest", "Weighed", "chosen", "weight_of"]
 
 FAULT: Final = "fault"
-KEPT: Final = 400
+KEPT: Final = 3000
 """So many of the heaviest events are kept while a log is read."""
 OFTEN: Final = 3
 """What is said so often is told twice: the first time and the last."""
@@ -47,7 +47,11 @@ _EVENTS: Final[Mapping[str, float]] = {
     "scheduler.believed": 0,
     "choice": 0,
     "log": 0,
+    "task": 0,
     "verdict": 0,
+    "controller.popped": 0,
+    "apiserver.changed": 0,
+    "apiserver.removed": 0,
 }
 _LEVELS: Final = {"trace": 0.0, "debug": 5.0, "info": 40.0, "warning": 45.0, "error": 55.0}
 """What an event weighs that has no weight of its own."""
@@ -128,6 +132,15 @@ class Heaviest:
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Weighed]] = []
         self._count = 0
+        self.overflowed = False
+        """Whether there were more."""
+
+    def takes(self, weight: float) -> bool:
+        """Whether an event of this weight would be kept."""
+        if len(self._heap) < KEPT or weight > self._heap[0][0]:
+            return True
+        self.overflowed = True
+        return False
 
     def add(self, found: Weighed) -> None:
         """One more, in the order of the run."""
@@ -137,6 +150,7 @@ class Heaviest:
         if len(self._heap) < KEPT:
             heapq.heappush(self._heap, item)
         else:
+            self.overflowed = True
             heapq.heappushpop(self._heap, item)
 
     def all(self) -> list[Weighed]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from controlplane.logs import weights
 from controlplane.logs.reading import Kept
 from controlplane.logs.scene import Scene
 from controlplane.logs.turns import Walk
@@ -73,6 +74,17 @@ def test_what_repeats_is_told_twice_and_counted():
     found = [line for line in lines if "failed (Unschedulable)" in line]
     assert len(found) == 2
     assert "(and again, 8 times until the last)" in found[0]
+
+
+def test_what_repeats_in_a_log_too_long_to_count_is_told_without_a_number(monkeypatch):
+    monkeypatch.setattr(weights, "KEPT", 5)
+    failures = [
+        event(n, "scheduler.failed", WEB, uid="u", attempt=n, reason="Unschedulable", message="m")
+        for n in range(2, 12)
+    ]
+    found = [line for line in told(*failures) if "failed (Unschedulable)" in line]
+    assert len(found) == 2
+    assert "(and again and again until the last)" in found[0]
 
 
 def test_a_write_says_what_it_changed_and_whether_the_object_went():
