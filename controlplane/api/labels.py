@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from controlplane.api.equality import remembered
+from controlplane.api.many_requirements import FEW, ManyRequirements
 from controlplane.api.meta import LabelSelector
 from controlplane.api.validation import (
     aggregate,
@@ -74,6 +75,24 @@ class Requirement:
         if number is None or self._bound is None:
             return False
         return number > self._bound if operator == GREATER_THAN else number < self._bound
+
+    @property
+    def one_of(self) -> frozenset[str] | None:
+        """The values that the label must have one of; None where it is no such condition."""
+        return self._wanted if self.operator in (EQUALS, DOUBLE_EQUALS, IN) else None
+
+    @property
+    def none_of(self) -> frozenset[str] | None:
+        """The values that the label must have none of; None where it is no such condition."""
+        return self._wanted if self.operator in (NOT_EQUALS, NOT_IN) else None
+
+    def tighter_than(self, other: Requirement) -> bool:
+        """Whether a condition of the same operator on the same label lets less pass."""
+        if self._bound is None or other._bound is None:
+            return other._bound is not None
+        if self.operator == GREATER_THAN:
+            return self._bound > other._bound
+        return self.operator == LESS_THAN and self._bound < other._bound
 
     def __str__(self) -> str:
         if self.operator == EXISTS:
@@ -147,12 +166,13 @@ def requirement(key: str, operator: str, values: Iterable[str], path: str = "") 
 class Selector:
     """Requirements that must all hold, sorted by key; `NOTHING` matches no object."""
 
-    __slots__ = ("_equalities", "_others", "_text", "nothing", "requirements")
+    __slots__ = ("_equalities", "_many", "_others", "_text", "nothing", "requirements")
 
     def __init__(self, requirements: Iterable[Requirement] = (), *, nothing: bool = False) -> None:
         self.requirements = tuple(sorted(requirements, key=lambda item: item.key))
         self.nothing = nothing
         self._text: str | None = None
+        self._many = ManyRequirements(self.requirements) if len(self.requirements) > FEW else None
         self._equalities = tuple(
             (item.key, item.values[0])
             for item in self.requirements
@@ -168,6 +188,8 @@ class Selector:
         """Whether a set of labels meets every requirement."""
         if self.nothing:
             return False
+        if self._many is not None:
+            return self._many.matches(labels)
         for key, value in self._equalities:
             if labels.get(key) != value:
                 return False

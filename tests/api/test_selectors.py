@@ -150,3 +150,38 @@ def test_the_first_uncovered_blocking_taint_is_found():
     hard = Taint(key="h", effect="NoExecute")
     assert taints.untolerated((soft, hard), ()) is hard
     assert taints.untolerated((soft, hard), (Toleration(key="h", operator="Exists"),)) is None
+
+
+TERMS = st.lists(
+    st.sampled_from([
+        "app=a", "app!=a", "app in (a,b)", "app in (b,1)", "app notin (b)", "app", "!app", "n>1",
+        "n>5", "n<50", "n<5", "n!=42", "tier", "!tier", "tier!=x-y", "app notin (1,42)",
+    ]),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+@given(TERMS, label_sets)
+def test_many_requirements_say_what_each_alone_says(terms, actual):
+    fill = [f"none-{number}!=x" for number in range(20)]
+    selector = labels.parse(",".join(terms + fill))
+    assert selector.matches(actual) == all(item.matches(actual) for item in selector.requirements)
+
+
+def test_what_many_requirements_cost_goes_by_the_labels_of_an_object(monkeypatch):
+    asked = []
+    terms = [f"!k{number}" for number in range(500)]
+    terms += [f"app!=x{number}" for number in range(500)]
+    terms += [f"n>{number}" for number in range(500)]
+    selector = labels.parse(",".join(terms))
+    matches = labels.Requirement.matches
+    monkeypatch.setattr(
+        labels.Requirement, "matches",
+        lambda item, found: asked.append(item) or matches(item, found),
+    )  # fmt: skip
+    assert selector.matches({"app": "a", "n": "500"})
+    assert not selector.matches({"app": "a", "n": "499"})
+    assert not selector.matches({"app": "x7", "n": "500"})
+    assert not selector.matches({"app": "a", "n": "500", "k3": ""})
+    assert not selector.matches({})
+    assert len(asked) <= 5

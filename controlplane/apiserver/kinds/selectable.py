@@ -144,14 +144,10 @@ def _unsupported(info: ResourceInfo, name: str) -> str:
     return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
-_FEW = 8
-"""Conditions that are not worth counting."""
-
-
 class _Matcher:
     """Whether an object meets a label selector and the fields that no index covers."""
 
-    __slots__ = ("_fields", "_kind", "_labels", "_steps")
+    __slots__ = ("_fields", "_kind", "_labels")
 
     def __init__(
         self,
@@ -160,22 +156,40 @@ class _Matcher:
         kind: str,
     ) -> None:
         self._labels = selector
-        self._fields = rest
         self._kind = kind
-        self._steps = len(rest) + (0 if selector is None else len(selector.requirements))
+        self._fields = _by_field(rest)
 
     def __call__(self, obj: Object) -> bool:
         tree = obj.tree
-        if self._steps > _FEW:
-            spend(self._steps)
         if self._labels is not None:
             found = tree["metadata"].get("labels") or {}
             if not self._labels.matches(found):
                 return False
-        for operator, name, value in self._fields:
-            if (_value(tree, name, self._kind) == value) is (operator == "!="):
+        for name, wanted, refused in self._fields:
+            found = _value(tree, name, self._kind)
+            if (wanted is not None and found != wanted) or found in refused:
                 return False
         return True
+
+
+def _by_field(
+    terms: tuple[fields.FieldRequirement, ...],
+) -> tuple[tuple[str, str | None, frozenset[str]], ...]:
+    """Each field once, with the value that it must have, if any, and those that it must not have.
+
+    Where no value could do, all are refused: the wanted one is among them.
+    """
+    found: dict[str, tuple[str | None, set[str]]] = {}
+    for operator, name, value in terms:
+        wanted, refused = found.get(name, (None, set()))
+        if operator == "!=":
+            refused.add(value)
+        elif wanted is None:
+            wanted = value
+        elif wanted != value:
+            refused.add(wanted)
+        found[name] = (wanted, refused)
+    return tuple((name, wanted, frozenset(refused)) for name, (wanted, refused) in found.items())
 
 
 def matcher(
