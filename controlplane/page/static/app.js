@@ -153,7 +153,7 @@ export class App {
     this.show("diagram");
     this.side.fillKinds();
     this.side.find();
-    const used = (findings.stale ?? []).filter((each) => each.used);
+    const [stale] = this.model.staleReads().main;
     let at = this.model.step;
     if (this.difference?.step) {
       at = this.difference.step;
@@ -161,7 +161,6 @@ export class App {
       axis.around(at, NEAR_STEPS);
     } else if (findings.entries?.length) {
       const [first, last] = [findings.entries[0][0], findings.entries.at(-1)[0]];
-      const stale = used.find((each) => each.in_story) ?? used[0];
       at = stale?.step ?? last;
       const from = stale?.overtaken_by ? Math.min(stale.overtaken_by, at) : at;
       axis.around(Math.round((from + at) / 2), Math.max(28, Math.min(NEAR_STEPS, Math.max((at - from) * 2.4, (last - first) * 0.4))));

@@ -96,11 +96,13 @@ export class Diagram {
     this.racing = [];
     for (const each of model.findings.stale ?? []) {
       if (each.used || each.in_story) this.stale.set(each.step, each);
-      if (each.used) {
-        const mistaken = model.mistaken(each);
-        const words = each.read === null ? "stale read: found none" : `stale read: version ${each.read}`;
-        this.racing.push({ ...each, words: mistaken?.uid ? `${words}, of another object` : words });
-      }
+    }
+    const { main, others } = model.staleReads();
+    for (const each of [...main, ...others]) {
+      const mistaken = model.mistaken(each);
+      const what = each.overtaken_by > each.step ? "overtaken read" : "stale read";
+      const words = each.read === null ? `${what}: found none` : `${what}: version ${each.read}`;
+      this.racing.push({ ...each, main: main.includes(each), words: mistaken?.uid ? `${words}, of another object` : words });
     }
     this.story = new Set((model.findings.entries ?? []).map(([step]) => step));
     this.pairs = (model.findings.unordered ?? []).filter((each) => this.story.has(each.first.step) || this.story.has(each.second.step));
@@ -473,18 +475,17 @@ export class Diagram {
     pen.lineWidth = 1;
   }
 
-  // Stale reads that a write rests on, with the write that overtook them; where nothing broke, only from near by.
+  // Stale reads that a write rests on, with the write that overtook them; those that tell no violation only from near by.
   drawRacing(pen, paint) {
     const { axis } = this;
-    const broke = Boolean(this.model.findings.sentence);
-    if (!broke && !this.near) return;
     for (const each of this.racing) {
+      if (!each.main && !this.near) continue;
       const lane = this.laneOf(each.step);
       if (lane < 0) continue;
       const [x, y] = [axis.x(each.step), this.y(lane)];
       const other = each.overtaken_by ? this.laneOf(each.overtaken_by) : -1;
-      pen.strokeStyle = pen.fillStyle = paint.stale;
-      if (other >= 0 && (broke || axis.x(each.overtaken_by) > 0 && x < this.width)) {
+      pen.strokeStyle = pen.fillStyle = each.main ? paint.stale : paint.deviation;
+      if (other >= 0 && (each.main || axis.x(each.overtaken_by) > 0 && x < this.width)) {
         const [x0, y0] = [axis.x(each.overtaken_by), this.y(other)];
         pen.setLineDash([6, 4]);
         pen.lineWidth = 1.8;
@@ -494,10 +495,10 @@ export class Diagram {
         pen.stroke();
         pen.setLineDash([]);
         this.ring(pen, x0, y0, 8);
-        this.flag(pen, paint, x0, y0 + 19, `version ${each.newest} written`);
+        this.flag(pen, paint, x0, y0 + 19, `version ${each.newest} written`, each.main);
       }
       this.ring(pen, x, y, 9);
-      this.flag(pen, paint, x, y + 19, each.words);
+      this.flag(pen, paint, x, y + 19, each.words, each.main);
     }
     pen.lineWidth = 1;
   }
@@ -509,12 +510,12 @@ export class Diagram {
     pen.stroke();
   }
 
-  flag(pen, paint, x, y, words) {
+  flag(pen, paint, x, y, words, main) {
     pen.font = `600 ${FONT}`;
     const wide = pen.measureText(words).width + 10;
     const left = Math.max(2, Math.min(x - wide / 2, this.width - wide - 2));
     if (x > -40 && x < this.width + 40) {
-      pen.fillStyle = paint.stale;
+      pen.fillStyle = main ? paint.stale : paint.deviation;
       pen.beginPath();
       pen.roundRect(left, y - 8, wide, 16, 4);
       pen.fill();
@@ -523,7 +524,7 @@ export class Diagram {
       pen.fillText(words, left + 5, y + 0.5);
     }
     pen.font = FONT;
-    pen.fillStyle = paint.stale;
+    pen.fillStyle = main ? paint.stale : paint.deviation;
   }
 
   drawSelected(pen, paint) {

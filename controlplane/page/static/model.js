@@ -99,6 +99,7 @@ class Thing {
   }
 }
 
+const FEW = 3;
 const TAKES = /^takes (.*) from /;
 const KEPT_EVERY = 2000;
 const TEXTS = 2 ** 26;
@@ -370,6 +371,15 @@ export class Model {
     const thing = this.byObj.get(obj);
     const at = thing ? thing.rvs.lastIndexOf(rv) : -1;
     return at < 0 ? 0 : thing.steps[at];
+  }
+
+  // Stale reads on which a write rests: those that tell the violation, where one broke and they are known; and the others.
+  staleReads() {
+    const used = (this.findings.stale ?? []).filter((each) => each.used);
+    if (!this.findings.sentence) return { main: [], others: used };
+    const told = used.filter((each) => each.in_story);
+    const main = told.length || used.length > FEW ? told : used;
+    return { main, others: used.filter((each) => !main.includes(each)) };
   }
 
   // Of a stale read by name whether it found another object than the one that it was about: both uids, or null.

@@ -4,6 +4,8 @@ import { counted, h, seconds } from "./dom.js";
 import { search } from "./search.js";
 
 const SHOWN = 300;
+const CARDS = 8;
+const LINES = 12;
 
 export class Side {
   constructor(app) {
@@ -91,11 +93,11 @@ export class Side {
     parts.push(h("p", { class: bad ? "sentence bad" : "sentence", text: bad || (run.verdict ? `${run.verdict}: ${run.reason}` : run.live ? "The cluster goes on." : "How the run ended is not known.") }));
     for (const each of model.lacks) parts.push(h("p", { class: "note", text: each }));
     if (!bad) parts.push(this.glance());
-    const used = (findings.stale ?? []).filter((each) => each.used);
-    if (used.length) {
-      parts.push(h("h3", { text: used.length === 1 ? "The stale read that a write rests on" : `Stale reads that writes rest on (${used.length})` }));
-      for (const each of used.slice(0, bad ? 8 : 12)) parts.push(bad ? this.staleCard(each) : this.staleLine(each));
-      if (used.length > (bad ? 8 : 12)) parts.push(h("p", { class: "note", text: `and ${used.length - (bad ? 8 : 12)} more` }));
+    const { main, others } = model.staleReads();
+    if (main.length) {
+      parts.push(h("h3", { text: main.length === 1 ? "The stale read that a write rests on" : `Stale reads that writes rest on (${main.length})` }));
+      for (const each of main.slice(0, CARDS)) parts.push(this.staleCard(each));
+      if (main.length > CARDS) parts.push(h("p", { class: "note", text: `and ${main.length - CARDS} more` }));
     }
     if (findings.entries) {
       parts.push(h("h3", { text: "What happened" }));
@@ -109,6 +111,11 @@ export class Side {
         list.append(h("li", {}, entry));
       }
       parts.push(list);
+    }
+    if (others.length) {
+      parts.push(h("h3", { text: `${main.length || bad ? "Other stale" : "Stale"} reads that writes rest on (${others.length})` }));
+      for (const each of others.slice(0, LINES)) parts.push(this.staleLine(each));
+      if (others.length > LINES) parts.push(h("p", { class: "note", text: `and ${others.length - LINES} more` }));
     }
     const unordered = findings.unordered ?? [];
     if (unordered.length) {
@@ -146,14 +153,16 @@ export class Side {
 
   staleLine(each) {
     return h("p", { class: "pair" }, this.stepLink(each.step), ` ${each.actor}/${each.task} read `, this.objectLink(each.obj), each.read === null ? " and found none" : ` at version ${each.read}`,
-      `; the store had ${each.newest}`, each.overtaken_by ? " since " : "", each.overtaken_by ? this.stepLink(each.overtaken_by) : "", `. On it rests ${each.used}, `, this.stepLink(each.used_step));
+      each.overtaken_by > each.step ? `; overtaken by ${each.newest}` : `; the store had ${each.newest}`, each.overtaken_by ? (each.overtaken_by > each.step ? " at " : " since ") : "", each.overtaken_by ? this.stepLink(each.overtaken_by) : "", `. On it rests ${each.used}, `, this.stepLink(each.used_step));
   }
 
   staleCard(each) {
     return h("div", { class: "card stale-card" },
       h("p", {}, this.stepLink(each.step), ` ${each.actor}/${each.task} read `, this.objectLink(each.obj), each.read === null ? " and found none" : ` at version ${each.read}`),
-      h("p", {}, "The store had version ", String(each.newest), each.overtaken_by ? " since " : "", each.overtaken_by ? this.stepLink(each.overtaken_by) : "",
-        each.other_incarnation ? ", another incarnation" : "", ` (${counted(each.behind, "write")} behind)`),
+      each.overtaken_by > each.step
+        ? h("p", {}, "Overtaken before it was used: version ", String(each.newest), ", written at ", this.stepLink(each.overtaken_by))
+        : h("p", {}, "The store had version ", String(each.newest), each.overtaken_by ? " since " : "", each.overtaken_by ? this.stepLink(each.overtaken_by) : "",
+          each.other_incarnation ? ", another incarnation" : "", ` (${counted(each.behind, "write")} behind)`),
       this.incarnations(each),
       h("p", {}, "Based on it: ", each.used, " at ", this.stepLink(each.used_step)));
   }

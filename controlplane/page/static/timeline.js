@@ -72,8 +72,8 @@ export class Timeline {
       for (let at = 1; at < hits.length; at += 1) if (hits[at]) pen.fillRect(x(axis.value(at)) - 0.5, TALL - 6, 1.5, 6);
     }
     pen.fillStyle = paint.stale;
-    for (const each of model.findings.stale ?? []) {
-      if (each.used && model.findings.sentence) pen.fillRect(x(axis.value(each.step)) - 1, 0, 2, TALL);
+    for (const each of model.staleReads().main) {
+      pen.fillRect(x(axis.value(each.step)) - 1, 0, 2, TALL);
     }
     const [a, b] = [x(axis.from), x(axis.to)];
     pen.strokeStyle = paint.accent;
