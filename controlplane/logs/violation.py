@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from controlplane.logs.causes import chain
-from controlplane.logs.races import StaleRead, find
+from controlplane.logs.races import Races, StaleRead, find
 from controlplane.logs.reading import Line
 from controlplane.logs.scene import NEAR, OTHER, RELATED, Scene
 from controlplane.logs.telling import told
@@ -68,12 +68,12 @@ class Log(Protocol):
 
 def tell(log: Log, reason: str, last: Line, room: int = LINES) -> list[Entry]:
     """The events that led to a violation, `room` at most; `last` is its verdict."""
-    walk = _walked(log, Scene(reason))
+    walk, reads = _walked(log, Scene(reason))
     if not walk.scene.about:
-        walk = _walked(log, Scene(reason, by_kind=True))
+        walk, reads = _walked(log, Scene(reason, by_kind=True))
     # Where all had come to rest, the last step led to nothing.
     causes = frozenset(() if walk.settled else (hop.step for hop in chain(log, last.step)))
-    stale = {(each.step, each.obj): each for each in find(log).stale}
+    stale = {(each.step, each.obj): each for each in reads.stale}
     scales = _Scales(walk, causes, stale, last.step)
     for line in log:
         scales.weigh(line)
@@ -85,11 +85,16 @@ def tell(log: Log, reason: str, last: Line, room: int = LINES) -> list[Entry]:
     return [_entry(each, whole=not scales.found.overflowed) for each in told_of]
 
 
-def _walked(log: Log, scene: Scene) -> Walk:
+def _walked(log: Log, scene: Scene) -> tuple[Walk, Races]:
+    """What the log knows of a scene, and its stale reads: read once for both."""
     walk = Walk(scene)
-    for line in log:
-        walk.meet(line)
-    return walk
+
+    def met() -> Iterator[Line]:
+        for line in log:
+            walk.meet(line)
+            yield line
+
+    return walk, find(met())
 
 
 def _entry(found: Weighed, *, whole: bool) -> Entry:

@@ -45,7 +45,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "651": (r"CreateSnapshot was answered Internal.*again, \d+ times",),
     "1216": (
         rf"deleted {GROUP} by user",
-        r"CreateVolumeGroupSnapshot was answered OK",
+        r"found no volumegroupsnapshots default/daily .*again",
     ),
     "1224": (
         rf"deleted {GROUP} by user",
