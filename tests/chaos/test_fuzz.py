@@ -1,9 +1,12 @@
 """Requests made from a seed: nothing that upstream would not answer, nothing lost, and what fails is made small."""
 
+import json
+from random import Random
+
 import pytest
 from attrs import evolve
 
-from tests.chaos.fuzz import replay, traffic
+from tests.chaos.fuzz import replay, standing, traffic
 from tests.chaos.fuzz.campaign import episode, main
 from tests.chaos.fuzz.messages import Message, place_of, resource_of
 from tests.chaos.fuzz.process import Process, run
@@ -240,3 +243,27 @@ def test_bookmarks_are_rows_without_a_name():
 def test_a_path_that_watches_takes_no_writes(method):
     pods = "/api/v1/watch/namespaces/default/pods"
     assert replay([(method, pods, {"content-type": "application/json"}, b"{}")]) == []
+
+
+def test_what_is_rarely_reached_is_answered_with_success():
+    reached = set()
+    for seed in range(30):
+        process = Process()
+        for method, path, media, body, more in standing.steps(Random(seed), "default"):
+            if "node-0" in str(body):
+                body["spec"]["nodeName"] = "n"  # that of a server that is served
+            headers = {"accept": "application/json", "content-type": media, **more}
+            raw = b"" if body is None else json.dumps(body).encode()
+            answered = process.send(Message(method, path, tuple(headers.items()), raw))
+            assert answered is not None
+            assert answered.code < 300, (method, path, answered.tree)
+            reached.add(resource_of(path.partition("?")[0]))
+        assert process.findings == []
+    assert reached >= {
+        "/pods/exec", "/pods/attach", "/pods/portforward", "/pods/log", "/pods/ephemeralcontainers",
+        "apiextensions.k8s.io/customresourcedefinitions/status",
+        "apiregistration.k8s.io/apiservices/status", "apps/replicasets/scale",
+        "admissionregistration.k8s.io/validatingadmissionpolicies/status",
+        "certificates.k8s.io/certificatesigningrequests/approval",
+        "certificates.k8s.io/certificatesigningrequests/status",
+    }  # fmt: skip

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from functools import cache
 from random import Random
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qs, quote, urlencode
 
-from tests.chaos.fuzz import making, seeds, spoiling
+from tests.chaos.fuzz import making, seeds, spoiling, standing
 from tests.chaos.fuzz.making import Served
 from tests.chaos.fuzz.messages import PROTOBUF, Message
 from tests.chaos.fuzz.process import prepared_tree
@@ -98,8 +98,10 @@ def _talk(draw: Random, namespace: str) -> Iterator[Message]:
     if what < 0.5:
         number = draw.randrange(seeds.count())
         return _recorded(draw, seeds.conversation(number, namespace), namespace)
-    if what < 0.88:
+    if what < 0.84:
         return _made(draw, draw.choice(served()), namespace)
+    if what < 0.9:
+        return _standing(draw, namespace)
     return _looking(draw, namespace)
 
 
@@ -346,6 +348,32 @@ def _read(draw: Random, path: str, *, watch: bool) -> Message:
     headers = {"accept": _accept(draw), "user-agent": draw.choice(("fuzz/1.0", "curl/8", ""))}
     _odd_headers(draw, headers)
     return Message(method, _target(path, query), _listed(headers))
+
+
+# -- what is rarely reached ----------------------------------------------------------------------
+
+
+def _standing(draw: Random, namespace: str) -> Iterator[Message]:
+    """A conversation with what few others reach; a third of it is spoilt, and mostly sent right as well."""
+    for method, path, media, body, more in standing.steps(draw, namespace):
+        headers = {"accept": _accept(draw), "user-agent": "fuzz/1.0", **more}
+        place, _, asked = path.partition("?")
+        query = parse_qs(asked)
+        if draw.random() < 0.3:
+            tree = body if body is None else spoilt(draw, body, draw.choice(VALUES_OF_OTHERS))
+            odd = {**query, **_parameters(draw)}
+            given = {**headers, "content-type": media}
+            if body is None:
+                yield Message(method, _target(place, odd), _listed(headers))
+            else:
+                yield _message(draw, method, place, odd, given, tree, spoil=True)
+            if draw.random() < 0.3:
+                continue
+        if body is None:
+            yield Message(method, _target(place, query), _listed(headers))
+        else:
+            given = {**headers, "content-type": media}
+            yield _message(draw, method, place, query, given, body, spoil=False)
 
 
 # -- parts ---------------------------------------------------------------------------------------
