@@ -616,7 +616,13 @@ def report(places: tuple[Path, ...], form: str, target: Path, log_only: bool) ->
 
     if len(places) > 2:
         raise UsageError("a report shows one run, or two side by side")
-    runs = [recorded(place, repeating=not log_only) for place in places or (Path(),)]
+    progress = output.Progress()
+
+    def tell(events: int) -> None:
+        progress.show(f"{events:,} events")
+
+    runs = [recorded(place, repeating=not log_only, tell=tell) for place in places or (Path(),)]
+    progress.clear()
     models = [run.model for run in runs]
     parting = difference(*runs) if len(runs) == 2 else None
     if form == "json":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,16 @@ __all__ = ["MOST_EVENTS", "Recorded", "recorded"]
 
 MOST_EVENTS = 2_000_000
 """More than a page can show in a browser's memory."""
+TOLD_EVERY = 2000
 LONGEST_S = 1e7
 """Virtual seconds; nanoseconds of longer runs are no whole numbers in a browser any more."""
+
+
+Tell = Callable[[int], None]
+
+
+def _nobody(_events: int) -> None:
+    """Nobody wants to know."""
 
 
 @frozen
@@ -39,43 +48,44 @@ class Recorded:
     log: RunLog
 
 
-def recorded(place: Path, *, repeating: bool = True) -> Recorded:
+def recorded(place: Path, *, repeating: bool = True, tell: Tell = _nobody) -> Recorded:
     """The run in a folder that `run --out` left, of a log, or of a recording. Raises UsageError.
 
     Without a recording, or with one that cannot be repeated, the model has what the log has and says what
     it lacks; and so it does unless `repeating`, for a recording names the scenario whose code it runs.
+    `tell` hears now and then how many events were taken in.
     """
     if not repeating:
-        return _of_log(RunLog(reading.find(place), str(place)), "nothing was repeated")
+        return _of_log(RunLog(reading.find(place), str(place)), "nothing was repeated", tell)
     if place.suffix == ".rec" and place.is_file():
         with tempfile.TemporaryDirectory(prefix="controlplane-") as folder:
-            return _of_recording(place, Path(folder))
+            return _of_recording(place, Path(folder), tell)
     recording = place / reading.RECORDING if place.is_dir() else None
     if recording is not None and not recording.is_file():
         recording = None
     if recording is not None and not any((place / name).is_file() for name in reading.NAMES):
-        return recorded(recording)
+        return recorded(recording, tell=tell)
     log = RunLog(reading.find(place), str(place))
     if recording is None:
-        return _of_log(log, "there is no recording (run.rec) beside the log")
+        return _of_log(log, "there is no recording (run.rec) beside the log", tell)
     try:
-        return _watched(log, recording, replaying.load(recording))
+        return _watched(log, recording, replaying.load(recording), tell)
     except (UsageError, RecordingError) as error:
-        return _of_log(log, f"its recording cannot be repeated: {error}")
+        return _of_log(log, f"its recording cannot be repeated: {error}", tell)
 
 
-def _of_recording(recording: Path, folder: Path) -> Recorded:
+def _of_recording(recording: Path, folder: Path, tell: Tell) -> Recorded:
     """Only the recording is there: it is repeated twice, first for its log."""
     found = replaying.load(recording)
     run = replaying.replayed(replaying.plan_of_recording(found, recording), found)
     run.execute("bare")
     run.save(folder, found)
-    return _watched(RunLog(folder / reading.NAME, str(recording)), recording, found)
+    return _watched(RunLog(folder / reading.NAME, str(recording)), recording, found, tell)
 
 
-def _of_log(log: RunLog, why: str) -> Recorded:
+def _of_log(log: RunLog, why: str, tell: Tell) -> Recorded:
     model = Model(name=log.name)
-    lines = _InOrder(log)
+    lines = _InOrder(log, tell)
     for line in lines:
         model.add_line(line)
     model.lacks.append(
@@ -90,8 +100,9 @@ class _InOrder:
     left out. Raises UsageError when there are too many, or their steps are.
     """
 
-    def __init__(self, log: RunLog) -> None:
+    def __init__(self, log: RunLog, tell: Tell) -> None:
         self._log = log
+        self._tell = tell
         self.left_out = 0
 
     def __iter__(self) -> Iterator[Line]:
@@ -106,14 +117,19 @@ class _InOrder:
                 self.left_out += 1
                 continue
             step, t = line.step, line.t
+            if not count % TOLD_EVERY:
+                self._tell(count)
             yield line
 
 
-def _watched(log: RunLog, path: Path, recording: Recording) -> Recorded:
-    """Repeat a run and watch it. Raises UsageError when it does not repeat."""
+def _watched(log: RunLog, path: Path, recording: Recording, tell: Tell) -> Recorded:
+    """Repeat a run and watch it. Raises UsageError when it does not repeat, or is not the log's."""
+    first = next(iter(log), None)
+    if first is not None and first.run and not recording.trace_hash.startswith(first.run):
+        raise UsageError(f"{path}: it is of another run than the log beside it")
     model = Model(name=log.name)
     run = replaying.replayed(replaying.plan_of_recording(recording, path), recording)
-    lines = _InOrder(log)
+    lines = _InOrder(log, tell)
     watching = Watching(run, model, lines)
     watching.begin()
     result = run.execute("bare")

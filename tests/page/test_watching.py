@@ -10,7 +10,9 @@ from controlplane.errors import UsageError
 from controlplane.page.model import Model
 from controlplane.page.recorded import recorded
 from controlplane.page.watching import Watching
+from controlplane.races import catalogue
 from controlplane.scenarios import replaying
+from controlplane.scenarios.exploring import Campaign
 from tests.page.made import whole
 
 
@@ -157,6 +159,28 @@ def test_a_recording_that_does_not_fit_is_said_and_the_log_shown(runs, tmp_path)
     found = recorded(tmp_path)
     assert "cannot be repeated" in found.model.lacks[0]
     assert len(found.model) > 100
+
+
+def test_a_recording_of_another_run_is_not_mixed_with_the_log(runs, tmp_path) -> None:
+    (tmp_path / "log.jsonl").write_bytes((runs[0] / "log.jsonl").read_bytes())
+    (tmp_path / "run.rec").write_bytes((runs[1] / "run.rec").read_bytes())
+    found = recorded(tmp_path)
+    assert "of another run than the log beside it" in found.model.lacks[0]
+    assert len(found.model.versions) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("race", ["59848", "109429", "651", "138036"])
+def test_runs_of_every_sort_repeat_while_they_are_watched(race, tmp_path) -> None:
+    """Several servers, kubelets, storage, controllers."""
+    found = catalogue.find(race)
+    campaign = Campaign(found.unfixed())
+    (finding, *_) = campaign.explore(found.schedules, seed=0).findings
+    campaign.under(finding.seed, "bare").save(tmp_path)
+    seen = recorded(tmp_path)
+    assert seen.model.lacks == []
+    assert len(seen.model.versions) > 10
+    assert len(seen.model.caches) > 0
 
 
 def spoilt(runs, folder, **changes) -> None:
