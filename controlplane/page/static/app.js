@@ -213,7 +213,7 @@ export class App {
         this.model = model;
         this.showRuns();
         this.headline();
-        this.charts.refresh();
+        this.charts.refresh(true);
         this.side.showStory();
         this.side.fillKinds();
         this.side.find();

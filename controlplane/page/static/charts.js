@@ -4,6 +4,7 @@ import { colours, fitted, h, seconds, size } from "./dom.js";
 import { nodeSummary, PLACES, podSummary, takesRoom } from "./model.js";
 
 const CHART = 128;
+const REBUILT_MS = 2000;
 const INK = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
 const PHASES = ["waiting", "bound", "Running", "Succeeded", "Failed", "terminating"];
 
@@ -136,8 +137,10 @@ export class Charts {
     this.made = null;
   }
 
-  refresh() {
-    this.made = null;
+  // There is more to show; a run that goes on is counted anew only now and then.
+  refresh(atOnce = false) {
+    if (atOnce) this.made = null;
+    this.behind = true;
   }
 
   repaint() {
@@ -145,6 +148,8 @@ export class Charts {
   }
 
   build() {
+    this.behind = false;
+    this.built = performance.now();
     this.made = chartsOf(this.app.model).map((chart) => {
       const canvas = h("canvas", { class: "chart-canvas", role: "img" });
       const values = h("div", { class: "chart-values" });
@@ -177,7 +182,7 @@ export class Charts {
   }
 
   draw(step) {
-    if (!this.made) this.build();
+    if (!this.made || (this.behind && performance.now() - this.built > REBUILT_MS)) this.build();
     const paint = colours(["line", "dim", "text", "cursor", "back", ...INK]);
     for (const each of this.made) this.drawChart(each, step, paint);
   }
