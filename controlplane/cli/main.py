@@ -147,11 +147,17 @@ def _told(error: Exception) -> int:
     return 3
 
 
+_LONGEST = 1000
+"""Letters of a line that quotes what was given."""
+
+
 def _one_line(error: click.ClickException) -> str:
     text = " ".join(error.format_message().split())
     for jargon, word in (("integer range", "whole number"), ("float range", "number")):
         text = text.replace(f"is not a valid {jargon}", f"is not a valid {word}")
-    return text
+    return (
+        text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+    )
 
 
 def _is_usage_error(error: Exception) -> bool:

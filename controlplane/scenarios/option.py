@@ -6,7 +6,7 @@ documentation are all made from the one declaration.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
 
@@ -27,6 +27,10 @@ def _type_is_known(_option: Option, _attribute: Any, value: type) -> None:
 def _name_is_plain(_option: Option, _attribute: Any, value: str) -> None:
     if not value or not all(part.isalnum() and part.islower() for part in value.split("-")):
         raise UsageError(f"option {value!r}: a name is lower-case words with dashes between them")
+
+
+_ENDLESS: Final = 1e18
+"""Numbers from here on, the infinite ones and what is none (nan) mean nothing to any option."""
 
 
 @frozen
@@ -85,7 +89,7 @@ class Option:
         if self.type is str and hasattr(value, "__fspath__"):
             value = str(value)
         wanted = (self.type,) if self.convert is None else (self.type, int)
-        if type(value) not in wanted:
+        if type(value) not in wanted or (self.type is float and not abs(value) < _ENDLESS):
             raise self._error(value, WORDS[self.type])
         if self.choices and value not in self.values:
             raise self._error(value, " or ".join(self.values))

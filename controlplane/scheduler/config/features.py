@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, shown
 from controlplane.gates import LATEST, minor_of
 
 _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
@@ -96,7 +96,7 @@ def parse(texts: Iterable[str]) -> dict[str, bool]:
     for pair in (pair for text in texts for pair in text.split(",")):
         name, equals, value = pair.partition("=")
         if not name or not equals or value not in ("true", "false"):
-            raise UsageError(f"--feature-gates {pair!r}: expected NAME=true or NAME=false")
+            raise UsageError(f"--feature-gates {shown(pair)}: expected NAME=true or NAME=false")
         found[ALIASES.get(name, name)] = value == "true"
     problem = unknown(found)
     if problem:

@@ -38,6 +38,7 @@ UPSTREAMS = (
     (500, "failed to allocate a serviceIP: range is full", "more services than the range has addresses"),
     (500, "content is not a list", "one object is wanted as a list"),
     (500, "replicas field", "a custom resource without the field that its scale stands in"),
+    (500, "unable to upgrade connection: container not found", "a container that does not run"),
     (500, "failed calling webhook", "a webhook that fails, and whose failure policy is to fail"),
 )  # fmt: skip
 """Failures of a server's own that are upstream's: code, a part of the message, and why."""
