@@ -34,9 +34,9 @@ def pieces(
     log: RunLog, form: str, *, actor: str = "", verbosity: int = klog.VERBOSITY
 ) -> Iterator[str]:
     """The text of a log in a form of `FORMATS`, piece by piece. Raises UsageError where there is nothing to show."""
-    chosen: Events = _OfActor(log, actor) if actor else log
     if form == "klog":
-        return klog.lines(chosen, verbosity)
+        return klog.lines(log, verbosity, actor)
+    chosen: Events = _OfActor(log, actor) if actor else log
     if form == "shiviz" and not any(line.is_step for line in chosen):
         whose = f" of {actor}" if actor else ""
         raise UsageError(

@@ -314,3 +314,17 @@ def test_without_nodes_the_scheduler_says_so():
     failed = event(1, "scheduler.failed", "Pod/d/p", message=message, reason="Unschedulable")
     (found,) = all_of(Made((failed,)))
     assert found.text == "Unable to schedule pod; no nodes are registered to the cluster; waiting"
+
+
+def test_of_one_process_there_is_all_that_it_says_and_nothing_else(run_log):
+    def texts(actor):
+        return {parsed(line).text for line in klog.lines(run_log, klog.VERBOSITY, actor)}
+
+    assert "Successfully bound pod to node" in texts("scheduler")
+    assert "HTTP" not in texts("scheduler")
+    assert {"Successfully registered node", "Status for pod updated successfully"} <= texts(
+        "node-1"
+    )
+    assert texts("node-*") == texts("node-1") | texts("node-2")
+    assert texts("apiserver") == {"HTTP"}
+    assert not texts("nobody")

@@ -8,6 +8,7 @@ why STEP` leads on from there. Upstream: k8s.io/klog/v2 (format); the components
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -26,8 +27,11 @@ VERBOSITY = 10
 """Everything that any component says."""
 
 
-def lines(log: Events, verbosity: int = VERBOSITY) -> Iterator[str]:
-    """The text of the file, a line each; messages above `verbosity` are left out, as with -v."""
+def lines(log: Events, verbosity: int = VERBOSITY, actor: str = "") -> Iterator[str]:
+    """The text of the file, a line each; messages above `verbosity` are left out, as with -v.
+
+    With `actor` (* stands for anything) only what that process says: of a write its sender speaks.
+    """
     epoch = epoch_of(log)
     tellers: dict[str, list[Teller]] = {"apiserver.audited": [request]}
     for component in (Scheduler(), Kubelets(), Controllers()):
@@ -36,8 +40,15 @@ def lines(log: Events, verbosity: int = VERBOSITY) -> Iterator[str]:
     for line in _together(log):
         for teller in tellers.get(line.event, ()):
             for said in teller(line):
-                if said.verbosity <= verbosity:
+                if said.verbosity <= verbosity and _speaks(line, actor):
                     yield _text(line, said, epoch)
+
+
+def _speaks(line: Line, actor: str) -> bool:
+    if not actor:
+        return True
+    speaker = line.data.get("by", "") if line.event == "apiserver.write" else line.actor
+    return fnmatchcase(speaker, actor)
 
 
 def _together(log: Iterable[Line]) -> Iterator[Line]:
