@@ -25,7 +25,8 @@ __all__ = ["bundle", "report", "static"]
 
 ENTRY = "main.js"
 STYLES = ("style.css", "live.css")
-_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+)\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{([^}\n]*)\} from "\./([\w-]+)\.js";\n', re.MULTILINE)
+_LEFT = re.compile(r"^(import|export)\b|^const \{[^}\n]* as ", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:class|function|const) (\w+))", re.MULTILINE)
 
 
@@ -52,7 +53,7 @@ def bundle(entry: str = ENTRY) -> str:
             add(f"{needed}.js")
         exported = ", ".join(found for _, found in _EXPORT.findall(text))
         body = _EXPORT.sub(r"\1", _IMPORT.sub(r"const {\1} = module_\2;\n", text))
-        if re.search(r"^(import|export)\b|^const \{[^}]* as ", body, re.MULTILINE):
+        if _LEFT.search(body):
             raise ValueError(
                 f"{name}: only imports of names, without `as`, and exported declarations"
             )
