@@ -47,7 +47,7 @@ export class Live {
     this.status = h("output", { class: "live-status", "aria-live": "polite" });
     this.pause = button("Pause", () => this.toggle(), { title: "Pause or resume virtual time (p)", class: "pausing" });
     this.speed = h("select", { "aria-label": "Speed of virtual time", on: { change: () => this.setSpeed() } },
-      SPEEDS.map((each) => option(each, each === "max" ? "as fast as it goes" : `${each}×`)));
+      SPEEDS.map((each) => option(each, each === "max" ? each : `${each}×`)));
     this.step = h("select", { "aria-label": "Let virtual time go on by", on: { change: () => this.stepBy() } },
       option("", "Step …"), STEPS.map(([text, s]) => option(String(s), text)));
     this.back = button("Back to the cluster", () => this.resume(), { hidden: true, class: "main" });
