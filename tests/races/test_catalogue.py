@@ -18,40 +18,23 @@ FEW = 25
 MANY = 80
 
 
-@pytest.fixture(scope="session")
-def seeds(tmp_path_factory, request):
-    """Where the processes of one run of the tests tell each other with which seed a race was found."""
-    mine = tmp_path_factory.getbasetemp()
-    return mine.parent if hasattr(request.config, "workerinput") else mine
-
-
-@pytest.fixture
-def finding(seeds):
-    """The first schedule that breaks a race without its fix: searched for by the first test that asks."""
-    return lambda number: _finding(number, seeds / f"seed-of-{number}")
-
-
 @cache
-def _finding(number, known):
+def finding(number):
     race = catalogue.find(number)
     campaign = Campaign(race.unfixed())
-    if known.exists() and (seed := known.read_text()):
-        found = campaign.explore(1, seed=int(seed))
-    else:
-        found = campaign.explore(race.schedules)
+    found = campaign.explore(race.schedules)
     assert found.findings, f"nothing broke in {found.schedules} schedules"
-    known.write_text(str(found.findings[0].seed))
     return campaign, found.findings[0]
 
 
 @pytest.mark.parametrize("number", RACES)
-def test_search_finds_it_without_the_fix(number, finding):
+def test_search_finds_it_without_the_fix(number):
     _, found = finding(number)
     assert found.result.verdict == "violated", found.result.reason
 
 
 @pytest.mark.parametrize("number", RACES)
-def test_with_the_fix_no_schedule_breaks(number, finding):
+def test_with_the_fix_no_schedule_breaks(number):
     race = catalogue.find(number)
     clean(race, min(race.schedules, FEW))
     _, found = finding(number)
@@ -74,7 +57,7 @@ def clean(race, schedules):
 
 @pytest.mark.parametrize("driver", ["bare", "trio"])
 @pytest.mark.parametrize("number", RACES)
-def test_the_recording_of_a_finding_replays(number, driver, tmp_path, finding):
+def test_the_recording_of_a_finding_replays(number, driver, tmp_path):
     campaign, found = finding(number)
     recording = from_bytes(campaign.recording(found).to_bytes(), "found.rec", package=__version__)
     plan = replaying.plan_of_recording(recording, tmp_path / "found.rec")
