@@ -142,7 +142,8 @@ def nested(levels: int, end: object = 1, key: str | None = "a") -> object:
 
 def hostile() -> Iterator[Hostile]:
     """All of them."""
-    for part in (_texts, _metadata, _pods, _kinds, _custom, _definitions, _patches, _queries):
+    parts = (_texts, _metadata, _pods, _kinds, _custom, _definitions, _patches, _full, _queries)
+    for part in parts:
         for each in part():
             yield evolve(each, codes=(*each.codes, 504)) if each.name in _LONG else each
 
@@ -652,6 +653,46 @@ def _patches() -> Iterator[Hostile]:
     yield patch("apply: 100,000 keys", f"{MAPS}/m", {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"},
         "data": {f"n{n}": "v" for n in range(100_000)}}, APPLY, fieldManager="x", force="true")  # fmt: skip
+
+
+def _full() -> Iterator[Hostile]:
+    """Bodies of the full size, of as many parts as fit."""
+    items = {
+        "data": (MAPS, {"data": {}}, '"%x":""'),
+        "labels": (MAPS, {"metadata": {"name": "p", "labels": {}}}, '"%x":""'),
+        "finalizers": (MAPS, {"metadata": {"name": "p", "finalizers": []}}, '"a/%x"'),
+        "empty owners": (MAPS, {"metadata": {"name": "p", "ownerReferences": []}}, "{}"),
+        "tolerations": (PODS, {"spec": {"containers": [], "tolerations": []}}, "{}"),
+        "containers": (PODS, {"spec": {"containers": []}}, '{"name":"%x"}'),
+        "volumes": (PODS, {"spec": {"volumes": []}}, '{"name":"%x"}'),
+        "equal ports": (PODS, {"spec": {"containers": [{"name": "c", "ports": []}]}},
+                        '{"containerPort":1}'),
+        "variables": (PODS, {"spec": {"containers": [{"name": "c", "env": []}]}}, '{"name":"%x"}'),
+        "resources": (PODS, {"spec": {"containers": [{"name": "c", "image": "i", "resources": {
+            "limits": {}}}]}}, '"a/%x":1'),
+        "a map of a thing": (THINGS, {"spec": {"map": []}}, '{"a":"%x"}'),
+        "anything in a thing": (THINGS, {"spec": {"any": {}}}, '"%x":""'),
+    }  # fmt: skip
+    kinds = {MAPS: ("v1", "ConfigMap"), PODS: ("v1", "Pod"), THINGS: ("x.io/v1", "Thing")}
+    codes = (200, 201, 400, 422, 500, 504)  # what does not fit the schema of an apply is a 500
+    for name, (path, shape, item) in items.items():
+        version, kind = kinds[path]
+        tree = {"apiVersion": version, "kind": kind, "metadata": {"name": "p"}, **shape}
+        raw = _filled(tree, item)
+        yield Hostile(f"full: {name}", "POST", path, raw, JSON, {"dryRun": "All"}, codes)
+        yield Hostile(f"full apply: {name}", "PATCH", f"{path}/p", raw, APPLY,
+                      {"fieldManager": "x", "dryRun": "All"}, codes)  # fmt: skip
+
+
+def _filled(tree: dict, item: str) -> bytes:
+    """The tree as JSON, its last empty list or map filled with as many items as fit."""
+    text = json.dumps(tree, separators=(",", ":"))
+    at = max(text.rfind("[]"), text.rfind("{}")) + 1
+    room, parts = LIMIT - len(text) - 100, []
+    while room > 0:
+        parts.append(item % len(parts) if "%" in item else item)
+        room -= len(parts[-1]) + 1
+    return f"{text[:at]}{','.join(parts[:-1])}{text[at:]}".encode()
 
 
 def _deep_json(body: object) -> bytes:

@@ -28,6 +28,7 @@ UPSTREAMS = (
     (504, "request did not complete within the allotted timeout", "what takes too long is interrupted"),
     (500, "resourceVersion should not be set on objects to be created", "said by the storage alone"),
     (500, "cannot merge lists without merge key for struct", "strategic merge patch of plain lists"),
+    (500, "is not a map.", "strategic merge patch whose order of a list names no items"),
     (500, "expected a map[string]interface {}, but received a", "strategic merge patch of no map"),
     (500, "expected a []interface {}, but received a", "strategic merge patch of no list"),
     (500, "The order in patch list:", "strategic merge patch with another order"),

@@ -48,7 +48,7 @@ def _fits(value: Any, known: Field) -> bool:
     if kind == Kind.MAP:
         if not isinstance(value, dict):
             return False
-        spend(len(value))
+        spend(2 * len(value))
         element = known.element
         if element is None:
             return True
@@ -61,7 +61,7 @@ def _fits(value: Any, known: Field) -> bool:
 
 
 def _items_fit(value: list[Any], known: Field) -> bool:
-    spend(2 * len(value))
+    spend(3 * len(value))
     if known.list_type in ("map", "set"):
         keys = item_keys(known, value)
         if len(set(keys)) != len(keys):
@@ -132,7 +132,7 @@ def _written(value: Any) -> str:
     return f"&value.valueUnstructured{{Value:{go_syntax(value)}}}"
 
 
-_TOLD = 6
+_TOLD = 10
 """Steps for an item whose path is made from its keys."""
 
 

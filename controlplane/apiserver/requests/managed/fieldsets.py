@@ -62,7 +62,7 @@ def to_fields_v1(paths: Paths) -> Tree:
 
 def _per_path(paths: Paths) -> int:
     """Steps for all paths; long ones count more."""
-    return sum(map(len, paths)) >> 1
+    return sum(map(len, paths))
 
 
 def from_fields_v1(tree: Tree) -> Paths:
@@ -177,7 +177,7 @@ def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
     elif known.kind == Kind.STRUCT:
         _collect_struct(value, known.struct, path, out)
     elif known.kind == Kind.MAP:
-        spend(len(value) * (1 + len(path) // 8))
+        spend(len(value) * (2 + len(path) // 8))
         element = known.element
         parted = granular(element)
         for key, item in value.items():
@@ -187,7 +187,7 @@ def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
                 assert element is not None
                 _collect(item, element, place, out)
     else:
-        spend(len(value) * (2 + len(path) // 8))
+        spend(len(value) * (3 + len(path) // 8))
         element = known.element
         struct = element.struct if element is not None and granular(element) else None
         for name, item in zip(item_keys(known, value), value, strict=True):

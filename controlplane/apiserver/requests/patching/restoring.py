@@ -13,6 +13,7 @@ from controlplane.apiserver.requests.patching.go_text import go_type
 from controlplane.apiserver.schema.codec import DecodeError, FieldCodec, codec
 from controlplane.apiserver.schema.field_order import in_order
 from controlplane.apiserver.schema.types import Field, Kind, struct_type
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["UnfitError", "restored"]
 
@@ -60,12 +61,14 @@ def _value(value: Any, field: Field, text_type: str, old: Any) -> Any:
         if not isinstance(value, list):
             raise UnfitError(f"cannot restore slice from {_kind(value)}")
         assert field.element is not None
+        spend(len(value))
         return [_value(item, field.element, text_type, None) for item in value]
     if kind == Kind.MAP:
         if not isinstance(value, dict):
             raise UnfitError(f"cannot restore map from {_kind(value)}")
         assert field.element is not None
         texts = field.element.kind == Kind.STRING
+        spend((1 if texts else 3) * len(value))
         return {
             key: value[key] if texts and type(value[key]) is str
             else _value(value[key], field.element, text_type, None)
@@ -78,10 +81,17 @@ def _value(value: Any, field: Field, text_type: str, old: Any) -> Any:
     return _simple(value, field, text_type)
 
 
+_READERS: dict[int, FieldCodec] = {}
+"""By the fields that they read, which they keep: those of built-in types, which are for ever."""
+
+
 def _read(value: Any, field: Field, prefix: str) -> Any:
     """A value of a type that reads JSON by itself."""
+    reader = _READERS.get(id(field))
+    if reader is None:
+        reader = _READERS[id(field)] = FieldCodec(field, keep_zero=True)
     try:
-        FieldCodec(field, keep_zero=True).leaf(value)
+        reader.leaf(value)
     except DecodeError as error:
         raise UnfitError(f"{prefix}{error}") from None
     return value
