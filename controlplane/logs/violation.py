@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from controlplane.logs.causes import chain
 from controlplane.logs.races import Races, StaleRead, find
 from controlplane.logs.reading import Line
-from controlplane.logs.scene import NEAR, OTHER, RELATED, Scene
+from controlplane.logs.scene import AT_A_PLACE, NEAR, OTHER, RELATED, Scene
 from controlplane.logs.telling import told
 from controlplane.logs.turns import Walk
 from controlplane.logs.weights import FAULT, READS, Heaviest, Weighed, chosen, weight_of
@@ -197,10 +197,18 @@ class _Scales:
             share = self._scene.of(line.obj)
             if share > OTHER or line.event in QUIET_READS:
                 return share
+            if self._is_deletion_by_a_user(line):
+                return AT_A_PLACE
             if line.actor not in self._walk.actors:
                 return share
             return RELATED if line.event == "kubelet.worker" else share * 2
         return self._scene.of_key(str(line.data["key"])) if "key" in line.data else 1.0
+
+    def _is_deletion_by_a_user(self, line: Line) -> bool:
+        """Whether a user had something deleted: rarely is that without consequences, whatever it was."""
+        data = line.data
+        deleted = str(data.get("verb", "")).startswith("delete ") and data.get("code", 0) < 300
+        return line.event == "apiserver.write" and deleted and data.get("by") in self._users
 
     def _says(self, line: Line, said: str) -> Hashable:
         """What is the same each time that it is said; of what is not named it does not matter which one it is."""

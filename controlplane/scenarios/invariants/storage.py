@@ -28,6 +28,8 @@ VOLUMES: Final = "/registry/persistentvolumes/"
 VOLUME: Final = "vol-"
 BLOCKED: Final = "blocked"
 """In the run's notes: who was blocked when the scenario had come to rest."""
+NAMED: Final = 3
+"""So many objects that wait are named."""
 WATCHED: Final = (SNAPSHOTS, CONTENTS, GROUPS, GROUP_CONTENTS, CLAIMS)
 
 
@@ -454,7 +456,10 @@ def _get_ready(what: str, prefix: str) -> Invariant:
     def check(run: Run) -> str | None:
         found = run.objects(prefix)
         waiting = [each for each in found if not (each.tree.get("status") or {}).get("readyToUse")]
-        return f"{len(waiting)} of {len(found)} {what} never became ready" if waiting else None
+        if not waiting:
+            return None
+        keys = ", ".join(each.key for each in waiting[:NAMED])
+        return f"{len(waiting)} of {len(found)} {what} never became ready: {keys}"
 
     return Invariant(f"{what} get ready", check)
 
