@@ -115,7 +115,7 @@ class RunLog:
             raise UsageError(f"{path}, line 1: expected an event of a log (a JSON object)")
         if line is not None and line.event != "log":
             self._read = _levelled
-        elif line is not None and line.data.get("vocabulary", VERSION) > VERSION:
+        elif line is not None and line.data.get("vocabulary", VERSION) not in range(VERSION + 1):
             self.damage.append(
                 f"{self.name}: written by a newer version ({line.data.get('package', '?')}):"
                 " what it says may be misunderstood"
