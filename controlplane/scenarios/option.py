@@ -91,6 +91,8 @@ class Option:
         wanted = (self.type,) if self.convert is None else (self.type, int)
         if type(value) not in wanted or (self.type is float and not abs(value) < _ENDLESS):
             raise self._error(value, WORDS[self.type])
+        if self.type is str and "\0" in value:
+            raise self._error(value, "text without NUL")
         if self.choices and value not in self.values:
             raise self._error(value, " or ".join(self.values))
         if self.low is not None and value < self.low:

@@ -45,6 +45,7 @@ def test_defaults_are_the_declarations_unless_the_scenario_has_its_own():
         ({"colour": "red"}, "scenario 'mine' has no option 'colour'; it has size, ratio"),
         ({"release": "9.9"}, "release '9.9': expected 1.0 to"),
         ({"feature_gates": ["Nope=true"]}, "Nope"),
+        ({"kubelet_config": "a\0b"}, "--kubelet-config 'a\\x00b': expected text without NUL"),
         ({"ratio": float("nan")}, "--ratio nan: expected a number"),
         ({"until": float("inf")}, "--until inf: expected a number"),
         ({"until": 1e300}, "--until 1e+300: expected a number"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -46,9 +46,9 @@ def parse(text: str) -> tuple[dict[str, Json], str]:
     else:
         document, duplicate = _parse_yaml(text)
     if not isinstance(document, dict) or not document.get("kind"):
-        raise DecodeError(f"Object 'Kind' is missing in '{text}'")
+        raise DecodeError(f"Object 'Kind' is missing in '{_beginning(text)}'")
     if not document.get("apiVersion"):
-        raise DecodeError(f"Object 'apiVersion' is missing in '{text}'")
+        raise DecodeError(f"Object 'apiVersion' is missing in '{_beginning(text)}'")
     return document, duplicate
 
 
@@ -103,3 +103,11 @@ def _json_problem(text: str, broken: json.JSONDecodeError) -> str:
     }
     place = places.get(broken.msg, broken.msg)
     return f"invalid character {shown} {place}"
+
+
+def _beginning(text: str) -> str:
+    """A text as it is, or on one line the beginning of one that is long."""
+    return text if len(text) <= _LONG else f"{' '.join(text[:_LONG].split())}..."
+
+
+_LONG: Final = 400

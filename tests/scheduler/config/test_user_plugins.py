@@ -108,3 +108,12 @@ def test_a_bad_configuration_is_upstreams_error_on_one_line_and_status_2(tmp_pat
     assert message in str(done.exception)
     assert "\n" not in str(done.exception)
     assert done.output == ""
+
+
+def test_of_a_long_file_that_is_no_configuration_the_beginning_is_shown(tmp_path):
+    file = tmp_path / "words"
+    file.write_text("root:x\n" * 5000)
+    with pytest.raises(UsageError) as caught:
+        user_plugins.load_config(file, user_plugins.registry_with(()))
+    assert len(str(caught.value)) < 600 + len(str(file))
+    assert "\n" not in str(caught.value)
