@@ -115,14 +115,21 @@ def _request_problem(text: str) -> str:
         raw = b""
     found = _PEM.search(raw)
     if found is None or found[1] not in (b"CERTIFICATE REQUEST", b"NEW CERTIFICATE REQUEST"):
-        return "PEM block type must be CERTIFICATE REQUEST"
+        return _NO_BLOCK
+    try:
+        der = base64.b64decode(b"".join(found[2].split()))
+    except binascii.Error:  # Go finds no block there
+        return _NO_BLOCK
     from cryptography import x509
 
     try:
-        x509.load_der_x509_csr(base64.b64decode(b"".join(found[2].split())))
-    except (ValueError, binascii.Error):
-        return _asn1_problem(base64.b64decode(b"".join(found[2].split())))
+        x509.load_der_x509_csr(der)
+    except ValueError:
+        return _asn1_problem(der)
     return ""
+
+
+_NO_BLOCK = "PEM block type must be CERTIFICATE REQUEST"
 
 
 def _asn1_problem(der: bytes) -> str:
