@@ -9,7 +9,7 @@ import click
 
 from actors.strategies import NAMES
 from controlplane.cli import interruption, output, reporting
-from controlplane.cli.options import driver_option, format_option, out_option
+from controlplane.cli.options import Finite, driver_option, format_option, out_option
 
 if TYPE_CHECKING:
     from controlplane.scenarios.forking import Applied
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--until",
-    type=click.FloatRange(0),
+    type=Finite(0),
     metavar="S",
     help="Stop at so many virtual seconds since the start. [default: as recorded]",
 )

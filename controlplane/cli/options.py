@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 LOG_LEVELS = ("trace", "debug", "info", "warning")
+
+
+class Finite(click.FloatRange):
+    """A number in a range; neither nan nor infinity, of which no range knows."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        return found
 
 
 class Declared(click.ParamType[Any]):

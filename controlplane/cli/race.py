@@ -9,6 +9,7 @@ import click
 
 from controlplane.cli import output, reporting
 from controlplane.cli.options import (
+    Finite,
     ScenarioCommand,
     driver_option,
     format_option,
@@ -234,7 +235,7 @@ def run(
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     metavar="S",
     help="Stop each search after so many seconds.",
 )

@@ -12,7 +12,7 @@ import click
 from attrs import evolve
 
 from controlplane.cli import interruption, output, reporting
-from controlplane.cli.options import driver_option, format_option, out_option
+from controlplane.cli.options import Finite, driver_option, format_option, out_option
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--seconds",
-            type=click.FloatRange(min=0, min_open=True),
+            type=Finite(min=0, min_open=True),
             metavar="S",
             help="Stop after so many seconds of wall time.",
         ),

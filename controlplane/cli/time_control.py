@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from controlplane.cli import output
+from controlplane.cli.options import Finite
 
 PATH = "/controlplane/time"
 DEFAULT = "controlplane.kubeconfig"
@@ -51,7 +52,7 @@ def resume(kubeconfig: Where) -> None:
 
 
 @command.command("step")
-@click.argument("seconds", type=click.FloatRange(min=0))
+@click.argument("seconds", type=Finite(min=0))
 @click.pass_obj
 def step(kubeconfig: Where, seconds: float) -> None:
     """Let so many virtual SECONDS pass as fast as possible, then pause; returns when it is done."""

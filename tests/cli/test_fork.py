@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -79,3 +80,12 @@ def test_a_session_over_a_stored_cluster_is_neither_forked_nor_replayed(out, tmp
         told = invoke(command, tmp_path / "stored.rec")
         assert isinstance(told.exception, UsageError)
         assert "recorded over a store that held objects before" in str(told.exception)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("line", ["fork X --until {}", "race explore 138324 --seconds {}", "time step {}"])  # fmt: skip
+def test_a_number_that_is_none_is_refused_by_every_command(line, number):
+    from controlplane.cli.main import cli
+
+    told = invoke(cli, *line.format(number).split())
+    assert isinstance(told.exception, click.ClickException), told.output
