@@ -50,7 +50,7 @@ async def test_each_request_has_a_budget_of_its_own(little):
     answers = []
 
     async def ask(session, name):
-        answers.append((await session.ask("POST", CONFIGMAPS, many(3000, name))).code)
+        answers.append((await session.ask("POST", CONFIGMAPS, many(2000, name))).code)
 
     async with served(Pacer(MAX)) as session, trio.open_nursery() as nursery:
         for n in range(12):  # some of them come between the parts of others
