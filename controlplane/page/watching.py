@@ -77,7 +77,7 @@ class Watching:
 
     def end(self) -> None:
         """Tell what the last step did, and the rest of the log."""
-        self.look()
+        self._see(self._run.world.steps)
         while self._next is not None:
             self._add_line(self._next)
         if self._cells > CELLS:
@@ -91,8 +91,9 @@ class Watching:
             )
 
     def look(self) -> None:
-        """Tell what the last step did: for who asks between two steps."""
+        """Tell what the last step did: for who asks between two steps, whoever ran since."""
         self._see(self._run.world.steps)
+        self._see_cpus(self._run.world.steps, self._run.cluster.machines)
 
     def _look(self) -> None:
         self._see(self._run.world.steps - 1)
@@ -106,7 +107,7 @@ class Watching:
         self._see_caches(step)
         self._see_queue(step)
         self._see_choices(step)
-        self._see_cpus(step)
+        self._see_cpus(step, self._actors)
 
     def _add_line(self, line: Line) -> None:
         self._model.add_line(line)
@@ -242,10 +243,10 @@ class Watching:
 
     # ------------------------------------------------------------------ nodes
 
-    def _see_cpus(self, step: int) -> None:
-        """Only kubelets that ran can have changed anything."""
+    def _see_cpus(self, step: int, names: Iterable[str]) -> None:
+        """Only kubelets that ran can have changed anything: those among `names`."""
         machines = self._run.cluster.machines
-        for name in self._actors:
+        for name in names:
             host = machines.get(name)
             manager = None if host is None else host.containers
             if manager is None:

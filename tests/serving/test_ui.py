@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
@@ -21,6 +22,7 @@ from controlplane.serving.session import Rim, serve_async
 from tests.apiserver.http.session import CONFIGMAPS, Session, config
 from tests.apiserver.http.test_authorization import binding, made, role, user
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 TOKEN = {"Authorization": "Bearer t"}
 MODEL = ui.ROOT + "model"
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "hush"}}  # fmt: skip
@@ -29,7 +31,8 @@ SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stri
 @asynccontextmanager
 async def looked_at(token: str = "t", **options):
     options.setdefault("controllers", ",".join(STANDARD))
-    plan = plan_of(loading.from_module(scenario.__name__), nodes=0, **options)
+    options.setdefault("nodes", 0)
+    plan = plan_of(loading.from_module(scenario.__name__), **options)
     run = Execution(plan, strategies.named("random-walk", 3), log=EventLog())
     stop, ready, told = trio.Event(), trio.Event(), []
 
@@ -127,6 +130,16 @@ async def test_looking_is_no_part_of_the_world():
             assert (await session.ask("GET", ui.ROOT + page, **TOKEN)).code == 200
         raw = (await session.ask("GET", ui.ROOT + "recording", **TOKEN)).body
     assert [each.actor for each in from_bytes(raw, "recording").inputs] == [STOP]
+
+
+async def test_the_cpus_of_a_node_are_shown():
+    options = {"nodes": 1, "kubelet_config": str(EXAMPLES / "cpu-manager-kubelet.yaml")}
+    async with looked_at(**options) as session:
+        with trio.fail_after(20):
+            while not (cpus := (await session.ask("GET", MODEL, **TOKEN)).tree["cpus"])["step"]:
+                await trio.sleep(0.05)
+        assert cpus["body"][0]["policies"][0] == "static"
+        assert cpus["body"][0]["numa"]
 
 
 async def test_secrets_are_not_shown():
