@@ -349,7 +349,7 @@ class Kernel:
     def _move_time(self, at_ns: int) -> None:
         if at_ns > self.now:
             if self.passing is not None:
-                self._passes(self.passing, at_ns)
+                self._quietly(self.passing, at_ns)
             if self.footprint is not None:
                 self.footprint.barrier()
             if self._warm_up_ns and at_ns >= self._warm_up_ns:
@@ -362,11 +362,12 @@ class Kernel:
             self.now = at_ns
             self.note_input()
 
-    def _passes(self, look: Callable[[int], None], at_ns: int) -> None:
+    def _quietly(self, look: Callable[..., None], *args: Any) -> None:
+        """Let somebody look from outside: what is looked at so is not the step's."""
         if self.guard is None:
-            look(at_ns)
-        else:  # what is looked at from outside is not the step's
-            self.guard.quietly(look, at_ns)
+            look(*args)
+        else:
+            self.guard.quietly(look, *args)
 
     def _warmed_up(self) -> None:
         """From here on the strategy answers."""
@@ -481,13 +482,14 @@ class Kernel:
         else:
             index = 0
         self.step = step
+        if footprint is not None:
+            chosen = ready[index]
+            footprint.begin(step, chosen.actor.name, chosen.label, chosen.point, count)
         task = ready.pop(index)
         if count > 1:
             self.choices.append("task", count, index, task.label)
         if step >= self._look_at:
             self._look(step)
-        if footprint is not None:
-            footprint.begin(step, task.actor.name, task.label, task.point, count)
         self.log.step(step, self.now, task.no, task.point, task.cause)
         if task.state == READY:
             task.state = RUNNING
@@ -531,10 +533,7 @@ class Kernel:
         due = NEVER
         if self.observer is not None:
             if not step % self.observe_every:
-                if self.guard is None:
-                    self.observer()
-                else:  # what is looked at from outside is not the step's
-                    self.guard.quietly(self.observer)
+                self._quietly(self.observer)
             due = min(due, step - step % self.observe_every + self.observe_every)
         if self.sharing is not None:
             if not step % SHARING_STEPS:

@@ -237,7 +237,7 @@ class EventLog:
         """What tells this trace from others; the log must be closed."""
         assert self.closed
         checks = checks_of(self._chunks) if self.keep_all else b""
-        return Marks(self._hash.hexdigest(), _parted(bytes(self._digests)), checks)
+        return Marks(self._hash.hexdigest(), parted(bytes(self._digests)), checks)
 
     def marks_with(self, *last: Any) -> Marks:
         """The marks of the trace if it ended now with one more event, whose fields are those of `emit`."""
@@ -247,7 +247,7 @@ class EventLog:
         digests = bytes(self._digests)
         if (self.events + 1) % FLUSH_EVENTS == 0:
             digests += trace.digest()[:MARK_BYTES]
-        return Marks(trace.hexdigest(), _parted(digests), b"")
+        return Marks(trace.hexdigest(), parted(digests), b"")
 
     def close(self) -> str:
         """Take no more events; the trace hash, 32 hex digits."""
@@ -270,7 +270,8 @@ class EventLog:
         return read(self.chunks(), self._notes)
 
 
-def _parted(digests: bytes) -> tuple[bytes, ...]:
+def parted(digests: bytes) -> tuple[bytes, ...]:
+    """Digests that stand one after the other."""
     starts = range(0, len(digests), MARK_BYTES)
     return tuple(digests[at : at + MARK_BYTES] for at in starts)
 

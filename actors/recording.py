@@ -23,7 +23,7 @@ from actors import private_files
 from actors.choices import N_BITS, N_MAX, ChoiceList
 from actors.errors import RecordingError
 from actors.inlet import Input
-from actors.log import MARK_BYTES, Marks
+from actors.log import Marks, parted
 
 FORMAT = 2
 MAGIC = b"\x93run"
@@ -135,7 +135,7 @@ def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recordin
             int(data["t_ns"]),
             Marks(
                 str(data["trace_hash"]),
-                _split(data["digests"]),
+                parted(data["digests"]),
                 _inflated(data["checks"]),
             ),
         )
@@ -165,11 +165,6 @@ def _input(step: object, t_ns: object, actor: object, payload: object) -> Input:
     if type(step) is int and type(t_ns) is int and type(actor) is str and type(payload) is bytes:
         return Input(step, t_ns, actor, payload)
     raise TypeError("an input of another form")
-
-
-def _split(digests: bytes) -> tuple[bytes, ...]:
-    starts = range(0, len(digests), MARK_BYTES)
-    return tuple(digests[start : start + MARK_BYTES] for start in starts)
 
 
 def _choices(labels: list[list[str]], flat: list[int]) -> ChoiceList:

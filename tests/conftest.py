@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
 from actors.sharing import CHECK_FOOTPRINTS, CHECK_SHARING, Budget
+from controlplane.cli.main import _run
 from controlplane.cluster import VALUES
 
 # The same examples every time: a test that fails on one run in ten is no test. To look for new ones:
@@ -39,3 +41,16 @@ def steps_touch_what_they_say() -> Iterator[None]:
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
     os.unsetenv(name)
+
+
+@pytest.fixture
+def logs(monkeypatch, capsys):
+    """Asks `controlplane logs`: exit status, standard output, standard error."""
+
+    def ask(*arguments):
+        monkeypatch.setattr(sys, "argv", ["controlplane", "logs", *map(str, arguments)])
+        status = _run()
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return ask

@@ -84,8 +84,8 @@ def command(
     with interruption.interruptible(lambda: run.world.interrupt(interruption.REASON)) as ended:
         result = run.execute(driver)
     refused = [error for each in fork.applied if (error := each.refusal) is not None]
-    status = int(not result.ok or bool(refused))
-    output.Outcome.status = interruption.STATUS if ended.came else status
+    status = interruption.STATUS if ended.came else int(not result.ok or bool(refused))
+    output.Outcome.status = status
     left, unwritten = reporting.kept(run, out)
     if output_format == "json":
         output.emit_json(
@@ -118,13 +118,7 @@ def command(
             output.echo(f"where they part: controlplane logs diff {origin} {out}")
     for error in refused:
         output.complain(f"controlplane: {error}")
-    reporting.tell_traceback(run.traceback, out)
-    if ended.came:
-        interruption.tell("this is what was reached")
-    if unwritten is not None:
-        output.complain(f"controlplane: {unwritten}")
-        return status or 2
-    return output.Outcome.status
+    return reporting.tell_end(run, out, status, ended=ended.came, unwritten=unwritten)
 
 
 def _applied(each: Applied) -> dict[str, Any]:

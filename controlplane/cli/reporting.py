@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from controlplane.cli import debug, output
+from controlplane.cli import debug, interruption, output
 from controlplane.errors import UsageError
 from controlplane.metrics.listing import rows
 
@@ -129,6 +129,22 @@ def kept(
         return run.save(out, show_secrets=show_secrets), None
     except UsageError as error:
         return (), error
+
+
+def tell_end(
+    run: Execution, out: Path | None, status: int, *, ended: bool, unwritten: UsageError | None
+) -> int:
+    """What went wrong with a run, in a line each, after all else was printed; the exit status.
+
+    `ended`: somebody ended it. `unwritten`: why its files could not be left, see `kept`.
+    """
+    tell_traceback(run.traceback, out)
+    if ended:
+        interruption.tell("this is what was reached")
+    if unwritten is not None:
+        output.complain(f"controlplane: {unwritten}")
+        return status or 2
+    return status
 
 
 def print_left(out: Path | None, names: Sequence[str]) -> None:

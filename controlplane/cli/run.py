@@ -105,13 +105,7 @@ def command(
         for note in notes:
             output.echo(note)
         reporting.print_left(out, left)
-    reporting.tell_traceback(run.traceback, out)
-    if ended.came:
-        interruption.tell("this is what was reached")
-    if unwritten is not None:
-        output.complain(f"controlplane: {unwritten}")
-        return status or 2
-    return status
+    return reporting.tell_end(run, out, status, ended=ended.came, unwritten=unwritten)
 
 
 def prepare(

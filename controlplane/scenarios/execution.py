@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.samples import Samples
     from controlplane.scenarios.scenario import Main
 
+DULL = ("jitter",)
+"""Kinds of choices that are dull in all of a run of which only a part is explored."""
 QUOTING = frozenset(("apiserver.panic", "kubelet.error", "kubelet.fatal", "pod.written"))
 """Events whose data quote what programs and clients wrote."""
 LEFT = ("log.jsonl", "run.rec", "objects.yaml")
@@ -63,7 +65,7 @@ class Execution(Run):
         window = scenario.window(plan)
         if window is not None:
             limits["explored_ns"] = tuple(round(moment * SECOND) for moment in window)
-            limits["dull"] = ("jitter",)
+            limits["dull"] = DULL
         make = scenario.make or Cluster
         cluster: Cluster = make(
             plan.configure(), strategy=strategy, log=log, inputs=inputs, **limits

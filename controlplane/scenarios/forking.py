@@ -9,7 +9,7 @@ can be recorded, replayed, forked again, and compared with the run that it left.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -21,7 +21,7 @@ from controlplane.api.request import ADMIN
 from controlplane.apiserver.http.message import packed
 from controlplane.cluster import APISERVER
 from controlplane.errors import UsageError
-from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.execution import DULL, Execution
 from controlplane.scenarios.inputs.submission import Resources, namespace_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def forked(
     if not 0 <= step <= recording.steps:
         raise UsageError(f"step {step}: the recording has steps 1 to {recording.steps}")
     plan = evolve(plan, token_key=recording.header.get("token_key"))
-    dull = () if plan.scenario.window(plan) is None else ("jitter",)
+    dull = () if plan.scenario.window(plan) is None else DULL
     prefix = PrefixThenContinue(recording.choices, strategy, until_step=step, dull=dull)
     inputs = [each for each in recording.inputs if each.step < step and each.actor != STOP]
     run = Execution(plan, prefix, log=log, inputs=inputs)
@@ -122,7 +122,7 @@ def _request(number: int, submission: Submission, resources: Resources) -> dict[
     return packed(number, "PATCH", path, query, headers, json.dumps(tree).encode(), ADMIN)
 
 
-def _note(applied: Applied) -> Any:
+def _note(applied: Applied) -> Callable[[HttpAnswer | None], None]:
     """What keeps the answer."""
 
     def answered(answer: HttpAnswer | None) -> None:

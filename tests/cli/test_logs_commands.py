@@ -5,12 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-import sys
 
 import pytest
 import yaml
 
-from controlplane.cli.main import _run
 from tests.cli.test_logs import pod
 from tests.cli.test_run import controlplane
 
@@ -24,19 +22,6 @@ def out(tmp_path_factory):
     told = controlplane("run", manifest, "--nodes", 1, "--out", folder / "out", "--metrics")
     assert told.returncode == 0, told.stderr
     return folder / "out"
-
-
-@pytest.fixture
-def logs(monkeypatch, capsys):
-    """Asks `controlplane logs`: exit status, standard output, standard error."""
-
-    def ask(*arguments):
-        monkeypatch.setattr(sys, "argv", ["controlplane", "logs", *map(str, arguments)])
-        status = _run()
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return ask
 
 
 def good(answer, status=0) -> str:

@@ -12,7 +12,6 @@ from html.parser import HTMLParser
 
 import pytest
 
-from controlplane.cli.main import _run
 from controlplane.page import report as reports
 from controlplane.page.model import Model, encode
 from controlplane.page.report import bundle, report
@@ -139,19 +138,6 @@ def test_imports_are_of_names_that_are_exported() -> None:
 
 
 # ------------------------------------------------------------------ the command
-
-
-@pytest.fixture
-def logs(monkeypatch, capsys):
-    """Asks `controlplane logs`: exit status, standard output, standard error."""
-
-    def ask(*arguments):
-        monkeypatch.setattr(sys, "argv", ["controlplane", "logs", *map(str, arguments)])
-        status = _run()
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return ask
 
 
 def test_a_report_is_one_file_for_its_owner(logs, runs, tmp_path) -> None:

@@ -128,14 +128,9 @@ def find_new(deployment: Deployment, owned: Sequence[ReplicaSet]) -> ReplicaSet 
     )
 
 
-def parsed_int64(text: str) -> int | None:
-    """A decimal number of 64 bits, None where the text is none."""
-    return parse_int64(text)
-
-
 def revision_of(annotations: Mapping[str, str]) -> int | None:
     """The revision annotation: 0 when absent, None when it is no number."""
-    return parsed_int64(annotations[REVISION]) if REVISION in annotations else 0
+    return parse_int64(annotations[REVISION]) if REVISION in annotations else 0
 
 
 def next_revision(old: Iterable[ReplicaSet]) -> int:
@@ -159,7 +154,7 @@ def last_revision(sets: Iterable[ReplicaSet]) -> int:
 
 def rollback_to(deployment: Deployment) -> int | None:
     """The revision to which the deployment is to go back, 0 for the last one; None if it is not to."""
-    return parsed_int64(deployment.annotations.get(ROLLBACK_TO, ""))
+    return parse_int64(deployment.annotations.get(ROLLBACK_TO, ""))
 
 
 def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Tree:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from controlplane.api.validation import parse_int64
 from controlplane.controllers.deployment.replica_sets import (
     DESIRED_REPLICAS,
     MAX_REPLICAS,
@@ -16,7 +17,6 @@ from controlplane.controllers.deployment.replica_sets import (
     max_surge,
     max_unavailable,
     new_size,
-    parsed_int64,
     size,
     total_available,
     total_size,
@@ -115,7 +115,7 @@ def is_scaling(deployment: Deployment, sets: Iterable[ReplicaSet]) -> bool:
 
 def _number(replica_set: ReplicaSet, annotation: str) -> int | None:
     """A note about sizes: a number of 32 bits that is not negative, or None."""
-    number = parsed_int64(replica_set.annotations.get(annotation, ""))
+    number = parse_int64(replica_set.annotations.get(annotation, ""))
     return number if number is not None and 0 <= number < 2**31 else None
 
 
