@@ -292,6 +292,16 @@ class Channel:
         return self.label
 
 
+class Census(Protocol):
+    """Who keeps count of what waits in a mailbox."""
+
+    def arrived(self, message: Message) -> None:
+        """A message waits from now on."""
+
+    def taken(self, message: Message) -> None:
+        """A message waits no more."""
+
+
 class Mailbox:
     """Where messages wait until a task of the owning actor takes them."""
 
@@ -300,6 +310,7 @@ class Mailbox:
         "_kernel",
         "_pending",
         "_waiters",
+        "_watching",
         "broken",
         "incarnation",
         "name",
@@ -313,6 +324,7 @@ class Mailbox:
         self._channels: dict[Any, Channel] = {}
         self._pending: list[Channel] = []
         self._waiters: list[tuple[Task, int]] = []
+        self._watching: Census | None = None
         self.no = no
         self.owner = owner
         self.incarnation = owner.incarnation
@@ -330,10 +342,24 @@ class Mailbox:
 
     def waiting(self) -> list[Message]:
         """The messages that have arrived and were not taken yet, channel by channel."""
+        self.looked_into()
+        return [message for channel in self._pending for message in channel.messages]
+
+    def count(self, census: Census) -> None:
+        """Have `census` told of every message that arrives and is taken, those first that wait already.
+
+        Whoever asks it afterwards what waits says so with `looked_into`.
+        """
+        self._watching = census
+        for channel in self._pending:
+            for message in channel.messages:
+                census.arrived(message)
+
+    def looked_into(self) -> None:
+        """Note that a step depends on what waits here."""
         footprint = self._kernel.footprint
         if footprint is not None:
             footprint.looked(self.owner.name, self.name)
-        return [message for channel in self._pending for message in channel.messages]
 
     def channel(self, key: Any) -> Channel:
         """The channel with this key, made when first used."""
@@ -350,6 +376,8 @@ class Mailbox:
             if not isinstance(key, int):  # numbered channels carry one message and are forgotten
                 self._channels[key] = channel
         channel.messages.append(message)
+        if self._watching is not None:
+            self._watching.arrived(message)
         if len(channel.messages) == 1:
             pending = self._pending
             if pending and pending[-1].messages[0].send_no > message.send_no:
@@ -371,6 +399,10 @@ class Mailbox:
         if self._kernel.footprint is not None:
             self._kernel.footprint.everything()
         self.broken = True
+        if self._watching is not None:
+            for channel in self._pending:
+                for message in channel.messages:
+                    self._watching.taken(message)
         self._pending.clear()
         self._channels.clear()
         self._wake(self._kernel.step)
@@ -434,6 +466,8 @@ class Mailbox:
             kernel.footprint.took(pending[index].identity, pending[index].messages[0].send_no)
         channel = pending.pop(index)
         message = channel.messages.popleft()
+        if self._watching is not None:
+            self._watching.taken(message)
         if channel.messages:
             insort(pending, channel)
         if pending and self._waiters:

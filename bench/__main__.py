@@ -11,6 +11,7 @@ from pathlib import Path
 from bench import (
     bench_apiserver,
     bench_cli,
+    bench_cluster,
     bench_controllers,
     bench_kubelet,
     bench_list_memory,
@@ -38,6 +39,7 @@ SUITES = {
     "schedules": bench_schedules.rows,
     "scheduler": bench_scheduler.rows,
     "cli": bench_cli.rows,
+    "cluster": bench_cluster.rows,
     "kubelet": bench_kubelet.rows,
     "controllers": bench_controllers.rows,
     "snapshots": bench_snapshots.rows,

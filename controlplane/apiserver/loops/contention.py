@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from controlplane.api.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator
 
-__all__ = ["READ_VERBS", "meets", "meets_any"]
+    from actors import Message
+
+__all__ = ["READ_VERBS", "Crowd", "meets"]
 
 READ_VERBS = ("get", "list", "watch")
 LOOKED_UP = frozenset(
@@ -71,35 +73,112 @@ def _names(request: Request) -> str | None:
     return name if isinstance(name, str) else ""
 
 
-def meets_any(one: Request, others: Iterable[object], has_quotas: Callable[[str], bool]) -> bool:
-    """Whether a request meets one of those; what came from outside meets everything that writes.
+class Crowd:
+    """The requests that wait or are under way, counted so that nobody has to look at each of them.
 
-    In a large cluster hundreds wait at once, so what cannot meet is told apart before `meets` is asked.
+    In a large cluster thousands wait at once. Each is counted under a few keys, and whoever asks looks for the
+    keys under which those stand that it meets: `meets_any` is the same as asking `meets` of each.
     """
-    if one.verb in READ_VERBS:
-        return False
-    mine, namespace, name = _resource(one), one.namespace, one.name
-    looked_up = mine in LOOKED_UP
-    beside = BESIDE.get(one.subresource)
-    creates = one.verb == "create" and not one.subresource
-    counted = creates and has_quotas(namespace)
-    for each in others:
-        if not isinstance(each, Request):
-            return True
-        if each.verb in READ_VERBS:
-            continue
-        theirs = "pods" if each.resource == "bindings" else each.resource
-        if looked_up or theirs in LOOKED_UP:
-            return True
-        if theirs == mine:
-            if name and each.name and each.name != name and mine not in ALLOCATING:
-                continue
-        elif (
-            theirs != beside
-            and not each.subresource
-            and not (counted and each.verb == "create" and each.namespace == namespace)
-        ):
-            continue
-        if meets(one, each, has_quotas):
-            return True
-    return False
+
+    __slots__ = ("_counts", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        """How many there are, those that read among them."""
+        self._counts: dict[Key, int] = {}
+
+    def come(self, request: object) -> None:
+        """One more."""
+        self.size += 1
+        counts = self._counts
+        for key in _shown(request):
+            counts[key] = counts.get(key, 0) + 1
+
+    def go(self, request: object) -> None:
+        """One that had come goes."""
+        self.size -= 1
+        counts = self._counts
+        for key in _shown(request):
+            left = counts[key] - 1
+            if left:
+                counts[key] = left
+            else:
+                del counts[key]
+
+    def arrived(self, message: Message) -> None:
+        """A message waits in the mailbox that this is the census of."""
+        self.come(message.payload)
+
+    def taken(self, message: Message) -> None:
+        """It waits no more."""
+        self.go(message.payload)
+
+    def meets_any(self, one: Request, has_quotas: Callable[[str], bool]) -> bool:
+        """Whether a request meets one of these; what came from outside meets everything that writes."""
+        counts = self._counts
+        if not counts or one.verb in READ_VERBS:
+            return False
+        return any(key in counts for key in _sought(one)) or (
+            _is_creation(one) and (_CREATION, one.namespace) in counts and has_quotas(one.namespace)
+        )
+
+
+Key = tuple[str, ...]
+_OUTSIDE, _WRITES, _LOOKED_UP = "outside", "writes", "looked up"
+_OF, _BESIDE = "of", "beside"
+_CREATION, _CREATED, _CREATED_AT = "creation", "created", "created at"
+_NAMED, _MANY, _AT = "named", "many", "at"
+
+
+def _is_creation(request: Request) -> bool:
+    return request.verb == "create" and not request.subresource
+
+
+def _shown(request: object) -> tuple[Key, ...]:
+    """Under which keys a request is counted."""
+    if not isinstance(request, Request):
+        return ((_OUTSIDE,),)
+    if request.verb in READ_VERBS:
+        return ()
+    resource, namespace, name = _resource(request), request.namespace, _names(request)
+    keys: tuple[Key, ...] = ((_WRITES,), (_OF, resource))
+    if resource in LOOKED_UP:
+        keys += ((_LOOKED_UP,),)
+    if request.subresource in BESIDE:
+        keys += ((_BESIDE, BESIDE[request.subresource]),)
+    if _is_creation(request):
+        return (
+            *keys,
+            (_CREATION, namespace),
+            (_CREATED, resource),
+            (_CREATED, resource, namespace),
+            (_CREATED_AT, resource, namespace, name or ""),
+        )
+    if name is None:
+        return (*keys, (_AT, resource, namespace), (_MANY, resource, namespace))
+    return (*keys, (_AT, resource, namespace), (_NAMED, resource, namespace, name))
+
+
+def _sought(one: Request) -> Iterator[Key]:
+    """Under which keys those stand that a writing request meets; but for what quotas count."""
+    mine, namespace, name = _resource(one), one.namespace, _names(one)
+    yield (_OUTSIDE,)
+    yield (_LOOKED_UP,)
+    if mine in LOOKED_UP:
+        yield (_WRITES,)
+    if one.subresource in BESIDE:
+        yield _OF, BESIDE[one.subresource]
+    yield _BESIDE, mine
+    all_of_them = mine in ALLOCATING or name is None
+    if all_of_them:
+        yield _AT, mine, namespace
+    else:
+        yield _MANY, mine, namespace
+        yield _NAMED, mine, namespace, name or ""
+    if not _is_creation(one):
+        if all_of_them:
+            yield _CREATED, mine, namespace
+        else:
+            yield _CREATED_AT, mine, namespace, name or ""
+    elif mine in ALLOCATING:
+        yield _CREATED, mine

@@ -28,7 +28,6 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -41,7 +40,7 @@ from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
 from controlplane.apiserver.loops.audit import Audit
 from controlplane.apiserver.loops.changes import Changes
-from controlplane.apiserver.loops.contention import READ_VERBS, meets_any
+from controlplane.apiserver.loops.contention import READ_VERBS, Crowd
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
@@ -189,6 +188,9 @@ class _Server:
         self._compiles: dict[str, None] = {}
         """Kinds of admission policies that are being looked at."""
         self._under_way: dict[int, Request | ExternalMessage] = {}
+        self._crowd = Crowd()
+        """What waits in the inbox, and what is under way."""
+        ctx.inbox.count(self._crowd)
 
     def _families(self) -> Iterator[Family]:
         """A snapshot of what the server counts, for who looks at the run from outside."""
@@ -252,6 +254,7 @@ class _Server:
     def _begin(self, job: Job) -> None:
         """Let a worker do a request in parts, for others meet it."""
         self._under_way[id(job)] = job.request
+        self._crowd.come(job.request)
         self._hand_over(partial(self._do, job=job))
 
     def _handle(self, job: Job) -> None:
@@ -272,17 +275,16 @@ class _Server:
 
     def _is_met(self, request: Request | ExternalMessage) -> bool:
         """Whether what waits or is under way could come between the parts of a request."""
-        waiting = self._ctx.inbox.waiting()
+        self._ctx.inbox.looked_into()
         if self._core.webhooks.stored() and _is_write(request):
             return True  # a webhook's answer may have to be waited for
         if self._front is not None and _is_long(request):
             return True  # others outside are answered meanwhile
-        if not waiting and not self._under_way:
+        if not self._crowd.size:
             return False
         if isinstance(request, ExternalMessage):
             return request.value["m"] not in READ_METHODS
-        others = chain((message.payload for message in waiting), self._under_way.values())
-        return meets_any(request, others, self._has_quotas)
+        return self._crowd.meets_any(request, self._has_quotas)
 
     def _has_quotas(self, namespace: str) -> bool:
         return bool(self._core.lookup.within("", "resourcequotas", namespace))
@@ -306,7 +308,8 @@ class _Server:
     async def _do(self, ctx: Context, *, job: Job) -> None:
         """Do a request part by part."""
         result, revision = await self._parts(ctx, job)
-        self._under_way.pop(id(job), None)
+        if self._under_way.pop(id(job), None) is not None:
+            self._crowd.go(job.request)
         job.finish(result, revision)
 
     async def _parts(self, ctx: Context, job: Job) -> tuple[Any, int | None]:
