@@ -37,7 +37,7 @@ from actors.errors import (
 )
 from actors.explore import Exploration, Finding, explore
 from actors.log import Event as LogEvent
-from actors.log import EventLog
+from actors.log import EventLog, Unheard
 from actors.process import Mailbox, Message, Task
 from actors.recording import Recording
 from actors.strategies import Fifo, PrefixThenContinue, RandomWalk, Replay, Strategy
@@ -72,6 +72,7 @@ __all__ = [
     "Strategy",
     "Task",
     "Timeout",
+    "Unheard",
     "UsageError",
     "World",
     "explore",

@@ -245,12 +245,17 @@ class Context:
     ) -> None:
         """Record an event, with what it is about."""
         task = self.task
-        if task.dead:
-            return
         kernel = self._kernel
+        if task.dead or not kernel.log.heard:
+            return
         kernel.log.emit(
             level, kernel.step, kernel.now, task.no, event, kernel.step, obj, uid, rv, data
         )
+
+    @property
+    def heard(self) -> bool:
+        """Whether events are taken down; ask before going to lengths to say what one tells."""
+        return self._kernel.log.heard
 
     @property
     def is_noted(self) -> bool:

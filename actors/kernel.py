@@ -94,6 +94,7 @@ class Kernel:
     ) -> None:
         self.strategy = strategy
         self.log = log
+        self._heard = log.heard
         self.choices = ChoiceList()
         self.step = 0
         self.now = 0
@@ -285,12 +286,13 @@ class Kernel:
             or self.verdict is not None
         ):
             return False
-        ready = self.ready
-        if ready:
-            self.choices.append("task", len(ready) + 1, 0, task.label)
         task.cause = self.step
         self.step = step
-        self.log.step(step, self.now, task.no, task.point, task.cause)
+        if self._heard:
+            ready = self.ready
+            if ready:
+                self.choices.append("task", len(ready) + 1, 0, task.label)
+            self.log.step(step, self.now, task.no, task.point, task.cause)
         return True
 
     def wake(
@@ -407,7 +409,11 @@ class Kernel:
             raise Killed
         chosen = self.select()
         if chosen is not task:
-            yield from self.switch(task, chosen)
+            if self.switch is None:
+                self.baton = chosen
+                yield
+            else:
+                yield from self.switch(task, chosen)
         elif self.look_outside is not None:
             self._alone += 1
             if not self._alone % ALONE:
@@ -422,8 +428,11 @@ class Kernel:
     """Set by a driver in whose loop others wait, too: let them run, and come back to the same task."""
     _alone = 0
 
-    switch: Callable[[Task, Task | None], Generator[Any, Any, Any]]
-    """Set by the driver: suspend this task, hand the baton to the other one (None: the run is over)."""
+    switch: Callable[[Task, Task | None], Generator[Any, Any, Any]] | None = None
+    """Set by a driver: suspend this task, hand the baton to the other one (None: the run is over).
+
+    Without it a task that parks yields to whoever sent into it, who looks who has got the baton.
+    """
 
     # ------------------------------------------------------------------ the step
 
@@ -486,11 +495,12 @@ class Kernel:
             chosen = ready[index]
             footprint.begin(step, chosen.actor.name, chosen.label, chosen.point, count)
         task = ready.pop(index)
-        if count > 1:
-            self.choices.append("task", count, index, task.label)
         if step >= self._look_at:
             self._look(step)
-        self.log.step(step, self.now, task.no, task.point, task.cause)
+        if self._heard:
+            if count > 1:
+                self.choices.append("task", count, index, task.label)
+            self.log.step(step, self.now, task.no, task.point, task.cause)
         if task.state == READY:
             task.state = RUNNING
         self.current = task

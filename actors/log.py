@@ -16,9 +16,11 @@ from __future__ import annotations
 import hashlib
 import io
 import zlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import msgpack
+
+from actors.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -78,6 +80,9 @@ class EventLog:
     `keep=False` keeps nothing: the exploration mode, where only the hash (and the recording)
     matter.
     """
+
+    heard: ClassVar[bool] = True
+    """Whether anything is taken down; ask before making what an event says."""
 
     __slots__ = (
         "_chunks",
@@ -268,6 +273,55 @@ class EventLog:
 
     def __iter__(self) -> Iterator[Event]:
         return read(self.chunks(), self._notes)
+
+
+class Unheard(EventLog):
+    """Takes nothing down: for a run of which nobody will ask for the trace or for a recording.
+
+    Such a run has no trace hash. What it does is what it does under any other log.
+    """
+
+    heard = False
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(OFF, keep=False)
+
+    def expect(self, marks: Marks, differs: Callable[[str], None]) -> None:
+        """Refused: a replay is compared with what was recorded."""
+        raise UsageError("a replay needs a log that takes its trace down")
+
+    def step(self, step: int, t_ns: int, task: int, point: str, cause: int) -> None:
+        """Nothing."""
+
+    def emit(
+        self,
+        level: int,
+        step: int,
+        t_ns: int,
+        task: int,
+        event: str,
+        cause: int = 0,
+        obj: str | None = None,
+        uid: str | None = None,
+        rv: int | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing."""
+
+    def marks(self) -> Marks:
+        """Those of no trace."""
+        return Marks("", (), b"")
+
+    def marks_with(self, *last: Any) -> Marks:
+        """Those of no trace."""
+        return self.marks()
+
+    def close(self) -> str:
+        """There is no trace, so no hash."""
+        self.closed = True
+        return ""
 
 
 def parted(digests: bytes) -> tuple[bytes, ...]:

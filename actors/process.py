@@ -472,6 +472,8 @@ class Mailbox:
             insort(pending, channel)
         if pending and self._waiters:
             self._wake(kernel.step)
+        if not kernel.log.heard:
+            return message
         payload = message.payload
         kernel.log.emit(
             TRACE,

@@ -74,7 +74,8 @@ class World:
 
     Args:
         strategy: answers the choices; first-in-first-out by default. log: where events go; by
-        default everything is kept in memory. eager_time: make "time passes" an option at every
+        default everything is kept in memory; with `Unheard` neither trace nor choices are.
+        eager_time: make "time passes" an option at every
         step, instead of only when nothing is ready. step_limit, livelock_limit: verdicts
         "step-limit" after so many steps, "livelock" after so many in one instant. inputs: the
         recorded external input of a session that is being replayed. footprint: notes what
@@ -115,6 +116,8 @@ class World:
             dull=dull,
         )
         self._kernel.context = Context
+        if not self.log.heard:
+            self._kernel.choices = Unkept()
         if check_sharing is None:
             budget = CHECK_SHARING.get()
             check_sharing = budget is not None and budget.spend()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from actors.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from actors.kernel import Kernel
     from actors.process import Task
 
@@ -18,12 +16,7 @@ NOT_OURS = "it awaits something that is not its context's, so nobody could say w
 
 def run(kernel: Kernel) -> None:
     """Step a kernel from its first choice to the end of its teardown."""
-
-    def switch(_task: Task, chosen: Task | None) -> Generator[Any, Any, Any]:
-        kernel.baton = chosen
-        yield
-
-    kernel.switch = switch
+    kernel.switch = None
     kernel.begin()
     _loop(kernel, kernel.select())
     kernel.run_end_checks()

@@ -41,7 +41,7 @@ def command() -> None:
     help="Only workloads with this label (performance, short, integration-test); -LABEL: without it. Repeatable.",
 )
 @click.option("--list", "only_list", is_flag=True, help="List the workloads and run none.")
-@log_level_option("info", off=True)
+@log_level_option("off", off=True)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

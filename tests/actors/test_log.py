@@ -8,7 +8,7 @@ import json
 import jsonschema
 import pytest
 
-from actors import Context, EventLog, RandomWalk, World
+from actors import Context, EventLog, RandomWalk, Replay, Unheard, UsageError, World
 from actors.jsonl import schema, seconds, write
 from actors.log import INFO
 from tests.actors.worlds import lost_update
@@ -114,3 +114,43 @@ def test_notes_are_read_with_their_step_and_move_no_hash() -> None:
     assert steps == sorted(steps)
     assert noted.marks == build(keep=True, note=False).run("bare").marks
     assert noted.trace_hash == build(keep=False, note=True).run("bare").trace_hash
+
+
+@pytest.mark.parametrize("driver", ["bare", "trio"])
+@pytest.mark.parametrize("strategy", [None, RandomWalk(3)], ids=["dull", "random"])
+def test_a_run_that_nobody_listens_to_goes_the_same_way(driver, strategy):
+    def run(log: EventLog) -> tuple[World, list[tuple[str, int, int]]]:
+        order: list[tuple[str, int, int]] = []
+        world = World(log=log, strategy=strategy)
+
+        async def talks(ctx: Context) -> None:
+            for number in range(4):
+                await ctx.point("point")
+                order.append((ctx.actor, number, ctx.step))
+                await ctx.region("region")
+                ctx.log("remark", data={"number": number})
+                order.append((ctx.actor, number, ctx.step))
+
+        for name in "abc":
+            world.actor(name, talks)
+        world.run(driver)
+        return world, order
+
+    heard, order = run(EventLog())
+    unheard, again = run(Unheard())
+    assert order == again
+    assert heard.steps == unheard.steps
+    assert len(heard.choices) > 0
+    assert len(unheard.choices) == 0
+    assert list(unheard.log) == []
+
+
+def test_a_run_that_nobody_listens_to_has_no_trace_hash():
+    world = lost_update(RandomWalk(1), log=Unheard())
+    assert world.run("bare").trace_hash == ""
+
+
+def test_a_replay_is_compared_with_a_trace():
+    first = lost_update(RandomWalk(1)).run("bare")
+    with pytest.raises(UsageError, match="needs a log"):
+        lost_update(Replay(first.choices, marks=first.marks), log=Unheard()).run("bare")

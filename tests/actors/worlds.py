@@ -32,10 +32,15 @@ async def careful(ctx: Context, times: int) -> None:
 
 
 def lost_update(
-    strategy: Strategy | None = None, *, body=careless, clients: int = 3, times: int = 3
+    strategy: Strategy | None = None,
+    *,
+    body=careless,
+    clients: int = 3,
+    times: int = 3,
+    log: EventLog | None = None,
 ) -> World:
     """Clients that count together; the world settles, and then the count must be right."""
-    world = World(strategy=strategy, log=EventLog())
+    world = World(strategy=strategy, log=log or EventLog())
     seen: dict[str, int] = {}
 
     async def reader(ctx: Context) -> None:

@@ -103,6 +103,14 @@ def test_pods_are_created_scheduled_and_measured(tmp_path):
     assert set(throughput["data"]) == {"Average", "Perc50", "Perc90", "Perc95", "Perc99"}
 
 
+def test_a_trace_is_taken_down_on_request_and_changes_nothing(tmp_path):
+    workload = one(tmp_path, MEASURED)
+    kept = runner.run(workload, log_level="trace")
+    silent = runner.run(workload)
+    assert measured(kept) == measured(silent) == [5]
+    assert kept.steps == silent.steps
+
+
 def test_churn_recreates_while_time_passes(tmp_path):
     result = run(
         tmp_path,

@@ -242,7 +242,8 @@ class _Server:
         """A request of a component has its answer."""
         self._metrics.answered(key_of(request), response.code, self._ctx.now - arrived)
         if request.verb not in READ_VERBS:
-            self._log(request, response, revision)
+            if self._ctx.heard:
+                self._log(request, response, revision)
             self._activity.note(request, response, self._now())
         if self._ctx.noting:
             self._note_audit(request, arrived, response.code, response.audit)
@@ -497,13 +498,14 @@ class _Server:
 
     def _log(self, request: Request, response: Response, revision: int | None) -> None:
         tree = response.tree if response.object is None else response.object.tree
+        about = About.of(request)
         place, uid, data = telling.written(
-            About.of(request), self._core.resource, tree, response.code, response.reason
+            about, self._core.resource, tree, response.code, response.reason
         )
         if response.audit:
             data["audit"] = dict(response.audit)
         self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
-        self._changes.note(About.of(request), place, revision)
+        self._changes.note(about, place, revision)
 
     def _note_audit(
         self,
