@@ -15,16 +15,22 @@ if TYPE_CHECKING:
 
 YOUNG = 100_000
 """Allocations between two looks at the young objects (Python's own setting: 700)."""
+YOUNG_OF_SHORT_RUNS = 50_000
+"""The same where each run throws away all that it made: a look at a run that goes on finds nothing."""
 
 
 @contextmanager
 def frozen() -> Iterator[None]:
     """Within this context the collector leaves alone what existed before: right for many short runs."""
+    before = gc.get_threshold()
     gc.collect()
     gc.freeze()
+    if before[0]:  # else somebody has turned it off
+        gc.set_threshold(max(before[0], YOUNG_OF_SHORT_RUNS), *before[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*before)
         gc.unfreeze()
 
 

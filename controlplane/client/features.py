@@ -8,6 +8,7 @@ starting that the release had.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve, field, frozen
@@ -65,6 +66,7 @@ GATES: Final[Mapping[str, tuple[str, str]]] = {
 QUEUE_FIELDS: Final = ("in_order_informers", "atomic_fifo", "batch_process", "fixes")
 
 
+@cache
 def plain(release: str = LATEST) -> ClientFeatures:
     """The plain library with the queue that a release had. Raises UsageError for an unknown release."""
     whole = upstream(release)

@@ -274,7 +274,7 @@ def update_node(scheduler: Scheduler, old: Node, new: Node, now: int) -> Steps[N
     scheduler.cache.update_node(old, new)
     events = node_update_events(new, old)
     if scheduler.handle.preempts_for_resizes and forbids_preemption(old) != forbids_preemption(new):
-        events.append(ev.ClusterEvent(ev.NODE, ev.UPDATE_NODE_PREEMPTION_POLICY))
+        events.append(ev.event_of(ev.NODE, ev.UPDATE_NODE_PREEMPTION_POLICY))
     for event in events:
         yield from _move(scheduler, event, old, new, now, _pre_check(scheduler, new))
 
@@ -293,7 +293,7 @@ def delete_node(scheduler: Scheduler, node: Node, now: int) -> Steps[None]:
 @InSteps
 def other_added(scheduler: Scheduler, resource: str, obj: View, now: int) -> Steps[None]:
     """An object of another kind (`events.PERSISTENT_VOLUME` and so on) appeared."""
-    return _other(scheduler, ev.ClusterEvent(resource, ev.ADD), None, obj, now)
+    return _other(scheduler, ev.event_of(resource, ev.ADD), None, obj, now)
 
 
 @InSteps
@@ -301,13 +301,13 @@ def other_updated(
     scheduler: Scheduler, resource: str, old: View, new: View, now: int
 ) -> Steps[None]:
     """An object of another kind changed."""
-    return _other(scheduler, ev.ClusterEvent(resource, ev.UPDATE), old, new, now)
+    return _other(scheduler, ev.event_of(resource, ev.UPDATE), old, new, now)
 
 
 @InSteps
 def other_deleted(scheduler: Scheduler, resource: str, obj: View, now: int) -> Steps[None]:
     """An object of another kind is gone."""
-    return _other(scheduler, ev.ClusterEvent(resource, ev.DELETE), obj, None, now)
+    return _other(scheduler, ev.event_of(resource, ev.DELETE), obj, None, now)
 
 
 def _other(

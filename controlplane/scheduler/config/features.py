@@ -7,6 +7,7 @@ Gates that are older than what is emulated are on in every release.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
 from controlplane.errors import UsageError, shown
@@ -66,6 +67,11 @@ ALIASES: Final[Mapping[str, str]] = {
 
 def defaults(release: str = LATEST) -> dict[str, bool]:
     """Every gate as the release had it. Raises UsageError."""
+    return dict(_defaults(release))
+
+
+@cache
+def _defaults(release: str) -> dict[str, bool]:
     wanted = minor_of(release)
     found = {}
     for name, history in _HISTORY.items():

@@ -5,6 +5,7 @@ Upstream: `pkg/scheduler/framework/runtime/framework.go`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -65,35 +66,17 @@ class PluginSet:
 
         Raises ValueError when it does not implement that point.
         """
-        match point, plugin:
-            case "preEnqueue", fwk.PreEnqueuePlugin():
-                self.pre_enqueue.append(plugin)
-            case "queueSort", fwk.QueueSortPlugin():
-                self.queue_sort.append(plugin)
-            case "preFilter", fwk.PreFilterPlugin():
-                self.pre_filter.append(plugin)
-            case "filter", fwk.FilterPlugin():
-                self.filter.append(plugin)
-            case "postFilter", fwk.PostFilterPlugin():
-                self.post_filter.append(plugin)
-            case "preScore", fwk.PreScorePlugin():
-                self.pre_score.append(plugin)
-            case "score", fwk.ScorePlugin():
-                self.score.append(plugin)
-            case "reserve", fwk.ReservePlugin():
-                self.reserve.append(plugin)
-            case "permit", fwk.PermitPlugin():
-                self.permit.append(plugin)
-            case "preBind", fwk.PreBindPlugin():
-                self.pre_bind.append(plugin)
-            case "bind", fwk.BindPlugin():
-                self.bind.append(plugin)
-            case "postBind", fwk.PostBindPlugin():
-                self.post_bind.append(plugin)
-            case _:
-                raise ValueError(f"plugin {plugin.name!r} does not extend {point} plugin")
+        base = fwk.EXTENSION_POINTS.get(point)
+        if base is None or not isinstance(plugin, base):
+            raise ValueError(f"plugin {plugin.name!r} does not extend {point} plugin")
+        getattr(self, _FIELDS[point]).append(plugin)
 
 
+_FIELDS = {
+    point: re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", point)
+    for point in fwk.EXTENSION_POINTS
+}
+"""An extension point's field in a set: "preFilter" is "pre_filter"."""
 HintsOfEvents = list[tuple[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]]]
 """Registered events with (plugin, hint) each."""
 
@@ -180,7 +163,7 @@ class Framework:
                     tainted = tainted or event.action & ev.UPDATE_NODE_TAINT != 0
                 out.setdefault(event, []).append((plugin.name, registration.hint))
             if added and not tainted and taints:
-                event = ev.ClusterEvent(ev.NODE, ev.UPDATE_NODE_TAINT)
+                event = ev.event_of(ev.NODE, ev.UPDATE_NODE_TAINT)
                 hint = _of_own_node if self._resizes else None
                 out.setdefault(event, []).append((plugin.name, hint))
         return list(out.items())
@@ -513,8 +496,7 @@ def _registrations(plugin: fwk.Plugin) -> list[ev.ClusterEventWithHint]:
     )
     if isinstance(plugin, rejects):
         return [
-            ev.ClusterEventWithHint(ev.ClusterEvent(resource, ev.ALL))
-            for resource in ev.ALL_RESOURCES
+            ev.ClusterEventWithHint(ev.event_of(resource, ev.ALL)) for resource in ev.ALL_RESOURCES
         ]
     return []
 

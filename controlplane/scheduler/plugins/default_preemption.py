@@ -104,7 +104,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """Only so that a gated preemptor is looked at when a pod goes."""
-        event = ev.ClusterEvent(ev.POD, ev.DELETE)
+        event = ev.event_of(ev.POD, ev.DELETE)
         return [ev.ClusterEventWithHint(event, lambda _pod, _old, _new: ev.Hint.SKIP)]
 
     # -- post filter ---------------------------------------------------------------------------

@@ -67,8 +67,8 @@ class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin, Enqueue
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """The node is there again or lets others be preempted; a pod on it asks for more."""
-        node = ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_PREEMPTION_POLICY)
-        grown = ev.ClusterEvent(ev.POD, ev.UPDATE_POD_SCALE_UP)
+        node = ev.event_of(ev.NODE, ev.ADD | ev.UPDATE_NODE_PREEMPTION_POLICY)
+        grown = ev.event_of(ev.POD, ev.UPDATE_POD_SCALE_UP)
         return [
             ev.ClusterEventWithHint(node, _node_changed),
             ev.ClusterEventWithHint(grown, _pod_grew),

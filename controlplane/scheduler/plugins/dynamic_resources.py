@@ -111,14 +111,14 @@ class DynamicResources(
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """As upstream registers them."""
         nodes = ev.ADD | ev.UPDATE_NODE_LABEL | ev.UPDATE_NODE_ALLOCATABLE
-        claims = ev.ClusterEvent(ev.POD, ev.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+        claims = ev.event_of(ev.POD, ev.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
         changed = ev.ADD | ev.UPDATE
         return [
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.NODE, nodes)),
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.RESOURCE_CLAIM, changed), _claim_changed),
+            ev.ClusterEventWithHint(ev.event_of(ev.NODE, nodes)),
+            ev.ClusterEventWithHint(ev.event_of(ev.RESOURCE_CLAIM, changed), _claim_changed),
             ev.ClusterEventWithHint(claims, _generated_claim),
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.DEVICE_CLASS, changed)),
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.RESOURCE_SLICE, changed)),
+            ev.ClusterEventWithHint(ev.event_of(ev.DEVICE_CLASS, changed)),
+            ev.ClusterEventWithHint(ev.event_of(ev.RESOURCE_SLICE, changed)),
         ]
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:

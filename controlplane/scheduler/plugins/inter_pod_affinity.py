@@ -331,9 +331,9 @@ class InterPodAffinity(
         """Pods come, go or change labels; nodes come or change labels."""
         pod_actions = ev.ADD | ev.UPDATE_POD_LABEL | ev.DELETE
         return [
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.POD, pod_actions), _pod_changed),
+            ev.ClusterEventWithHint(ev.event_of(ev.POD, pod_actions), _pod_changed),
             ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_LABEL), _node_changed
+                ev.event_of(ev.NODE, ev.ADD | ev.UPDATE_NODE_LABEL), _node_changed
             ),
         ]
 

@@ -177,7 +177,7 @@ class NodeAffinity(
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A node comes or changes its labels."""
-        event = ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_LABEL)
+        event = ev.event_of(ev.NODE, ev.ADD | ev.UPDATE_NODE_LABEL)
         return [ev.ClusterEventWithHint(event, self._node_changed)]
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> ev.Hint:

@@ -85,9 +85,9 @@ class NodeDeclaredFeatures(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
         """A node comes or declares other features; the pod needs others."""
         return [
             ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_DECLARED_FEATURE), _node_changed
+                ev.event_of(ev.NODE, ev.ADD | ev.UPDATE_NODE_DECLARED_FEATURE), _node_changed
             ),
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.POD, ev.UPDATE), _pod_changed),
+            ev.ClusterEventWithHint(ev.event_of(ev.POD, ev.UPDATE), _pod_changed),
         ]
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:

@@ -80,7 +80,7 @@ class NodePorts(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A pod with one of the ports goes, or a node comes."""
         return [
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.POD, ev.DELETE), _pod_deleted),
+            ev.ClusterEventWithHint(ev.event_of(ev.POD, ev.DELETE), _pod_deleted),
             ev.ClusterEventWithHint(ev.NODE_ADD),
         ]
 

@@ -266,19 +266,19 @@ class NodeResourcesFit(
         """A pod goes or shrinks; a node comes or grows; a device class offers the resource."""
         out = [
             ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.POD, ev.DELETE | ev.UPDATE_POD_SCALE_DOWN), _pod_changed
+                ev.event_of(ev.POD, ev.DELETE | ev.UPDATE_POD_SCALE_DOWN), _pod_changed
             ),
             ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_ALLOCATABLE), self._node_changed
+                ev.event_of(ev.NODE, ev.ADD | ev.UPDATE_NODE_ALLOCATABLE), self._node_changed
             ),
         ]
         if self._resizes:
-            grown = ev.ClusterEvent(ev.POD, ev.UPDATE_POD_SCALE_UP)
+            grown = ev.event_of(ev.POD, ev.UPDATE_POD_SCALE_UP)
             out.append(ev.ClusterEventWithHint(grown, _pod_grew))
         if self._extended_by_dra:
             out.append(
                 ev.ClusterEventWithHint(
-                    ev.ClusterEvent(ev.DEVICE_CLASS, ev.ADD | ev.UPDATE), _device_class_changed
+                    ev.event_of(ev.DEVICE_CLASS, ev.ADD | ev.UPDATE), _device_class_changed
                 )
             )
         return out

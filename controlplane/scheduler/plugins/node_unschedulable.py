@@ -67,10 +67,10 @@ class NodeUnschedulable(NodeLocalFilter, EnqueueExtensions):
         """A node comes or is uncordoned; the pod's tolerations change."""
         return [
             ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_TAINT), _node_changed
+                ev.event_of(ev.NODE, ev.ADD | ev.UPDATE_NODE_TAINT), _node_changed
             ),
             ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.POD, ev.UPDATE_POD_TOLERATION), self._toleration_changed
+                ev.event_of(ev.POD, ev.UPDATE_POD_TOLERATION), self._toleration_changed
             ),
         ]
 

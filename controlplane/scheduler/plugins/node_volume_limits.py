@@ -178,12 +178,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """Limits grow, volumes go, claims come."""
-        claim_added = ev.ClusterEvent(ev.PERSISTENT_VOLUME_CLAIM, ev.ADD)
-        detached = ev.ClusterEvent(ev.VOLUME_ATTACHMENT, ev.DELETE)
+        claim_added = ev.event_of(ev.PERSISTENT_VOLUME_CLAIM, ev.ADD)
+        detached = ev.event_of(ev.VOLUME_ATTACHMENT, ev.DELETE)
         return [
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.CSI_NODE, ev.ADD)),
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.CSI_NODE, ev.UPDATE), _csi_node_changed),
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.POD, ev.DELETE), _pod_deleted),
+            ev.ClusterEventWithHint(ev.event_of(ev.CSI_NODE, ev.ADD)),
+            ev.ClusterEventWithHint(ev.event_of(ev.CSI_NODE, ev.UPDATE), _csi_node_changed),
+            ev.ClusterEventWithHint(ev.event_of(ev.POD, ev.DELETE), _pod_deleted),
             ev.ClusterEventWithHint(claim_added, _claim_added),
             ev.ClusterEventWithHint(detached, _detached),
         ]

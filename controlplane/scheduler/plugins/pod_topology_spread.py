@@ -295,8 +295,8 @@ class PodTopologySpread(
         pod_actions = ev.ADD | ev.UPDATE_POD_LABEL | ev.UPDATE_POD_TOLERATION | ev.DELETE
         node_actions = ev.ADD | ev.DELETE | ev.UPDATE_NODE_LABEL | ev.UPDATE_NODE_TAINT
         return [
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.POD, pod_actions), self._pod_changed),
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.NODE, node_actions), self._node_changed),
+            ev.ClusterEventWithHint(ev.event_of(ev.POD, pod_actions), self._pod_changed),
+            ev.ClusterEventWithHint(ev.event_of(ev.NODE, node_actions), self._node_changed),
         ]
 
     def _hard(self, pod: Pod) -> list[sc.Constraint]:

@@ -36,7 +36,7 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """The last gate is taken away."""
-        event = ev.ClusterEvent(ev.POD, ev.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        event = ev.event_of(ev.POD, ev.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
         return [ev.ClusterEventWithHint(event, _gates_eliminated)]
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:

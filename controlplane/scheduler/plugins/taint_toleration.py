@@ -138,10 +138,10 @@ class TaintToleration(
         """A node comes or changes its taints; the pod's tolerations change."""
         return [
             ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_TAINT), self._node_changed
+                ev.event_of(ev.NODE, ev.ADD | ev.UPDATE_NODE_TAINT), self._node_changed
             ),
             ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.POD, ev.UPDATE_POD_TOLERATION), _toleration_changed
+                ev.event_of(ev.POD, ev.UPDATE_POD_TOLERATION), _toleration_changed
             ),
         ]
 

@@ -222,7 +222,7 @@ class VolumeBinding(
             (ev.CSI_STORAGE_CAPACITY, changed, _capacity_changed),
         ]
         return [
-            ev.ClusterEventWithHint(ev.ClusterEvent(resource, action), hint)
+            ev.ClusterEventWithHint(ev.event_of(resource, action), hint)
             for resource, action, hint in hints
         ]
 

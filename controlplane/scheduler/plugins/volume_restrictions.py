@@ -112,9 +112,9 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin, Enq
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """A user of the disk goes, a node comes, the claim comes."""
-        claim_added = ev.ClusterEvent(ev.PERSISTENT_VOLUME_CLAIM, ev.ADD)
+        claim_added = ev.event_of(ev.PERSISTENT_VOLUME_CLAIM, ev.ADD)
         return [
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.POD, ev.DELETE), _pod_deleted),
+            ev.ClusterEventWithHint(ev.event_of(ev.POD, ev.DELETE), _pod_deleted),
             ev.ClusterEventWithHint(ev.NODE_ADD),
             ev.ClusterEventWithHint(claim_added, _claim_added),
         ]

@@ -123,14 +123,12 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         """Classes, nodes, claims and volumes come or change."""
         changed = ev.ADD | ev.UPDATE
         return [
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.STORAGE_CLASS, ev.ADD), _class_added),
-            ev.ClusterEventWithHint(ev.ClusterEvent(ev.NODE, ev.ADD | ev.UPDATE_NODE_LABEL)),
+            ev.ClusterEventWithHint(ev.event_of(ev.STORAGE_CLASS, ev.ADD), _class_added),
+            ev.ClusterEventWithHint(ev.event_of(ev.NODE, ev.ADD | ev.UPDATE_NODE_LABEL)),
             ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.PERSISTENT_VOLUME_CLAIM, changed), _claim_changed
+                ev.event_of(ev.PERSISTENT_VOLUME_CLAIM, changed), _claim_changed
             ),
-            ev.ClusterEventWithHint(
-                ev.ClusterEvent(ev.PERSISTENT_VOLUME, changed), _volume_changed
-            ),
+            ev.ClusterEventWithHint(ev.event_of(ev.PERSISTENT_VOLUME, changed), _volume_changed),
         ]
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:

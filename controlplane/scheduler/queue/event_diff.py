@@ -36,7 +36,7 @@ def pod_update_events(new: Pod, old: Pod) -> list[ev.ClusterEvent]:
         or new.status.extended_resource_claim_status != old.status.extended_resource_claim_status
     ):
         actions.append(ev.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
-    return [ev.ClusterEvent(resource, action) for action in actions or (ev.UPDATE,)]
+    return [ev.event_of(resource, action) for action in actions or (ev.UPDATE,)]
 
 
 def resize_events(new: Pod, old: Pod) -> list[ev.ClusterEvent]:
@@ -47,7 +47,7 @@ def resize_events(new: Pod, old: Pod) -> list[ev.ClusterEvent]:
     grew = any(
         (before := was.get(name)) is None or after.cmp(before) > 0 for name, after in now.items()
     )
-    return [ev.ClusterEvent(ev.ASSIGNED_POD, ev.UPDATE_POD_SCALE_UP)] if grew else []
+    return [ev.event_of(ev.ASSIGNED_POD, ev.UPDATE_POD_SCALE_UP)] if grew else []
 
 
 def _scaled_down(new: Pod, old: Pod) -> bool:
@@ -76,7 +76,7 @@ def node_update_events(new: Node, old: Node) -> list[ev.ClusterEvent]:
         actions.append(ev.UPDATE_NODE_ANNOTATION)
     if new.status.declared_features != old.status.declared_features:
         actions.append(ev.UPDATE_NODE_DECLARED_FEATURE)
-    return [ev.ClusterEvent(ev.NODE, action) for action in actions]
+    return [ev.event_of(ev.NODE, action) for action in actions]
 
 
 def _condition_statuses(node: Node) -> dict[str, str]:

@@ -521,7 +521,7 @@ class PriorityQueue:
         now: int,
     ) -> bool:
         """A bound pod changed (without hints): a scale-down can help any pod."""
-        if ev.ClusterEvent(ev.POD, ev.UPDATE_POD_SCALE_DOWN).matches(event):
+        if ev.event_of(ev.POD, ev.UPDATE_POD_SCALE_DOWN).matches(event):
             return self.move_all_to_active_or_backoff_queue(event, old, new, now)
         infos = self._with_cross_pod_term(new, namespace_labels)
         return at_once(self._move(infos, event, old, new, now))
