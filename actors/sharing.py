@@ -24,7 +24,7 @@ import re
 import types
 from collections import deque
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgpack
 
@@ -98,12 +98,55 @@ _TRANSPARENT: Final = (
 )
 
 
+_ATOM, _OPAQUE, _MAILBOX, _MESSAGE, _THROUGH, _MUTABLE = range(6)
+"""What the walk does with an object: nothing, stop there, look into it, or look into it and tell of it."""
+
+
+class _Kinds(dict[type, int]):
+    """What the walk does with the instances of a class, asked once for each. `values` are taken for immutable."""
+
+    def __init__(self, values: Iterable[type]) -> None:
+        super().__init__()
+        self._opaque = (*_RUNTIME, *values)
+
+    def __missing__(self, cls: type) -> int:
+        kind = self[cls] = self._of(cls)
+        return kind
+
+    def _of(self, cls: type) -> int:
+        if issubclass(cls, _ATOMS):
+            return _ATOM
+        if issubclass(cls, Mailbox):
+            return _MAILBOX
+        if issubclass(cls, Message):
+            return _MESSAGE
+        if issubclass(cls, self._opaque) or cls.__module__.startswith(("trio.", "actors.drivers.")):
+            return _OPAQUE
+        return _THROUGH if issubclass(cls, _TRANSPARENT) or _is_frozen(cls) else _MUTABLE
+
+
+class _Way(NamedTuple):
+    """How something was reached: the way before, and the last thing on it, or what it is called."""
+
+    before: _Way | None
+    last: Any
+
+    def __str__(self) -> str:
+        names = []
+        way: _Way | None = self
+        while way is not None:
+            names.append(way.last if isinstance(way.last, str) else _named(way.last))
+            way = way.before
+        return " > ".join(reversed(names))
+
+
 class Sharing:
     """Watches one world for mutable objects that two actors reach. `values`: classes to take for immutable."""
 
     def __init__(self, kernel: Kernel, values: Iterable[type] = ()) -> None:
         self._kernel = kernel
         self._values = tuple(values)
+        self._kinds = _Kinds(self._values)
         self._trees: dict[int, tuple[Any, bytes, str]] = {}
 
     def violation(self) -> str | None:
@@ -115,23 +158,20 @@ class Sharing:
         changed = self._changed()
         if changed is not None:
             yield changed
-        owners: dict[int, tuple[str, str]] = {}
+        owners: dict[int, tuple[str, _Way]] = {}
         for actor in self._kernel.actors.values():
             if actor.experimenter:
                 continue
-            for found, path in self._reached(actor):
-                name, first = owners.setdefault(id(found), (actor.name, path))
-                if name == actor.name:
+            for found, way in self._reached(actor):
+                name, first = owners.setdefault(id(found), (actor.name, way))
+                if name == actor.name or id(found) in self._trees:
                     continue
+                where = f"reached by {name} ({first}) and by {actor.name} ({way})"
                 tree = _fingerprint(found, self._values)
                 if tree is None:
-                    yield (
-                        f"{type(found).__qualname__} is reached by {name} ({first})"
-                        f" and by {actor.name} ({path})"
-                    )
-                    continue
-                where = f"reached by {name} ({first}) and by {actor.name} ({path})"
-                self._trees.setdefault(id(found), (found, tree, where))
+                    yield f"{type(found).__qualname__} is {where}"
+                else:
+                    self._trees[id(found)] = (found, tree, where)
 
     def _changed(self) -> str | None:
         for tree, then, where in self._trees.values():
@@ -139,44 +179,40 @@ class Sharing:
                 return f"a shared tree has changed, {where}"
         return None
 
-    def _opaque(self, item: Any) -> bool:
-        """Whether it is the runtime's own, or a value: then what it holds is no concern."""
-        kernel = self._kernel
-        return (
-            item is kernel
-            or item is kernel.TIMED_OUT
-            or isinstance(item, (*_RUNTIME, *self._values))
-            or type(item).__module__.startswith(("trio.", "actors.drivers."))
-        )
-
-    def _reached(self, actor: Actor) -> Iterator[tuple[Any, str]]:
+    def _reached(self, actor: Actor) -> Iterator[tuple[Any, _Way]]:
         """What can change and is reached by an actor, each with the way there."""
-        roots: list[tuple[Any, str]] = [(actor.main, "start arguments")]
+        kinds, kernel = self._kinds, self._kernel
+        seen = {id(kernel), id(kernel.TIMED_OUT)}
+        queue: deque[tuple[Any, _Way]] = deque()
+
+        def follow(parts: Iterable[Any], way: _Way) -> None:
+            for part in parts:
+                if kinds[type(part)] != _ATOM and id(part) not in seen:
+                    seen.add(id(part))
+                    queue.append((part, way))
+
+        follow((actor.main,), _Way(None, "start arguments"))
         for task in actor.tasks.values():
-            roots.append((task.coro if task.coro is not None else task.body, f"task {task.name}"))
-            roots.append((task.value, f"task {task.name}, what it waited for"))
-        roots.append((actor.process, "process"))
-        if actor.mailbox is not None:
-            roots.append((actor.mailbox, "mailbox"))
-        seen: set[int] = set()
-        queue = deque(roots)
+            follow(
+                (task.body if task.coro is None else task.coro,), _Way(None, f"task {task.name}")
+            )
+            follow((task.value,), _Way(None, f"task {task.name}, what it waited for"))
+        follow((actor.process,), _Way(None, "process"))
+        follow((actor.mailbox,), _Way(None, "mailbox"))
         while queue:
-            item, path = queue.popleft()
-            if isinstance(item, _ATOMS) or id(item) in seen:
+            item, way = queue.popleft()
+            kind = kinds[type(item)]
+            if kind == _OPAQUE:
                 continue
-            seen.add(id(item))
-            if isinstance(item, Mailbox) and item.owner is actor:
-                queue.extend(
-                    (message.payload, f"{path} > {item.name}") for message in item.waiting()
-                )
-            if isinstance(item, Message):
-                queue.append((item.payload, f"{path} > message"))
-            elif self._opaque(item):
+            if kind == _MAILBOX:
+                if item.owner is actor:
+                    follow([each.payload for each in item.waiting()], _Way(way, item.name))
                 continue
-            elif not isinstance(item, _TRANSPARENT) and not _is_frozen(type(item)):
-                yield item, path
-            step = f"{path} > {_named(item)}"
-            queue.extend((part, step) for part in _parts(item) if not isinstance(part, _ATOMS))
+            if kind == _MESSAGE:
+                follow((item.payload,), _Way(way, "message"))
+            elif kind == _MUTABLE:
+                yield item, way
+            follow(_parts(item), _Way(way, item))
 
 
 def _named(item: Any) -> str:
