@@ -8,7 +8,6 @@ hiding fix is off do not count (`HIDDEN`).
 
 from __future__ import annotations
 
-import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from statistics import median
@@ -19,6 +18,7 @@ from attrs import evolve, field, frozen
 from controlplane.gates import CATALOGUE, by_number
 from controlplane.scenarios import churn, kubelet_churn
 from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.parallel import start_context
 from controlplane.scenarios.plan import plan_of
 
 if TYPE_CHECKING:
@@ -301,9 +301,7 @@ def measure(
         for number, each in enumerate(asked):
             note(number, _search(each))
     else:
-        method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
-        context = multiprocessing.get_context(method)
-        with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        with ProcessPoolExecutor(jobs, mp_context=start_context()) as pool:
             for number, one in enumerate(pool.map(_search, asked)):
                 note(number, one)
     rows = [found[number] for number in range(len(asked))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from controlplane.scenarios.tally import Seen, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.context import BaseContext
 
     from controlplane.scenarios.plan import Plan
 
@@ -153,13 +155,22 @@ def explore(
         return search.run(executor, jobs)
     if jobs == 1:
         return search.run(_Here(plan, cut_short), 1)
-    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
-    context = multiprocessing.get_context(method)
+    context = start_context()
     search.told = context.RawValue("b", 0)
     with ProcessPoolExecutor(
         jobs, mp_context=context, initializer=_begin_worker, initargs=(search.told,)
     ) as pool:
         return search.run(pool, jobs)
+
+
+def start_context() -> BaseContext:
+    """How processes for schedules are started: by fork, which is quick, or beside other threads by spawn.
+
+    A forked child that inherits a lock which another thread held waits for it for ever.
+    """
+    alone = len(sys._current_frames()) == 1
+    method = "fork" if alone and "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    return multiprocessing.get_context(method)
 
 
 @frozen

@@ -23,6 +23,14 @@ PODS = "/api/v1/namespaces/default/pods"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
+async def more(stream: trio.SocketStream) -> bytes:
+    """What comes next on a connection that is to go on: its end, or half a minute of nothing, is a failure."""
+    with trio.fail_after(30):
+        piece = await stream.receive_some(65536)
+    assert piece, "the connection was ended"
+    return bytes(piece)
+
+
 class Session:
     def __init__(self, serving: Execution, pace: Pacer, address: Address, stop: trio.Event) -> None:
         self.serving = serving
@@ -103,7 +111,7 @@ class Lines:
 
     async def start(self) -> Lines:
         while b"\r\n\r\n" not in self._raw:
-            self._raw += await self._stream.receive_some(65536)
+            self._raw += await more(self._stream)
         self.head, _, self._raw = self._raw.partition(b"\r\n\r\n")
         return self
 
@@ -118,10 +126,7 @@ class Lines:
                 break
             if self.ended:
                 return None
-            piece = await self._stream.receive_some(65536)
-            if not piece:
-                raise AssertionError("the stream broke off")
-            self._raw += piece
+            self._raw += await more(self._stream)
         line, _, self._body = self._body.partition(b"\n")
         return json.loads(line)
 

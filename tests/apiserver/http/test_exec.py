@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from tests.apiserver.http.session import served
+from tests.apiserver.http.session import more, served
 
 wsproto = pytest.importorskip("wsproto")
 from wsproto.connection import Connection, ConnectionType  # noqa: E402
@@ -44,7 +44,7 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
                 await stream.send_all(asked(f"{PODS}/p/{sub}?{query}"))
                 raw = b""
                 while b"\r\n\r\n" not in raw:
-                    raw += await stream.receive_some(65536)
+                    raw += await more(stream)
                 head, _, rest = raw.partition(b"\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 101")
                 assert b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head
@@ -59,7 +59,7 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
                         if isinstance(event, CloseConnection):
                             return found
                         found.append(bytes(event.data))
-                    socket.receive_data(await stream.receive_some(65536) or None)
+                    socket.receive_data(await more(stream))
 
         told = await run("command=cat&stdin=true&stdout=true", b"\x00hello", b"\xff\x00")
         assert told[:2] == [b"\x01", b"\x01hello"]
@@ -69,10 +69,11 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
         told = await run("stdout=true", sub="attach")
         assert b"".join(told[:-1]) == b"\x01container c ended with exit code 0\n"
         assert told[-1].startswith(b"\x03")
-        while (await session.ask("POST", PODS, POD)).code != 201:
-            await trio.sleep(0.01)
-        while (await session.ask("GET", f"{PODS}/p/log")).code != 200:
-            await trio.sleep(0.01)
+        with trio.fail_after(20):
+            while (await session.ask("POST", PODS, POD)).code != 201:
+                await trio.sleep(0.01)
+            while (await session.ask("GET", f"{PODS}/p/log")).code != 200:
+                await trio.sleep(0.01)
         refused = await session.raw(asked(f"{PODS}/p/exec?command=true", "other"))
         assert refused.startswith(b"HTTP/1.1 400")
         refused = await session.raw(

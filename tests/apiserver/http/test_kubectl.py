@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -193,10 +192,7 @@ def test_generators_and_access(start):
     served.end()
 
 
-def test_the_first_answer_comes_soon(start):
-    begun = time.perf_counter()
+def test_it_is_ready_once_it_has_told_its_address(start):
     served = start()
     served.kubectl("get", "--raw", "/readyz")
-    # The figure is bench/'s business (under one second on an idle machine); this is only a guard.
-    assert time.perf_counter() - begun < 10
     served.end()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controlplane.api.container_inside import ANSWER, front_of
 from controlplane.apiserver.http.forwarding import ChannelForwarding, StreamForwarding
 from controlplane.apiserver.http.spdy import _DICTIONARY, Frames, SpdyError
-from tests.apiserver.http.session import served
+from tests.apiserver.http.session import more, served
 
 PODS = "/api/v1/namespaces/default/pods"
 GET = b"GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -174,7 +174,7 @@ async def test_clients_reach_a_pod_and_its_shell_by_spdy():
                 await stream.send_all(upgrade(path, version))
                 raw = b""
                 while b"\r\n\r\n" not in raw:
-                    raw += await stream.receive_some(65536)
+                    raw += await more(stream)
                 head, _, rest = raw.partition(b"\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 101"), head
                 client = Client()
@@ -189,7 +189,7 @@ async def test_clients_reach_a_pod_and_its_shell_by_spdy():
                     + client.sent(3, GET)
                 )
                 while not client.data.get(3, b"").endswith(b"host: x\n"):
-                    client.take(await stream.receive_some(65536))
+                    client.take(await more(stream))
             path = f"{PODS}/p/exec?command=cat&stdin=true&stdout=true&stderr=true"
             stream, client = await switched(path, "v4.channel.k8s.io")
             async with stream:
@@ -198,7 +198,7 @@ async def test_clients_reach_a_pod_and_its_shell_by_spdy():
                 said = client.sent(3, b"hello\n") + client.sent(3, b"", ended=True)
                 await stream.send_all(b"".join(opened) + said)
                 while not {1, 5, 7} <= client.ended:
-                    client.take(await stream.receive_some(65536))
+                    client.take(await more(stream))
             assert client.data[5] == b"hello\n"
             assert b'"status": "Success"' in client.data[1]
             refused = await session.raw(upgrade(f"{PODS}/p/exec?command=true", "v1"))
