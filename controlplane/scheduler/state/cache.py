@@ -175,6 +175,8 @@ class Cache:
         if known is None:
             self._add(self._info(pod))
         elif pod.uid in self._assumed:
+            if self._replaced(known, pod):
+                return
             # Another node than assumed is tolerated: the API server is right.
             self._remove(known)
             self._add(self._info(pod))
@@ -194,8 +196,9 @@ class Cache:
             raise CacheCorruptedError(
                 CORRUPTED.format(key=new.key, old=known.pod.spec.node_name, new=new.spec.node_name)
             )
-        self._remove(known)
-        self._add(self._info(new))
+        if not self._replaced(known, new):
+            self._remove(known)
+            self._add(self._info(new))
 
     def remove_pod(self, pod: Pod) -> None:
         """A pod is gone. Raises CacheError; CacheCorruptedError when it was on another node."""
@@ -211,6 +214,20 @@ class Cache:
                 CORRUPTED.format(key=pod.key, old=known.pod.spec.node_name, new=node)
             )
         self._remove(known)
+
+    def _replaced(self, known: PodInfo, pod: Pod) -> bool:
+        """Whether a newer object took the place of one that counts as much, without counting anything anew."""
+        name, uid = pod.spec.node_name, pod.uid
+        node = self.nodes.get(name)
+        if node is None or not known.counts_as(pod):
+            return False
+        info = known.with_pod(pod)
+        self._assumed.pop(uid, None)
+        del self._pods[uid]
+        self._pods[uid] = info
+        node.replace_pod(info)
+        self._touch(name, node, changed=False)
+        return True
 
     def _add(self, info: PodInfo) -> None:
         name = info.pod.spec.node_name
@@ -273,9 +290,11 @@ class Cache:
             raise CacheError(f"node {node.name} is not found in the tree of nodes")
         self._drop_images(node.name)
 
-    def _touch(self, name: str, info: NodeInfo) -> None:
+    def _touch(self, name: str, info: NodeInfo, *, changed: bool = True) -> None:
         self._generation += 1
         info.generation = self._generation
+        if changed:
+            info.substance = self._generation
         del self.nodes[name]
         self.nodes[name] = info
 
@@ -342,8 +361,7 @@ class Cache:
                 rebuild = True
                 existing = snapshot.node_info_map[name] = NodeInfo()
             # In place: the lists of the snapshot keep pointing at the same object.
-            snapshot.refresh(name, existing, info)
-            existing.image_states = self._image_summary(name)
+            snapshot.refresh(name, existing, info, self._image_summary(name))
         snapshot.generation = self._generation
         tree = self.node_tree
         if len(snapshot.node_info_map) > tree.count:

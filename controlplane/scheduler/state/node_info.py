@@ -52,6 +52,7 @@ class NodeInfo:
         "pods_with_required_anti_affinity",
         "pvc_ref_counts",
         "requested",
+        "substance",
         "used_ports",
     )
 
@@ -72,6 +73,8 @@ class NodeInfo:
         self.pvc_ref_counts: dict[str, int] = {}
         """`namespace/claim` -> pods that use it directly."""
         self.generation = 0
+        self.substance = 0
+        """Generation of the last change after which somebody may say something else about the node."""
         self._no_journal()
         for pod in pods:
             self.add_pod(pod)
@@ -126,6 +129,23 @@ class NodeInfo:
             self._note(at)
         self._count(self._unlist(at), -1)
 
+    def replace_pod(self, info: PodInfo) -> None:
+        """Take a newer object of a pod that counts as the one that is here.
+
+        As taking it out and counting it in again, without the sums. Raises KeyError when it is not here.
+        """
+        pod = info.pod
+        at = _find(self.pods, pod.metadata.uid)
+        if at is None:
+            raise KeyError(f"no corresponding pod {pod.name} in pods of node {self.name}")
+        if self._journal is not None:
+            self._note(at)
+        self._unlist(at)
+        self.pods.append(info)
+        if self._journal is not None:
+            self._note(info)
+        self._list(info)
+
     def _unlist(self, at: int) -> PodInfo:
         info = _swap_remove(self.pods, at)
         uid = info.pod.metadata.uid
@@ -163,16 +183,21 @@ class NodeInfo:
 
     def follow(self, other: NodeInfo) -> None:
         """Become a copy of `other` in place, again and again: of many pods only what changed is copied."""
+        sums = self.substance != other.substance or not other.substance
+        self.generation = other.generation
         journal, behind = other._journal, self._position - other._journal_start
         if journal is None or self._followed is not other or behind < 0:
-            self.copy_from(other)
+            self._copy_pods(other)
+            if sums:
+                self._copy_sums(other)
             if journal is None and len(other.pods) >= _MANY:
                 journal = other._journal = []
             if journal is not None:
                 self._followed = other
                 self._position = other._journal_start + len(journal)
             return
-        self._copy_sums(other)
+        if sums:
+            self._copy_sums(other)
         for change in journal[behind:]:
             if isinstance(change, int):
                 self._unlist(change)
@@ -192,11 +217,14 @@ class NodeInfo:
 
     def copy_from(self, other: NodeInfo) -> None:
         """Become a copy of `other` in place, so that references to this object stay valid."""
+        self._copy_pods(other)
+        self._copy_sums(other)
+
+    def _copy_pods(self, other: NodeInfo) -> None:
         self.pods = other.pods.copy()
         self.pods_with_affinity = other.pods_with_affinity.copy()
         self.pods_with_required_anti_affinity = other.pods_with_required_anti_affinity.copy()
         self._followed = None
-        self._copy_sums(other)
 
     def _copy_sums(self, other: NodeInfo) -> None:
         self.node = other.node
@@ -209,6 +237,7 @@ class NodeInfo:
         self.image_states = other.image_states
         self.pvc_ref_counts = dict(other.pvc_ref_counts)
         self.generation = other.generation
+        self.substance = other.substance
 
 
 def _find(infos: list[PodInfo], uid: str) -> int | None:

@@ -13,7 +13,10 @@ from controlplane.scheduler.state.resources import PodResource, pod_resource
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.api.pod_status import PodStatus
     from controlplane.scheduler.state.affinity_terms import PodTerms
+
+_BOUND = "PodScheduled"
 
 
 class PodInfo:
@@ -63,12 +66,45 @@ class PodInfo:
         self.pod = pod
         self._terms_pod = pod
 
+    def counts_as(self, pod: Pod) -> bool:
+        """Whether a newer object of the pod is to everybody who looks at nodes what this one is.
+
+        True for what a binding brings: a version, a start time and the condition PodScheduled. A pod whose
+        containers have a status, or that has been resized, is always another one.
+        """
+        old, new = self.pod.metadata, pod.metadata
+        return (
+            old.uid == new.uid
+            and old.deletion_timestamp == new.deletion_timestamp
+            and old.labels == new.labels
+            and old.annotations == new.annotations
+            and self.pod.status.phase == pod.status.phase
+            and _is_bare(self.pod.status)
+            and _is_bare(pod.status)
+            and self.pod.spec == pod.spec
+        )
+
     def with_pod(self, pod: Pod) -> PodInfo:
         """A copy that holds `pod` and keeps what was computed (used to assume a pod)."""
         copy = PodInfo.__new__(PodInfo)
         copy.__dict__.update(self.__dict__)
         copy.pod = pod
         return copy
+
+
+def _is_bare(status: PodStatus) -> bool:
+    """Whether a status says nothing of what the pod holds."""
+    return not (
+        status.container_statuses
+        or status.init_container_statuses
+        or status.ephemeral_container_statuses
+        or status.allocated_resources
+        or status.resources is not None
+        or status.resize
+        or status.resource_claim_statuses
+        or status.extended_resource_claim_status is not None
+        or status.node_allocatable_resource_claim_statuses
+    ) and all(condition.type == _BOUND for condition in status.conditions)
 
 
 class PodInfoBefore129532(PodInfo):

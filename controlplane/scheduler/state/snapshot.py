@@ -114,8 +114,17 @@ class Snapshot:
             self._lists = (affinity, anti)
         return self._lists
 
-    def refresh(self, name: str, existing: NodeInfo, info: NodeInfo) -> None:
-        """Make `existing` (of this snapshot) a copy of `info`, in place."""
+    def refresh(
+        self, name: str, existing: NodeInfo, info: NodeInfo, images: dict[str, tuple[int, int]]
+    ) -> None:
+        """Make `existing` (of this snapshot) a copy of `info`, in place, with these images.
+
+        Where pods were only replaced by newer objects that count as much, nobody would say anything else
+        about the node, so its row has not changed.
+        """
+        if existing.substance == info.substance and existing.image_states == images:
+            existing.follow(info)
+            return
         if bool(existing.pods_with_affinity) != bool(info.pods_with_affinity):
             _toggle(self._with_affinity, name)
             self._lists = None
@@ -128,6 +137,7 @@ class Snapshot:
             self._count_claims(existing, -1)
             self._count_claims(info, 1)
         existing.follow(info)
+        existing.image_states = images
         self.note_change(name)
 
     def _count_claims(self, info: NodeInfo, by: int) -> None:
