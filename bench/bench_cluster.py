@@ -227,6 +227,7 @@ def measure(nodes: int, pods: int, profiled: str = "", *, events: bool = True) -
     )
     limits = {"step_limit": 1 << 40, "livelock_limit": 1 << 40}
     cluster = Cluster(config, log=EventLog(keep=False), **limits)
+    cluster.world.keep_no_recording()
     cluster.user("user", Course(cluster, nodes, pods, profiled).run)
     result = cluster.world.run("bare")
     print(result.verdict, result.reason, file=sys.stderr)

@@ -27,6 +27,7 @@ import attrs
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
+from controlplane.api import alike, recent
 from controlplane.api.meta import ObjectMeta
 from controlplane.api.quantity import Quantity, parse
 from controlplane.api.recent import by_identity
@@ -153,7 +154,7 @@ def nested_decoder(cls: type) -> Hook:
             value = {k: v for k, v in value.items() if v is not None}
         return generated(value, kind)
 
-    return decode
+    return _recalled(decode, cls, alike.KEPT) if alike.is_often_alike(cls.__name__) else decode
 
 
 class _Rebuild(NamedTuple):
@@ -217,9 +218,9 @@ def reused(cls: type, value: Tree, before: Tree, like: Any) -> Any:
     return cls(*values)
 
 
-def _recalled(hook: Hook, kind: Any) -> Hook:
+def _recalled(hook: Hook, kind: Any, kept: int = recent.KEPT) -> Hook:
     """The hook, asked once for objects that share the tree, as pods of one template do."""
-    decode = by_identity(lambda value: hook(value, kind))
+    decode = by_identity(lambda value: hook(value, kind), kept)
     return lambda value, _kind: decode(value)
 
 

@@ -43,8 +43,8 @@ class IdentityCache(Generic[R]):
         return result
 
 
-def by_identity(function: Callable[[A], R]) -> Callable[[A], R]:
-    """The function, asked once for each of the objects that it was handed last.
+def by_identity(function: Callable[[A], R], kept: int = KEPT) -> Callable[[A], R]:
+    """The function, asked once for each of the objects that it was handed last (`kept` at most).
 
     Right only for pure functions of immutable values, whose results nobody writes to either.
     """
@@ -57,7 +57,7 @@ def by_identity(function: Callable[[A], R]) -> Callable[[A], R]:
             # The entry keeps the value alive, so the id cannot have passed to another one.
             return found[1]
         result = function(value)
-        if len(known) >= KEPT:
+        if len(known) >= kept:
             known.clear()
         known[id(value)] = (value, result)
         return result

@@ -1,4 +1,4 @@
-"""An object as it was read from a file: its bytes, parsed when somebody looks at it first."""
+"""An object as it was read from a file, or as it rests: its bytes, parsed when somebody looks at it first."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 from controlplane.api.object import KEPT_JSON, Object
 from controlplane.api.tree import Tree
 
-__all__ = ["Stored"]
+__all__ = ["Stored", "rest"]
 
 _set_tree = Object.__dict__["tree"].__set__
+_drop_tree = Object.__dict__["tree"].__delete__
 
 
 class Stored(Object[Any]):
@@ -35,3 +36,16 @@ class Stored(Object[Any]):
             self._json = None
         self.__class__ = Object  # type: ignore[assignment]
         return tree
+
+
+def rest(obj: Object[Any]) -> None:
+    """Keep an object as bytes only, a third of what its tree takes, until somebody looks at it.
+
+    Right for what is seldom looked at again. What has a view (which holds the tree) or is very long stays as it is.
+    """
+    if type(obj) is not Object or obj._view is not None:
+        return
+    if len(obj.json) <= KEPT_JSON:
+        _drop_tree(obj)
+        obj._like = None
+        obj.__class__ = Stored

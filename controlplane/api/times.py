@@ -30,9 +30,15 @@ def _seconds_text(seconds: int) -> str:
     return f"{day.isoformat()}T{hours:02}:{minutes:02}:{rest:02}"
 
 
+@lru_cache(maxsize=8192)
+def _whole(seconds: int) -> str:
+    """One text for all objects of one second."""
+    return _seconds_text(seconds) + "Z"
+
+
 def format_time(now: int) -> str:
     """Whole seconds, as in `creationTimestamp`: 2026-01-01T00:00:00Z; the fraction is cut off."""
-    return _seconds_text(now // SECOND) + "Z"
+    return _whole(now // SECOND)
 
 
 def go_time(now: int) -> str:

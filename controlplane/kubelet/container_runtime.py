@@ -18,6 +18,7 @@ is told in `kubelet.writing`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -289,6 +290,7 @@ def container_id(uid: str, name: str, attempt: int) -> str:
     return f"containerd://{sha256(f'{uid}/{name}/{attempt}'.encode()).hexdigest()}"
 
 
+@lru_cache(maxsize=1024)
 def image_id(image: str) -> str:
     """The id of an image, the same in every replay."""
     return f"{image.partition('@')[0]}@sha256:{sha256(image.encode()).hexdigest()}"

@@ -176,6 +176,13 @@ class PodWorker:
     `volumes` looks after what CSI drivers of the node give it.
     """
 
+    __slots__ = (
+        "_again_at", "_asked", "_busy", "_cache", "_cpus", "_even", "_extra", "_final", "_find", "_grace",
+        "_look_again_at", "_mounting", "_newer", "_override", "_plan", "_probes", "_removed", "_reported",
+        "_resizing", "_slots", "_static", "_synced_at", "_unmounting", "_volumes", "durations", "host_ip", "phase",
+        "pod", "sandbox", "start_time", "waits_for_cache",
+    )  # fmt: skip
+
     def __init__(
         self,
         pod: Pod,

@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from controlplane.api.alike import alike
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import compute_qos
 from controlplane.api.times import SECOND, format_time
@@ -218,7 +219,7 @@ def stamped(
             tree["reason"] = item.reason
         if item.message:
             tree["message"] = item.message
-        trees.append(tree)
+        trees.append(alike(tree))
     own = {item["type"] for item in trees}
     return [*(item for item in before if item["type"] not in own), *trees]
 
@@ -227,7 +228,7 @@ def container_status(report: ContainerReport) -> Tree:
     """The status tree of one container."""
     tree: Tree = {
         "name": report.name,
-        "state": _state(report),
+        "state": alike(_state(report)),
         "lastState": {"terminated": _terminated(report.previous)} if report.previous else {},
         "ready": report.ready or (report.role == INIT and report.done),
         "restartCount": report.restart_count,

@@ -18,6 +18,7 @@ from math import isfinite
 from typing import Any
 
 from controlplane.api import quantity
+from controlplane.api.alike import alike, is_often_alike
 from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.go_types import embedding, text_type
@@ -331,10 +332,11 @@ class FieldCodec:
 class StructCodec:
     """How objects of one struct type are read."""
 
-    __slots__ = ("always", "fields", "type")
+    __slots__ = ("always", "fields", "often_alike", "type")
 
     def __init__(self, struct: StructType) -> None:
         self.type = struct
+        self.often_alike = is_often_alike(struct.short)
         self.fields: dict[str, FieldCodec] = {}
         self.always: list[tuple[str, Any]] = []
 
@@ -404,7 +406,8 @@ class StructCodec:
                 changed = changed or key not in value or value[key] is not None or (
                     default is not None)  # fmt: skip
                 out[key] = default
-        return out if changed else value
+        read = out if changed else value
+        return alike(read) if self.often_alike else read
 
 
 _EMPTY: Tree = {}

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterator
 
 from attrs import frozen
 
 from controlplane.api.object import Object
+from controlplane.api.stored import rest
 
 __all__ = [
     "CompactedError",
@@ -27,6 +29,12 @@ __all__ = [
     "StoreFailedError",
     "StoreFullError",
 ]
+
+
+RESTING = ("/registry/events/",)
+"""Prefixes of what nobody in the control plane reads again: all but the newest rest as bytes."""
+AWAKE = 1000
+"""How many of the newest do not rest."""
 
 
 class StoreFailedError(RuntimeError):
@@ -92,6 +100,7 @@ class Keyspace:
     """All keys under one prefix, with their history since the last compaction."""
 
     __slots__ = (
+        "_awake",
         "_events",
         "_pending",
         "_revisions",
@@ -111,6 +120,7 @@ class Keyspace:
         self._pending: list[str] = []
         self._revisions: list[int] = []
         self._events: list[Event] = []
+        self._awake = deque[Object]() if prefix in RESTING else None
         self.latest = 0
         """Revision of the last write to one of these keys."""
         self.forgotten = 0
@@ -205,6 +215,10 @@ class Keyspace:
         self._revisions.append(event.revision)
         self._events.append(event)
         self.store.remembered(event)
+        if self._awake is not None and event.new is not None:
+            self._awake.append(event.new)
+            if len(self._awake) > AWAKE:
+                rest(self._awake.popleft())
 
     def _keys(self) -> list[str]:
         if self._pending:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from controlplane.api.view import View
     from controlplane.client.loops.connection import RestConfig
 
-Key = tuple[str, ...]
+Key = tuple[Any, ...]
 REMEMBERED = 4096
 SIMILAR_MAX = 10
 SIMILAR_NS = 600 * SECOND
@@ -72,8 +72,16 @@ class _Posted:
 class _Similar:
     """Reports that differ in their message only: the messages, and when the last one came."""
 
-    messages: dict[str, None]
+    messages: tuple[str, ...]
     last_ns: int
+
+
+@define
+class _Spent:
+    """How far an object's tokens are spent. Its name is shared by all keys that begin with it."""
+
+    subject: Key
+    until_ns: int
 
 
 class EventCorrelator:
@@ -91,7 +99,7 @@ class EventCorrelator:
         self._host = host
         self._posted: dict[Key, _Posted] = {}
         self._similar: dict[Key, _Similar] = {}
-        self._spent: dict[Key, int] = {}
+        self._spent: dict[Key, _Spent] = {}
         self._last_number: dict[str, int] = {}
 
     def report(self, about: Tree, kind: str, reason: str, message: str, now: int) -> Write | None:
@@ -99,9 +107,12 @@ class EventCorrelator:
         subject = tuple(
             about.get(part, "") for part in ("kind", "namespace", "name", "uid", "apiVersion")
         )
-        key: Key = (*subject, about.get("fieldPath", ""), kind, reason, message)
-        if self._is_one_of_many((*subject, kind, reason), message, now):
-            key = (*subject, kind, reason)
+        spent = self._spent.get(subject)
+        if spent is not None:
+            subject = spent.subject
+        key: Key = (subject, about.get("fieldPath", ""), kind, reason, message)
+        if self._is_one_of_many((subject, kind, reason), message, now):
+            key = (subject, kind, reason)
             message = COMBINED + message
         write = self._observe(key, about, kind, reason, message, now)
         return write if self._may_write(subject, now) else None
@@ -109,13 +120,14 @@ class EventCorrelator:
     def _is_one_of_many(self, key: Key, message: str, now: int) -> bool:
         known = self._similar.get(key)
         if known is None or now - known.last_ns > SIMILAR_NS:
-            known = _Similar({}, now)
-        known.messages[message] = None
+            known = _Similar((), now)
+        if message not in known.messages:
+            known.messages = (*known.messages, message)
         known.last_ns = now
         _remember(self._similar, key, known)
         if len(known.messages) < SIMILAR_MAX:
             return False
-        del known.messages[next(iter(known.messages))]
+        known.messages = known.messages[1:]
         return True
 
     def _observe(
@@ -176,10 +188,11 @@ class EventCorrelator:
     def _may_write(self, subject: Key, now: int) -> bool:
         """A token bucket per object."""
         full = now - SPAM_BURST * SPAM_INTERVAL_NS
-        spent = max(self._spent.get(subject, full), full) + SPAM_INTERVAL_NS
+        known = self._spent.get(subject)
+        spent = max(full if known is None else known.until_ns, full) + SPAM_INTERVAL_NS
         if spent > now:
             return False
-        _remember(self._spent, subject, spent)
+        _remember(self._spent, subject, _Spent(subject, spent))
         return True
 
 

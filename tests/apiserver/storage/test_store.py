@@ -1,7 +1,8 @@
 import pytest
 
 from controlplane.api.object import Object
-from controlplane.apiserver.storage.store import CompactedError, Store
+from controlplane.api.stored import Stored
+from controlplane.apiserver.storage.store import AWAKE, CompactedError, Store
 
 
 def named(name, value=0):
@@ -58,3 +59,18 @@ def test_history_stays_bounded():
         space.put("a", named("a", value))
     with pytest.raises(CompactedError):
         space.events_after(1)
+
+
+def test_events_but_the_newest_rest_as_bytes_and_read_the_same():
+    store = Store()
+    space = store.keyspace("/registry/events/")
+    trees = [{"metadata": {"name": f"e-{number}"}, "count": number} for number in range(AWAKE + 5)]
+    for number, tree in enumerate(trees):
+        space.put(f"default/e-{number}", Object(tree))
+    resting = [type(entry.object) is Stored for entry in space.entries.values()]
+    assert resting == [True] * 5 + [False] * AWAKE
+    assert [entry.object.tree for entry in space.entries.values()] == trees
+    others = store.keyspace("/registry/pods/")
+    for number in range(AWAKE + 5):
+        others.put(f"default/p-{number}", Object({"metadata": {"name": "p"}}))
+    assert not any(type(entry.object) is Stored for entry in others.entries.values())

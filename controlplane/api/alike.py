@@ -1,0 +1,66 @@
+"""One tree for all equal small parts of objects: conditions of a thousand pods that became ready in one second, say.
+
+Nobody writes to a tree, so parts that are equal can be one, and what is decoded from them too. Which parts are worth
+it is a matter of their type. Nothing observable depends on what is remembered here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from controlplane.api.tree import Tree
+
+__all__ = ["ALIKE", "KEPT", "alike", "is_often_alike"]
+
+ALIKE: Final = frozenset(
+    ("ContainerState", "HostIP", "OwnerReference", "PodIP", "ResourceRequirements", "Toleration")
+)
+"""Types that are small, have no lists, and whose values are often equal; besides all conditions."""
+KEPT: Final = 2048
+"""So many parts are remembered; the next one makes all be forgotten."""
+LONG: Final = 256
+"""Parts with longer texts are not remembered."""
+
+_known: dict[tuple[Any, ...], Tree] = {}
+
+
+def is_often_alike(name: str) -> bool:
+    """Whether a type, by its name without package, is one of those."""
+    return name in ALIKE or name.endswith("Condition")
+
+
+def alike(tree: Tree) -> Tree:
+    """An equal part that was seen before, keys in the same order, or this one.
+
+    All values of a field have to be of one type, as a schema has it: 1 and true are not told apart.
+    """
+    key = _key_of(tree)
+    if key is None:
+        return tree
+    found = _known.get(key)
+    if found is not None:
+        return found
+    if len(_known) >= KEPT:
+        _known.clear()
+    _known[key] = tree
+    return tree
+
+
+def _key_of(tree: Tree) -> tuple[Any, ...] | None:
+    parts: list[Any] = []
+    for name, value in tree.items():
+        kind = type(value)
+        if kind is str:
+            if len(value) > LONG:
+                return None
+            parts += (name, value)
+        elif kind is dict:
+            within = _key_of(value)
+            if within is None:
+                return None
+            parts += (name, within)
+        elif value is None or kind is int or kind is bool:
+            parts += (name, value)
+        else:
+            return None
+    return tuple(parts)
