@@ -41,6 +41,20 @@ def command() -> None:
     help="Only workloads with this label (performance, short, integration-test); -LABEL: without it. Repeatable.",
 )
 @click.option("--list", "only_list", is_flag=True, help="List the workloads and run none.")
+@click.option(
+    "--beside",
+    default=None,
+    metavar="COMMAND",
+    help="Run the real benchmark in turn with ours; its words may hold {workload}, {pattern}, {file} and {out}.",
+)
+@click.option(
+    "--pairs",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="So many pairs of runs, with --beside.",
+)
 @log_level_option("off", off=True)
 @click.option(
     "--out",
@@ -55,6 +69,8 @@ def scheduler_perf(
     name_filter: str,
     labels: Sequence[str],
     only_list: bool,
+    beside: str | None,
+    pairs: int,
     log_level: str,
     out: Path | None,
     driver: str,
@@ -64,9 +80,17 @@ def scheduler_perf(
 
     Reported is the wall time of the whole path: from the creation of the pods in the API server to
     the moment when an informer has seen the last one bound. Waiting (backoff, sleeps, rates of
-    background operations when nothing else happens) takes no time. REAL is what the real control
-    plane reached on such a machine, where that was measured. Exit status 1 when a workload failed
-    or was refused.
+    background operations when nothing else happens) takes no time. STORED is what the real control
+    plane once reached on a machine of this size, where that was measured. Exit status 1 when a
+    workload failed or was refused.
+
+    With --beside the real benchmark is measured here and now: COMMAND (no shell sees it) is run in
+    turn with ours, each in a process of its own, and the ratio of each pair counts. It tells what it
+    reached by upstream's data items, in JSON files left in {out} or printed, or by lines of a Go
+    benchmark such as "BenchmarkPerfScheduling/TestCase/Workload-2 1 372.1 pods/s". {pattern} is what
+    Go's -bench wants for the workload. For example:
+
+    --beside 'scheduler_perf.test -test.run=^$ -test.benchtime=1ns -test.bench={pattern} -data-items-dir={out}'
     """
     from controlplane.perf import workloads as reader
 
@@ -77,6 +101,10 @@ def scheduler_perf(
     if only_list:
         _list(chosen, output_format)
         return 0
+    if beside is not None:
+        if out is not None or log_level != "off":
+            raise UsageError("--beside goes with neither --out nor --log-level")
+        return _compare(files, chosen, beside, pairs, driver, output_format)
     results = _run(chosen, driver, log_level)
     from controlplane.perf import reporting as figures
 
@@ -103,6 +131,41 @@ def _run(chosen: Sequence[Workload], driver: str, log_level: str) -> list[Worklo
         results.append(runner.run(workload, driver=driver, log_level=log_level, progress=show))
     progress.clear()
     return results
+
+
+def _compare(
+    files: Sequence[Path],
+    chosen: Sequence[Workload],
+    beside: str,
+    pairs: int,
+    driver: str,
+    output_format: str,
+) -> int:
+    """Each workload of each file that was chosen, beside the real one."""
+    from controlplane.perf import beside as comparing
+    from controlplane.perf import workloads as reader
+
+    command = comparing.command_of(beside)
+    names = {each.full_name for each in chosen}
+    progress = output.Progress()
+    results = [
+        comparing.compare(each, path, command, pairs, driver, progress.show)
+        for path in files
+        for each in reader.load(path)
+        if each.full_name in names
+    ]
+    progress.clear()
+    if output_format == "json":
+        output.emit_json({"workloads": [each.to_json() for each in results]})
+    else:
+        rows = [each.row() for each in results if each.pairs]
+        if rows:
+            title = "Throughput, pods per second, in turn on this machine (medians; TIMES: ours to theirs)"
+            output.table(title, comparing.COLUMNS, rows, comparing.NUMBERS)
+        for each in results:
+            if each.failed:
+                output.echo(f"{each.name}: {each.failed}")
+    return 1 if any(each.failed for each in results) else 0
 
 
 def _list(chosen: Sequence[Workload], output_format: str) -> None:

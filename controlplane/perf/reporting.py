@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from controlplane.perf.workloads import Workload
 
 HINTS_SUFFIX = "_QueueingHintsEnabled"
-COLUMNS = ("WORKLOAD", "PODS", "SECONDS", "AVERAGE", "P50", "P90", "P95", "P99", "REAL", "TIMES")
+COLUMNS = ("WORKLOAD", "PODS", "SECONDS", "AVERAGE", "P50", "P90", "P95", "P99", "STORED", "TIMES")
 NUMBERS = COLUMNS[1:]
 LATENCY_COLUMNS = ("METRIC", "RESULT", "COUNT", "AVERAGE", "P50", "P90", "P95", "P99")
 
@@ -81,7 +81,7 @@ def to_json(results: Sequence[WorkloadResult]) -> Tree:
             entry["failed"] = result.failed
         known = reference(result.workload)
         if known is not None:
-            entry["real"] = known
+            entry["stored"] = known
         if result.workload.threshold is not None:
             entry["threshold"] = result.workload.threshold
         workloads.append(entry)

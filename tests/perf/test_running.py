@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 
 from controlplane.cli.bench import command
@@ -217,3 +218,16 @@ def test_the_command_prints_a_table_json_and_leaves_a_file(file, tmp_path):
     assert json.loads((out / "scheduler-perf.json").read_text())["version"] == "v1"
     listed = call(command, ["scheduler-perf", file, "--list", "--format", "json"])
     assert [each["name"] for each in json.loads(listed.output)] == ["T/w"]
+
+
+@pytest.mark.parametrize("driver", ["bare", "trio"])
+def test_workloads_with_asynchronous_calls_run_on_both_drivers(tmp_path, driver):
+    workload = one(
+        tmp_path,
+        MEASURED,
+        "{opcode: createPods, count: 1, podTemplatePath: big.yaml, skipWaitToCompletion: true}",
+    )
+    workload = evolve(workload, features={"SchedulerAsyncAPICalls": True})
+    result = runner.run(workload, driver=driver)
+    assert result.failed == ""
+    assert measured(result) == [5]
