@@ -34,6 +34,22 @@ def frozen() -> Iterator[None]:
         gc.unfreeze()
 
 
+@contextmanager
+def off() -> Iterator[None]:
+    """Within this context the collector does not run: right for a run that ends soon and leaves few cycles.
+
+    Whatever is no part of a cycle goes as ever, by its count of references.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
 def rest() -> None:
     """From now on the collector runs seldom: right for a program that does one long run and ends."""
     gc.collect()

@@ -407,7 +407,11 @@ class Kernel:
         assert task is not None
         if task.dead:
             raise Killed
-        chosen = self.select()
+        try:
+            chosen = self._select()
+        except (Divergence, Abandoned) as ended:
+            self._ended_by(ended)
+            chosen = None
         if chosen is not task:
             if self.switch is None:
                 self.baton = chosen
@@ -440,12 +444,16 @@ class Kernel:
         """End the current step and pick the task of the next one; None when the run is over."""
         try:
             return self._select()
-        except Divergence as divergence:
-            self.finish("diverged", str(divergence), divergence)
+        except (Divergence, Abandoned) as ended:
+            self._ended_by(ended)
             return None
-        except Abandoned as given_up:
-            self.finish("abandoned", str(given_up))
-            return None
+
+    def _ended_by(self, ended: Divergence | Abandoned) -> None:
+        """A strategy can or will not go on."""
+        if isinstance(ended, Divergence):
+            self.finish("diverged", str(ended), ended)
+        else:
+            self.finish("abandoned", str(ended))
 
     def _select(self) -> Task | None:
         done = self.current

@@ -73,18 +73,19 @@ class Object(Generic[V_co]):
     @property
     def namespace(self) -> str:
         """metadata.namespace, "" for cluster-scoped objects."""
-        return self.metadata.get("namespace") or ""
+        return (self.tree.get("metadata") or EMPTY_MAP).get("namespace") or ""
 
     @property
     def name(self) -> str:
         """metadata.name."""
-        return self.metadata.get("name") or ""
+        return (self.tree.get("metadata") or EMPTY_MAP).get("name") or ""
 
     @property
     def key(self) -> str:
         """`namespace/name`, or `name` for cluster-scoped objects."""
-        namespace = self.namespace
-        return f"{namespace}/{self.name}" if namespace else self.name
+        metadata = self.tree.get("metadata") or EMPTY_MAP
+        namespace, name = metadata.get("namespace"), metadata.get("name") or ""
+        return f"{namespace}/{name}" if namespace else name
 
     @property
     def place(self) -> str:
@@ -94,12 +95,12 @@ class Object(Generic[V_co]):
     @property
     def uid(self) -> str:
         """metadata.uid."""
-        return self.metadata.get("uid") or ""
+        return (self.tree.get("metadata") or EMPTY_MAP).get("uid") or ""
 
     @property
     def resource_version(self) -> int:
         """metadata.resourceVersion as a number, 0 when absent."""
-        return int(self.metadata.get("resourceVersion") or 0)
+        return int((self.tree.get("metadata") or EMPTY_MAP).get("resourceVersion") or 0)
 
     def __repr__(self) -> str:
         return f"Object({self.kind} {self.key} @{self.resource_version})"

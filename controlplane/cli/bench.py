@@ -127,8 +127,8 @@ def _run(chosen: Sequence[Workload], driver: str, log_level: str) -> list[Worklo
     results = []
     for workload in chosen:
         show = progress.show if progress.on else None
-        collector.rest()
-        results.append(runner.run(workload, driver=driver, log_level=log_level, progress=show))
+        with collector.off():
+            results.append(runner.run(workload, driver=driver, log_level=log_level, progress=show))
     progress.clear()
     return results
 

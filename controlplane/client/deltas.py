@@ -88,6 +88,8 @@ class DeltaQueue(Generic[V]):
     def pop_batch(self) -> list[Delta[V]]:
         """The next batch: up to 1000 deltas with different keys, or one that is not batchable."""
         self.synced = True
+        if len(self._deltas) == 1:
+            return [self._deltas.popleft()]
         batch: list[Delta[V]] = []
         keys: dict[str, None] = {}
         deltas = self._deltas

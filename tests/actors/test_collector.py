@@ -31,3 +31,12 @@ def test_whoever_has_it_look_more_seldom_still_or_never_keeps_that():
         gc.set_threshold(young, 10, 10)
         with collector.frozen():
             assert gc.get_threshold()[0] == young
+
+
+@pytest.mark.usefixtures("thresholds")
+def test_while_it_is_off_it_does_not_look_and_afterwards_it_does():
+    with collector.off():
+        assert not gc.isenabled()
+        assert gc.get_freeze_count() > 0
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0

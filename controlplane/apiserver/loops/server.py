@@ -413,7 +413,8 @@ class _Server:
         self._revision = store.revision
         self._note_policies()
         for feed in self._feeds.values():
-            if feed.cache.is_behind():
+            cache = feed.cache
+            if cache.keyspace.latest > cache.revision:
                 if feed.task is not None:
                     feed.news.notify_all()
                 else:

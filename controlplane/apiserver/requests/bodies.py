@@ -223,6 +223,8 @@ def _last_named(body: Tree) -> Tree:
     """The body by the last keys that say its kind, whatever their case: so upstream learns it."""
     found: Tree = {}
     for key, value in body.items():
+        if len(key) not in _KIND_LENGTHS:
+            continue
         name = _KIND_KEYS.get(key.lower())
         if name is not None and value:
             found[name] = value
@@ -232,3 +234,5 @@ def _last_named(body: Tree) -> Tree:
 
 
 _KIND_KEYS = {"apiversion": "apiVersion", "kind": "kind"}
+_KIND_LENGTHS = frozenset(map(len, _KIND_KEYS))
+"""What becomes one of these keys in small letters has its length."""

@@ -69,7 +69,7 @@ class Caches:
         """
         current = self._store.revision
         for cache in self._caches.values():
-            if not cache.is_behind():
+            if cache.keyspace.latest <= cache.revision:
                 cache.revision = current
 
     def forget(self, storage_prefix: str) -> None:

@@ -9,6 +9,7 @@ comes from the callables handed in at construction, and the time with each reque
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Final
 
 from attrs import evolve
@@ -173,7 +174,7 @@ class ApiServer:
 
     def _ever_written(self, resource: str) -> bool:
         """Whether anything of a resource of admission was ever stored: asked on every write."""
-        space = self.store.keyspaces.get(f"/registry/{resource}/")
+        space = self.store.keyspaces.get(_prefix(resource))
         return space is not None and bool(space.latest or space.entries)
 
     def settling(self, now: int) -> Steps[None]:
@@ -352,6 +353,12 @@ class ApiServer:
     def send_bookmark(self, watcher: Watcher) -> None:
         """Queue a plain bookmark at the cache's revision for a watch that asked for bookmarks."""
         self._watching.send_bookmark(watcher)
+
+
+@cache
+def _prefix(resource: str) -> str:
+    """Where the store has a resource of admission."""
+    return f"/registry/{resource}/"
 
 
 def _unlabelled(ctx: Context) -> Context:

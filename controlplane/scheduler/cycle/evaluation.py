@@ -258,11 +258,16 @@ class Evaluation:
         infos = self.columns.infos
         count = len(infos)
         cut = int(passing.searchsorted(start)) if start else 0
-        found = np.concatenate((passing[cut:], passing[:cut])) if cut else passing
-        examined = count
-        if len(found) > wanted:
-            examined = (int(found[wanted]) - start) % count
-            found = found[:wanted]
+        found, examined, total = passing, count, len(passing)
+        if total > wanted:
+            end = cut + wanted
+            examined = (int(passing[end % total]) - start) % count
+            # Only what is wanted is copied, and only where the search goes around.
+            found = passing[cut:end]
+            if end > total:
+                found = np.concatenate((found, passing[: end - total]))
+        elif cut:
+            found = np.concatenate((passing[cut:], passing[:cut]))
         tried = diagnosis.node_to_status
         if self.table.errors:
             self._stop_at_error(ids, start, examined, tried)
@@ -553,10 +558,10 @@ class Evaluation:
 
     def best(self, totals: Ints) -> int:
         """Index of the node that upstream's heap would give first (see node_search)."""
-        highest = totals.max()
-        if totals[0] == highest:
+        first = int(totals.argmax())
+        if first == 0:
             return 0
-        candidates = np.flatnonzero(totals == highest)
+        candidates = (totals == totals[first]).nonzero()[0]
         if len(candidates) == 1:
             return int(candidates[0])
         size = len(totals)
