@@ -302,6 +302,10 @@ class Evaluation:
         ids = self._combine(attempt, kept.ids, plan, nominated, known)
         if plan.others:
             ids = self._ask_others(attempt, ids, plan, start, wanted)
+        if ids is kept.ids:
+            if kept.passing is None:
+                kept.passing = np.flatnonzero(ids == 0)
+            return ids, kept.passing
         return ids, np.flatnonzero(ids == 0)
 
     def _stop_at_error(
@@ -416,6 +420,8 @@ class Evaluation:
     ) -> NDArray[np.int32]:
         """Add what plugins say that look at the whole cluster, and nodes with nominated pods.
 
+        The same array where that changes nothing.
+
         `known` remembers the latter, where pods of the class get the same answer.
         """
         framework, state, pod = attempt.framework, attempt.state, attempt.pod
@@ -431,7 +437,7 @@ class Evaluation:
             ids = np.where((said != 0) & (ranks[ids] > position[plugin.name]), said, ids)
         rows = [row for name in nominated if (row := snapshot.row_of.get(name)) is not None]
         if rows:
-            ids = ids.copy()
+            numbers: dict[int, int] = {}
             priority = pod.spec.priority or 0
             for row in rows:
                 node = snapshot.node_info_list[row]
@@ -446,12 +452,17 @@ class Evaluation:
                         and len(said_before[1]) == len(expected)
                         and all(map(is_, said_before[1], expected))
                     ):
-                        ids[row] = said_before[2]
+                        numbers[row] = said_before[2]
                         continue
                 number = table.id_of(framework.run_filter_with_nominated_pods(state, pod, node))
-                ids[row] = number
+                numbers[row] = number
                 if known is not None and shared:
                     known[row, priority] = (node.generation, expected, number)
+            changed = [(row, number) for row, number in numbers.items() if ids[row] != number]
+            if changed:
+                ids = ids.copy()
+                for row, number in changed:
+                    ids[row] = number
         return ids
 
     # -- score ---------------------------------------------------------------------------------

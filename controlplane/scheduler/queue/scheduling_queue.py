@@ -33,7 +33,7 @@ from controlplane.scheduler.queue.backoff_queue import (
 from controlplane.scheduler.queue.event_diff import pod_update_events, resize_events
 from controlplane.scheduler.queue.metrics import QueueMetrics
 from controlplane.scheduler.queue.nominator import Nominator
-from controlplane.scheduler.queue.unschedulable_pods import UnschedulablePods
+from controlplane.scheduler.queue.unschedulable_pods import SPREAD, UnschedulablePods
 from controlplane.scheduler.state.listers import Lister
 from controlplane.scheduler.state.pod_info import PodInfo
 
@@ -419,6 +419,7 @@ class PriorityQueue:
             return self._move_to_active(info, ev.UNSCHEDULED_POD_UPDATE.label, now)
         previous = old if old is not None else info.pod
         self._replace_pod(previous, info, new)
+        self.unschedulable.replaced(info)
         if not self.options.hints_enabled:
             if old is None or not _pod_updated(old, new):
                 return False
@@ -530,8 +531,8 @@ class PriorityQueue:
         self, pod: Pod, namespace_labels: Mapping[str, str]
     ) -> list[QueuedPodInfo]:
         out: list[QueuedPodInfo] = []
-        for info in self.unschedulable:
-            spread = "PodTopologySpread" in info.unschedulable_plugins
+        for info in self.unschedulable.with_cross_pod_rules():
+            spread = SPREAD in info.unschedulable_plugins
             if (spread and info.pod.namespace == pod.namespace) or any(
                 term.matches(pod, namespace_labels)
                 for term in info.pod_info.terms.required_affinity

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo, pod_key
 from controlplane.scheduler.queue.metrics import QueueMetrics
 
+SPREAD = "PodTopologySpread"
 Group = tuple[str, ...]
 ALWAYS: Group = ()
 """The group that every event looks at."""
@@ -18,7 +19,7 @@ ALWAYS: Group = ()
 class UnschedulablePods:
     """Entries by `namespace/name`, in the order in which they came in."""
 
-    __slots__ = ("_group_of", "_groups", "_infos", "_number", "changes", "metrics")
+    __slots__ = ("_cross_pod", "_group_of", "_groups", "_infos", "_number", "changes", "metrics")
 
     def __init__(self, metrics: QueueMetrics) -> None:
         self._infos: dict[str, QueuedPodInfo] = {}
@@ -26,6 +27,7 @@ class UnschedulablePods:
         # costs one look at the group and not one at each pod. Numbers keep the order of arrival.
         self._groups: dict[Group, dict[str, int]] = {}
         self._group_of: dict[str, Group] = {}
+        self._cross_pod: dict[str, None] = {}
         self._number = 0
         self.changes = 0
         """How often a pod came in, was replaced or was taken out."""
@@ -57,6 +59,15 @@ class UnschedulablePods:
         group = ALWAYS if info.gated else tuple(sorted(info.rejector_plugins()))
         self._group_of[key] = group
         self._groups.setdefault(group, {})[key] = number
+        self.replaced(info)
+
+    def replaced(self, info: QueuedPodInfo) -> None:
+        """An entry came in, or holds another pod."""
+        key = pod_key(info.pod)
+        if SPREAD in info.unschedulable_plugins or info.pod_info.has_affinity:
+            self._cross_pod[key] = None
+        else:
+            self._cross_pod.pop(key, None)
 
     def _leave_group(self, key: str) -> int | None:
         group = self._group_of.pop(key, None)
@@ -72,7 +83,17 @@ class UnschedulablePods:
         """Take the pod out; None when absent."""
         self.changes += 1
         self._leave_group(key)
+        self._cross_pod.pop(key, None)
         return self._infos.pop(key, None)
+
+    def with_cross_pod_rules(self) -> list[QueuedPodInfo]:
+        """Pods with an affinity to or from others, or that spreading rejected, in order of arrival.
+
+        Nobody else is helped by another pod's being bound.
+        """
+        groups, group_of = self._groups, self._group_of
+        keys = sorted(self._cross_pod, key=lambda key: groups[group_of[key]][key])
+        return [self._infos[key] for key in keys]
 
     def waiting_for(self, plugins: Collection[str] | None) -> list[QueuedPodInfo]:
         """Pods that one of these plugins rejected, gated pods and pods without rejectors; None: all.
