@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from actors import collector
 from actors.sharing import CHECK_FOOTPRINTS, CHECK_SHARING, Budget
 from controlplane.cli.main import _run
 from controlplane.cluster import VALUES
@@ -18,6 +20,13 @@ from controlplane.cluster import VALUES
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("random", deadline=None)
 settings.load_profile("fixed")
+
+
+def pytest_collection_finish() -> None:
+    """What tests import stays, and the worlds that they make go soon: the collector need not look at them often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(collector.YOUNG_OF_SHORT_RUNS, *gc.get_threshold()[1:])
 
 
 @pytest.fixture(autouse=True)

@@ -45,13 +45,16 @@ def test_with_the_fix_no_schedule_breaks(number):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [each for each in RACES if catalogue.find(each).schedules > FEW])
 def test_with_the_fix_nothing_breaks_in_many_schedules(number):
-    """As many as it takes to find it without, up to a bound; `race power` measures without one."""
+    """As many as it takes to find it without, up to a bound; `race power` measures without one.
+
+    The test above has run the first of them.
+    """
     race = catalogue.find(number)
-    clean(race, min(race.schedules, MANY))
+    clean(race, min(race.schedules, MANY) - FEW, seed=FEW)
 
 
-def clean(race, schedules):
-    seen = Campaign(race.repaired()).explore(schedules)
+def clean(race, schedules, seed=0):
+    seen = Campaign(race.repaired()).explore(schedules, seed=seed)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
