@@ -37,6 +37,8 @@ class Plan(Setting):
     scenario: Scenario
     inputs: Mapping[str, str] = field(factory=dict)
     token_key: str | None = field(default=None, repr=False)
+    found: dict[str, Any] = field(factory=dict, init=False, eq=False, repr=False)
+    """What somebody found out once for all runs of this very plan, by a name of his."""
 
     def invariants(self) -> Sequence[Invariant]:
         """What must hold in these runs."""

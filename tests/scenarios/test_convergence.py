@@ -7,6 +7,7 @@ from controlplane.scenarios import Scenario
 from controlplane.scenarios.convergence import difference, end_of, unstable
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.faults import restarts
+from controlplane.scenarios.invariants import convergence
 from controlplane.scenarios.invariants.convergence import converges
 from controlplane.scenarios.plan import plan_of
 from controlplane.scenarios.workloads import config_map
@@ -98,6 +99,23 @@ def test_what_is_kept_in_memory_is_lost() -> None:
     assert found.findings[0].result.reason.startswith(
         "the world ends as when nothing fails: ConfigMap default/visitors: data.count is "
     )
+
+
+def test_the_calm_runs_of_a_search_are_made_once(monkeypatch) -> None:
+    made = []
+    plain = convergence._calm
+    monkeypatch.setattr(convergence, "_calm", lambda run: made.append(run) or plain(run))
+    scenario = Scenario(
+        "counter",
+        workload={"counter": mistaken},
+        build=scheduler_alone(),
+        invariants=lambda _setting: [converges()],  # asked anew for each run
+    )
+    plan = plan_of(scenario, nodes=0)
+    assert not Campaign(plan).explore(5).findings
+    assert len(made) == 1
+    assert not Campaign(plan.with_options(nodes=1)).explore(2).findings
+    assert len(made) == 2, "another plan is other runs"
 
 
 async def draws(user) -> None:
