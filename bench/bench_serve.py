@@ -1,10 +1,16 @@
-"""The served API: start to first answer, creates over HTTP, one write to many watchers."""
+"""The served API: start to first answer, creates over HTTP and TLS, one write to many watchers.
+
+Clients of the figures over TLS are processes of their own; how much of a processor they and the server take is
+told beside the rate.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -20,6 +26,7 @@ from bench.harness import Row, resident
 
 CREATES = 2000
 CONNECTIONS = 4
+CLIENTS = (1, 4, 16)
 WATCHERS = (1, 100, 1000)
 WRITES = 50
 PODS = 10_000
@@ -29,9 +36,14 @@ BUSY_SECONDS = 5.0
 class Client:
     """Keep-alive HTTP over a plain socket, as little of it as the figures need."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, tls: bool = False) -> None:
         self.socket = socket.create_connection((host, port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE  # it is our own server, on this machine
+            self.socket = context.wrap_socket(self.socket)
         self.buffer = b""
 
     def send(self, method: str, path: str, body: bytes = b"") -> None:
@@ -130,6 +142,57 @@ def creates(repeat: int, connections: int) -> Row:
                 thread.join()
             values.append(CREATES / (time.perf_counter() - start))
     return Row(f"serve: pod creates, {connections} connections", "creates/s", tuple(values))
+
+
+def creates_over_tls(repeat: int, clients: int) -> Iterator[Row]:
+    """Creates by clients in processes of their own, and what the processors did meanwhile."""
+    rates, served, spent = [], [], []
+    for _ in range(repeat):
+        with serving("--nodes", "0") as (host, port, _, pid):
+            command = [sys.executable, "-m", "bench.bench_serve", host, str(port)]
+            processes = [
+                subprocess.Popen(
+                    [*command, str(number), str(CREATES // clients)],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                )
+                for number in range(clients)
+            ]  # fmt: skip
+            for process in processes:
+                assert process.stdout is not None
+                process.stdout.readline()  # it is connected
+            before, start = processor_seconds(pid), time.perf_counter()
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            theirs = sum(float(process.communicate()[0]) for process in processes)
+            wall = time.perf_counter() - start
+            done = CREATES // clients * clients
+            rates.append(done / wall)
+            served.append(1e6 * (processor_seconds(pid) - before) / done)
+            spent.append(100 * theirs / wall)
+    name = f"serve: pod creates over TLS, {clients} clients"
+    yield Row(name, "creates/s", tuple(rates))
+    yield Row(f"{name}: the server, of a processor", "us each", tuple(served))
+    yield Row(f"{name}: the clients, of a processor", "%", tuple(spent))
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has had of the processors. Needs /proc."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _client(host: str, port: int, number: int, count: int) -> None:
+    """A client of `creates_over_tls`: says when it is connected, begins when told, says what it took."""
+    client = Client(host, port, tls=True)
+    print("connected", flush=True)
+    sys.stdin.readline()
+    begun = time.process_time()
+    for each in range(count):
+        client.send("POST", "/api/v1/namespaces/default/pods", pod(f"p{number}-{each}"))
+        assert client.answer() == 201
+    print(time.process_time() - begun)
 
 
 def fan_out(repeat: int, watchers: int) -> Row:
@@ -272,7 +335,13 @@ def rows(repeat: int) -> Iterator[Row]:
     yield start_up(repeat)
     yield creates(repeat, 1)
     yield creates(repeat, CONNECTIONS)
+    for clients in CLIENTS:
+        yield from creates_over_tls(repeat, clients)
     for watchers in WATCHERS:
         yield fan_out(repeat, watchers)
     yield from latency_when_busy()
     yield from long_list(repeat)
+
+
+if __name__ == "__main__":
+    _client(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -4,21 +4,25 @@ A request reads its object, asks admission about others, and writes if nobody wr
 meanwhile. Each of these is a point of its own. Where no other request that waits or is under way
 meets it, the points are left out, for nothing can be seen from them: whatever could happen there,
 messages that are yet to be sent among it, could as well have happened before the request began, and
-then it would be among those that wait.
+then it would be among those that wait. A request from outside, of which nothing but its first line is
+read yet, is taken for what that line says: one that creates may be about any name.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
+from actors.inlet import ExternalMessage
 from controlplane.api.request import Request
+from controlplane.apiserver.requests.routing import parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from actors import Message
 
-__all__ = ["READ_VERBS", "Crowd", "meets"]
+__all__ = ["READ_VERBS", "UNREAD", "Crowd", "from_outside", "meets"]
 
 READ_VERBS = ("get", "list", "watch")
 LOOKED_UP = frozenset(
@@ -33,6 +37,11 @@ ALLOCATING = ("services",)
 """Resources whose objects share a range of addresses and ports."""
 BESIDE = {"resize": "nodes", "eviction": "poddisruptionbudgets"}
 """Subresources of pods that look at one more resource."""
+UNREAD: Final = object()
+"""Stands for the body of a request from outside."""
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+LONG: Final = 1024
+"""Longer paths are not remembered."""
 
 
 def meets(one: Request, other: Request, has_quotas: Callable[[str], bool]) -> bool:
@@ -64,13 +73,46 @@ def _resource(request: Request) -> str:
 
 
 def _names(request: Request) -> str | None:
-    """The name of the one object that a request is about, None if it is about many."""
-    if request.name or request.verb == "deletecollection":
+    """The name of the one object that a request is about, None if it is about many or that is not known."""
+    if request.name or request.verb == "deletecollection" or request.body is UNREAD:
         return request.name or None
     body = request.body
     meta = body.get("metadata") if isinstance(body, dict) else None
     name = meta.get("name") if isinstance(meta, dict) else None
     return name if isinstance(name, str) else ""
+
+
+def from_outside(message: ExternalMessage) -> Request | None:
+    """What a request from outside is about; None if that is not to be told. News of a connection reads."""
+    method, path = message.value.get("m"), message.value.get("p", "")
+    if method not in _VERBS:
+        return _READS
+    return _about(method, path) if len(path) <= LONG else _told_by(method, path)
+
+
+_READS: Final = Request("get")
+
+
+def _told_by(method: str, path: str) -> Request | None:
+    target = parse_path(path)
+    if target is None or not target.resource:
+        return None
+    verb = _VERBS[method]
+    if verb == "delete" and not target.name:
+        verb = "deletecollection"
+    return Request(
+        verb,
+        target.group,
+        target.version,
+        target.resource,
+        target.namespace,
+        target.name,
+        target.subresource,
+        body=UNREAD,
+    )
+
+
+_about = lru_cache(maxsize=1024)(_told_by)
 
 
 class Crowd:
@@ -113,9 +155,11 @@ class Crowd:
         """It waits no more."""
         self.go(message.payload)
 
-    def meets_any(self, one: Request, has_quotas: Callable[[str], bool]) -> bool:
-        """Whether a request meets one of these; what came from outside meets everything that writes."""
+    def meets_any(self, one: Request | None, has_quotas: Callable[[str], bool]) -> bool:
+        """Whether a request meets one of these. One of which nothing is known meets everybody, and all meet it."""
         counts = self._counts
+        if one is None:
+            return self.size > 0
         if not counts or one.verb in READ_VERBS:
             return False
         return any(key in counts for key in _sought(one)) or (
@@ -124,9 +168,10 @@ class Crowd:
 
 
 Key = tuple[str, ...]
-_OUTSIDE, _WRITES, _LOOKED_UP = "outside", "writes", "looked up"
+_UNKNOWN, _WRITES, _LOOKED_UP = "unknown", "writes", "looked up"
 _OF, _BESIDE = "of", "beside"
 _CREATION, _CREATED, _CREATED_AT = "creation", "created", "created at"
+_CREATED_SOMEWHERE = "created somewhere"
 _NAMED, _MANY, _AT = "named", "many", "at"
 
 
@@ -136,8 +181,10 @@ def _is_creation(request: Request) -> bool:
 
 def _shown(request: object) -> tuple[Key, ...]:
     """Under which keys a request is counted."""
+    if isinstance(request, ExternalMessage):
+        request = from_outside(request)
     if not isinstance(request, Request):
-        return ((_OUTSIDE,),)
+        return ((_UNKNOWN,),)
     if request.verb in READ_VERBS:
         return ()
     resource, namespace, name = _resource(request), request.namespace, _names(request)
@@ -152,7 +199,9 @@ def _shown(request: object) -> tuple[Key, ...]:
             (_CREATION, namespace),
             (_CREATED, resource),
             (_CREATED, resource, namespace),
-            (_CREATED_AT, resource, namespace, name or ""),
+            (_CREATED_SOMEWHERE, resource, namespace)
+            if name is None
+            else (_CREATED_AT, resource, namespace, name),
         )
     if name is None:
         return (*keys, (_AT, resource, namespace), (_MANY, resource, namespace))
@@ -162,7 +211,7 @@ def _shown(request: object) -> tuple[Key, ...]:
 def _sought(one: Request) -> Iterator[Key]:
     """Under which keys those stand that a writing request meets; but for what quotas count."""
     mine, namespace, name = _resource(one), one.namespace, _names(one)
-    yield (_OUTSIDE,)
+    yield (_UNKNOWN,)
     yield (_LOOKED_UP,)
     if mine in LOOKED_UP:
         yield (_WRITES,)
@@ -179,6 +228,7 @@ def _sought(one: Request) -> Iterator[Key]:
         if all_of_them:
             yield _CREATED, mine, namespace
         else:
+            yield _CREATED_SOMEWHERE, mine, namespace
             yield _CREATED_AT, mine, namespace, name or ""
     elif mine in ALLOCATING:
         yield _CREATED, mine

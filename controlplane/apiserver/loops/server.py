@@ -40,7 +40,7 @@ from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
 from controlplane.apiserver.loops.audit import Audit
 from controlplane.apiserver.loops.changes import Changes
-from controlplane.apiserver.loops.contention import READ_VERBS, Crowd
+from controlplane.apiserver.loops.contention import READ_VERBS, Crowd, from_outside
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
@@ -283,9 +283,8 @@ class _Server:
             return True  # others outside are answered meanwhile
         if not self._crowd.size:
             return False
-        if isinstance(request, ExternalMessage):
-            return request.value["m"] not in READ_METHODS
-        return self._crowd.meets_any(request, self._has_quotas)
+        about = from_outside(request) if isinstance(request, ExternalMessage) else request
+        return self._crowd.meets_any(about, self._has_quotas)
 
     def _has_quotas(self, namespace: str) -> bool:
         return bool(self._core.lookup.within("", "resourcequotas", namespace))
