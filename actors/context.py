@@ -65,6 +65,15 @@ class Context:
             kernel.offer(task, kernel.step)
             await kernel.park()
 
+    def passes(self, name: str) -> bool:
+        """Whether a `region` that would begin here goes on at once; then it has. If not, await it.
+
+        For loops over many regions: nothing is made to be awaited where nobody has a say.
+        """
+        task = self.task
+        task.point = name
+        return self._kernel.goes_on(task)
+
     async def sleep(self, ns: int, *, idle: bool = False, point: str = "sleep") -> None:
         """Wait for `ns` virtual nanoseconds. An idle sleep (a heartbeat's) does not keep the run from settling."""
         await self.sleep_until(self._kernel.now + ns, idle=idle, point=point)

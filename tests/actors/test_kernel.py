@@ -7,9 +7,11 @@ import pytest
 from actors import (
     Cancelled,
     Context,
+    Fifo,
     LinkBroken,
     RandomWalk,
     Replay,
+    RunResult,
     Timeout,
     UsageError,
     World,
@@ -584,3 +586,24 @@ def test_an_interrupted_run_ends_before_its_next_step_and_repeats(driver):
     again = build(Replay(result.choices, marks=result.marks))
     again.stop_after(result.steps, result.reason)
     assert again.run(driver).trace_hash == result.trace_hash
+
+
+@pytest.mark.parametrize("strategy", [Fifo(), RandomWalk(5)], ids=["dull", "random"])
+def test_a_region_that_passes_is_the_region_that_is_awaited(strategy):
+    def run(*, asks: bool) -> RunResult:
+        world = World(strategy=strategy)
+
+        async def works(ctx: Context) -> None:
+            for _ in range(5):
+                await ctx.point("point")
+                if not (asks and ctx.passes("region")):
+                    await ctx.region("region")
+                ctx.log("worked")
+
+        for name in "abc":
+            world.actor(name, works)
+        return world.run("bare")
+
+    asked, awaited = run(asks=True), run(asks=False)
+    assert asked.trace_hash == awaited.trace_hash
+    assert list(asked.choices) == list(awaited.choices)

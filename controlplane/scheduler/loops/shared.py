@@ -121,7 +121,8 @@ class Shared:
         """
         queue = self.core.queue
         while True:
-            declare(ctx, point)
+            if ctx.is_noted:
+                declare(ctx, point)
             try:
                 following = next(steps)
             except StopIteration as end:
@@ -136,7 +137,8 @@ class Shared:
                 continue
             self._moved(point)
             point = following
-            await ctx.region(point)
+            if not ctx.passes(point):
+                await ctx.region(point)
             while point in READS_QUEUE and queue.locked:
                 declare(ctx, point)
                 await self.unlocked.wait(point=LOCKED)
