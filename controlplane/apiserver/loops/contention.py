@@ -40,6 +40,8 @@ BESIDE = {"resize": "nodes", "eviction": "poddisruptionbudgets"}
 UNREAD: Final = object()
 """Stands for the body of a request from outside."""
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+FEW: Final = 4
+"""So many that came last are not counted."""
 LONG: Final = 1024
 """Longer paths are not remembered."""
 
@@ -119,26 +121,38 @@ class Crowd:
     """The requests that wait or are under way, counted so that nobody has to look at each of them.
 
     In a large cluster thousands wait at once. Each is counted under a few keys, and whoever asks looks for the
-    keys under which those stand that it meets: `meets_any` is the same as asking `meets` of each.
+    keys under which those stand that it meets: `meets_any` is the same as asking `meets` of each. A few that
+    came last are not counted yet, and each is asked: where few wait nothing is counted at all.
     """
 
-    __slots__ = ("_counts", "size")
+    __slots__ = ("_counts", "_last", "size")
 
     def __init__(self) -> None:
         self.size = 0
         """How many there are, those that read among them."""
         self._counts: dict[Key, int] = {}
+        self._last: list[object] = []
 
     def come(self, request: object) -> None:
         """One more."""
         self.size += 1
-        counts = self._counts
-        for key in _shown(request):
-            counts[key] = counts.get(key, 0) + 1
+        last = self._last
+        last.append(request)
+        if len(last) > FEW:
+            counts = self._counts
+            for each in last:
+                for key in _shown(each):
+                    counts[key] = counts.get(key, 0) + 1
+            last.clear()
 
     def go(self, request: object) -> None:
-        """One that had come goes."""
+        """One goes, the very object that had come."""
         self.size -= 1
+        last = self._last
+        for at, each in enumerate(last):
+            if each is request:
+                del last[at]
+                return
         counts = self._counts
         for key in _shown(request):
             left = counts[key] - 1
@@ -160,10 +174,19 @@ class Crowd:
         counts = self._counts
         if one is None:
             return self.size > 0
-        if not counts or one.verb in READ_VERBS:
+        if one.verb in READ_VERBS:
             return False
-        return any(key in counts for key in _sought(one)) or (
-            _is_creation(one) and (_CREATION, one.namespace) in counts and has_quotas(one.namespace)
+        for each in self._last:
+            other = from_outside(each) if isinstance(each, ExternalMessage) else each
+            if not isinstance(other, Request) or meets(one, other, has_quotas):
+                return True
+        return bool(counts) and (
+            any(key in counts for key in _sought(one))
+            or (
+                _is_creation(one)
+                and (_CREATION, one.namespace) in counts
+                and has_quotas(one.namespace)
+            )
         )
 
 

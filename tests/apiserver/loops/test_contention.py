@@ -44,8 +44,8 @@ REQUESTS = st.builds(
 
 @given(
     REQUESTS,
-    st.lists(REQUESTS, max_size=6),
-    st.lists(REQUESTS, max_size=6),
+    st.lists(REQUESTS, max_size=12),
+    st.lists(REQUESTS, max_size=12),
     st.sets(st.sampled_from(("a", "b"))),
 )
 def test_a_request_meets_some_if_it_meets_one_of_them(one, gone, others, with_quotas):
@@ -101,9 +101,10 @@ def test_a_request_from_outside_is_about_what_its_first_line_says(method, path, 
 )
 def test_requests_from_outside_meet_by_what_they_are_about(one, other, expected):
     crowd = Crowd()
-    crowd.come(outside(*other))
+    message = outside(*other)
+    crowd.come(message)
     assert crowd.meets_any(from_outside(outside(*one)), lambda _: False) is expected
-    crowd.go(outside(*other))
+    crowd.go(message)
     assert not crowd.meets_any(from_outside(outside(*one)), lambda _: False)
 
 
