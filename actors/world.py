@@ -154,6 +154,12 @@ class World:
         """Steps so far."""
         return self._kernel.step
 
+    @property
+    def stepped(self) -> str | None:
+        """Whose step an invariant is asked after; None where it is asked once the run has settled."""
+        task = self._kernel.current
+        return None if task is None else task.actor.name
+
     def actor(
         self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any, **kwargs: Any
     ) -> None:
