@@ -25,10 +25,10 @@ run = Execution(plan_of(SCENARIO, files=sys.argv[2:], all_at_once=True), log=Eve
 prepared = time.perf_counter()
 run.execute(sys.argv[1])
 summary = summary_of(run)
-wall = time.perf_counter() - started
+wall, processor = time.perf_counter() - started, time.process_time()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps({"wall": wall, "prepare": prepared - started, "peak_mib": peak, "steps": summary.steps,
-                  "pods": len(summary.pods), "phases": summary.phases()}))
+print(json.dumps({"wall": wall, "processor": processor, "prepare": prepared - started, "peak_mib": peak,
+                  "steps": summary.steps, "pods": len(summary.pods), "phases": summary.phases()}))
 """
 FILES = ("openb_node_list_all_node.csv", "openb_pod_list_default.csv")
 
@@ -50,6 +50,7 @@ def rows(repeat: int) -> Iterator[Row]:
             )
         title = f"openb all at once, {driver}"
         yield Row(f"{title}: wall", "s", tuple(run["wall"] for run in runs))
+        yield Row(f"{title}: processor", "s", tuple(run["processor"] for run in runs))
         yield Row(
             f"{title}: of which reading and checking", "s", tuple(run["prepare"] for run in runs)
         )

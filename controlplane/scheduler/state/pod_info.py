@@ -60,11 +60,17 @@ class PodInfo:
     def update(self, pod: Pod) -> None:
         """Take a newer object of the pod, or an object of another pod."""
         if pod.uid == self.pod.uid:
-            self.pod = pod
+            self._take(pod)
             return
         self.__dict__.clear()
         self.pod = pod
         self._terms_pod = pod
+
+    def _take(self, pod: Pod) -> None:
+        """Hold a newer object; without affinity it has the same terms, and the older one need not stay in memory."""
+        self.pod = pod
+        if self._terms_pod.spec.affinity is None and pod.spec.affinity is None:
+            self._terms_pod = pod
 
     def counts_as(self, pod: Pod) -> bool:
         """Whether a newer object of the pod is to everybody who looks at nodes what this one is.
@@ -88,7 +94,7 @@ class PodInfo:
         """A copy that holds `pod` and keeps what was computed (used to assume a pod)."""
         copy = PodInfo.__new__(PodInfo)
         copy.__dict__.update(self.__dict__)
-        copy.pod = pod
+        copy._take(pod)
         return copy
 
 
