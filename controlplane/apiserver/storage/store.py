@@ -33,8 +33,8 @@ __all__ = [
 
 RESTING = ("/registry/events/",)
 """Prefixes of what nobody in the control plane reads again: all but the newest rest as bytes."""
-AWAKE = 1000
-"""How many of the newest do not rest."""
+AWAKE = 10_000
+"""How many of the newest do not rest: packing one takes longer than anything else that its write does."""
 
 
 class StoreFailedError(RuntimeError):
