@@ -44,6 +44,8 @@ TOOLS = Path(__file__).parents[2] / ".tools"
 """Where `dev.py check` unpacks an old kubectl, and `dev.py kubectls` others, if they can be had."""
 COMMAND_SECONDS = 8.0
 """A command that takes longer is ended; the recordings show that as exit status -1."""
+AT_ONCE = 4
+"""So many cases, each with a server of its own: half of the time their commands wait for a time limit."""
 KEPT_HEADERS = ("Accept", "Content-Type", "Upgrade", "X-Stream-Protocol-Version")
 _DISCOVERY = re.compile(r"/api(/v1)?|/apis(/[^/]+(/[^/]+)?)?")
 

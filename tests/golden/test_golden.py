@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.golden.__main__ import main
 from tests.golden.answer_kubectl_requests import RELEASE
-from tests.golden.kubectl_world import kubectl_of
+from tests.golden.kubectl_world import AT_ONCE, kubectl_of
 from tests.golden.runner import (
     DATA,
     UNANSWERED,
@@ -73,15 +74,17 @@ TRIES = 8
 @pytest.mark.skipif(kubectl_of(RELEASE) is None, reason=f"there is no kubectl {RELEASE}")
 def test_kubectl_itself_cannot_tell_the_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOLDEN_KUBECTL")
-    tally = run_file(KUBECTL_REQUESTS)
-    assert tally.note == f"kubectl {RELEASE} itself"
-    new = {case for case, _ in tally.failures} - OPEN_WITH_KUBECTL
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        tallies = list(pool.map(lambda at: run_file(KUBECTL_REQUESTS, at, 16), range(16)))
+    assert {tally.note for tally in tallies} == {f"kubectl {RELEASE} itself"}
+    failures = [failure for tally in tallies for failure in tally.failures]
+    new = {case for case, _ in failures} - OPEN_WITH_KUBECTL
     # kubectl prints some maps in whatever order they come: what differs is asked again.
     adapter = adapter_for(KUBECTL_REQUESTS)
     assert adapter is not None
     again = [case for case in read_cases(KUBECTL_REQUESTS) if case.id in new]
     for case in again:
-        assert any(run_case(adapter, case) is None for _ in range(TRIES)), tally.failures
+        assert any(run_case(adapter, case) is None for _ in range(TRIES)), failures
 
 
 def test_a_report_says_when_only_statuses_were_compared() -> None:

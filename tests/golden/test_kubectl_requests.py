@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import trio
 
 from tests.golden import answer_kubectl_requests as adapter
 from tests.golden.kubectl_text import named, named_tree, other_cases_rows
-from tests.golden.kubectl_world import kubectl_of
+from tests.golden.kubectl_world import AT_ONCE, kubectl_of
 from tests.golden.runner import DATA, Case, read_cases
 
 CASES = DATA / "api" / "kubectl_requests.jsonl.xz"
@@ -70,8 +71,8 @@ def test_a_kubectl_of_another_release_prints_the_same_but_for_what_it_changed_it
         pytest.skip(f"there is no kubectl {release}: see `dev.py kubectls`")
     listed = (DIFFERENCES / f"{release}.txt").read_text(encoding="utf-8").splitlines()
     known = {" ".join(line.split(" ")[:2]) for line in listed if not line.startswith("#")}
-    new = []
-    for case in cases().values():
+
+    def new(case: Case) -> list[str]:
         # kubectl prints some maps in whatever order they come: what differs is asked again.
         found: set[str] | None = None
         for _ in range(TRIES):
@@ -88,8 +89,11 @@ def test_a_kubectl_of_another_release_prints_the_same_but_for_what_it_changed_it
             )
             if not found:
                 break
-        new += sorted(found or ())
-    assert not new, "\n".join(new)
+        return sorted(found or ())
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        said = [line for lines in pool.map(new, cases().values()) for line in lines]
+    assert not said, "\n".join(said)
 
 
 @needs_old_kubectl
