@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from controlplane.api.alike import alike
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_requests
 from controlplane.api.quantity import parse
+from controlplane.api.recent import IdentityCache
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting.pods import default_pod
@@ -207,11 +209,21 @@ def bound(ctx: Context, tree: Tree, node: str, annotations: Tree, labels: Tree) 
         meta = {**meta, "annotations": {**meta.get("annotations", {}), **annotations}}
     if labels:
         meta = {**meta, "labels": {**meta.get("labels", {}), **labels}}
-    status = {key: value for key, value in tree["status"].items() if key != "nominatedNodeName"}
+    before, since = tree["status"], format_time(ctx.now)
+    status = _bound.get(before, since) or _bound.put(before, _bound_status(before, since), since)
+    return {**tree, "metadata": meta, "spec": spec, "status": status}
+
+
+_bound: IdentityCache[Tree] = IdentityCache()
+"""Pods that are new have one status, and so have those of them that are bound in one second."""
+
+
+def _bound_status(before: Tree, since: str) -> Tree:
+    status = {key: value for key, value in before.items() if key != "nominatedNodeName"}
     condition = {
-        "type": "PodScheduled", "status": "True", "lastProbeTime": None,
-        "lastTransitionTime": format_time(ctx.now),
+        "type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": since,
     }  # fmt: skip
     conditions = status.get("conditions", [])
-    status["conditions"] = [c for c in conditions if c["type"] != "PodScheduled"] + [condition]
-    return {**tree, "metadata": meta, "spec": spec, "status": status}
+    others = [each for each in conditions if each["type"] != "PodScheduled"]
+    status["conditions"] = [*others, alike(condition)]
+    return status
