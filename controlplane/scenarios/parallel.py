@@ -7,10 +7,12 @@ piece is done first.
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import signal
 import sys
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,8 +92,14 @@ def can_be_dealt_out(plan: Plan, strategy: str) -> bool:
 
 def work(piece: Piece) -> Done:
     """Run a piece; called in a worker."""
-    scenario = loading.recorded(piece.header["scenario"], Path())
-    return _run(plan_of_header(scenario, piece.header), piece, _Cut.short)
+    return _run(_plan_of(json.dumps(piece.header)), piece, _Cut.short)
+
+
+@lru_cache(maxsize=1)
+def _plan_of(header: str) -> Plan:
+    """The plan that a header tells of: one for all pieces of a search, which share what is found out about it once."""
+    told = json.loads(header)
+    return plan_of_header(loading.recorded(told["scenario"], Path()), told)
 
 
 def _run(plan: Plan, piece: Piece, over: Callable[[], bool]) -> Done:

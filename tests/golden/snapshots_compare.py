@@ -16,7 +16,14 @@ RUNS: list[tuple[Pace, int | None]] = [(PACES[0], None), (PACES[5], None)]
 for _number in (1, 2, 3, 4, 6, 7, 8, 9):
     RUNS += [(PACES[_number], None), (PACES[5], _number)]
 RUNS += [(PACES[5 * (seed % 2)], seed) for seed in range(10, 24)]
-"""In the plain order and in drawn ones, at each pace; drawn orders agree most at the first and the sixth."""
+_SOON = (0, 1, 13, 17, 18, 5, 12, 4, 14)
+RUNS = [RUNS[number] for number in _SOON] + [
+    run for number, run in enumerate(RUNS) if number not in _SOON
+]
+"""In the plain order and in drawn ones, at each pace; drawn orders agree most at the first and the sixth.
+
+Those that most often bring the missing pair come soon: which come first changes no answer, only the time.
+"""
 
 
 def answer(case: Json) -> Json:

@@ -40,6 +40,16 @@ def test_a_search_that_is_over_asks_for_nothing_more() -> None:
     assert seen.schedules == 0
 
 
+def test_a_worker_makes_the_plan_of_a_search_once(monkeypatch) -> None:
+    plans = []
+    monkeypatch.setattr(parallel, "_run", lambda plan, _piece, _over: plans.append(plan))
+    one, other = (plan("138324", nodes=count).header() for count in (2, 3))
+    for number, header in enumerate((one, one, other)):
+        parallel.work(parallel.Piece(header, "random-walk", number, 0, 1, False, 0))
+    assert plans[0] is plans[1]
+    assert [each.options["nodes"] for each in plans[1:]] == [2, 3]
+
+
 def test_what_enumerates_is_not_dealt_out() -> None:
     clean = plan("138324")
     assert parallel.can_be_dealt_out(clean, "portfolio")
