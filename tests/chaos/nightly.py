@@ -3,9 +3,9 @@
     python3 dev.py nightly [--scale 0.01] [--seed 0] [--only NAME ...]
 
 At scale 1 that is 500 kills under load, a million fuzzed requests in process and a hundred thousand over HTTP,
-all requests that are made to take long, ten thousand fault runs with one API server and as many with three, and
-an hour's soak. The suite runs small parts of the same campaigns. A campaign says itself what failed and which
-command shows it again; exit status 1 if any did.
+all requests that are made to take long, ten thousand fault runs with one API server and as many with three, the tests
+that are marked `nightly`, and an hour's soak. The suite runs small parts of the same campaigns. A campaign says
+itself what failed and which command shows it again; exit status 1 if any did.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ CAMPAIGNS = (
         10_000,
         "tests.chaos.healing --runs {n} --seed {seed} --replicas 3",
     ),
+    Campaign("searches", "long searches that are to find nothing", 1, "pytest -m nightly -n auto"),
     Campaign("soak", "minutes of writing", 60, "bench.soak --minutes {n}"),
 )
 

@@ -14,7 +14,7 @@ FLAGS = (
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
 )  # fmt: skip
 PROGRAMS = ("chromium", "chromedriver")
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 def missing() -> str:

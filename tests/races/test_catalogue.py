@@ -42,7 +42,7 @@ def test_with_the_fix_no_schedule_breaks(number):
     assert list(same.verdicts) == ["quiescent"], same.findings[0].result.reason
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [each for each in RACES if catalogue.find(each).schedules > FEW])
 def test_with_the_fix_nothing_breaks_in_many_schedules(number):
     """As many as it takes to find it without, up to a bound; `race power` measures without one.

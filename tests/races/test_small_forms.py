@@ -61,7 +61,7 @@ def test_all_schedules_of_a_small_form_are_run_and_the_fix_holds_in_each(number:
     check(number)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", LARGE)
 def test_all_schedules_of_a_larger_small_form(number: str) -> None:
     """Without the fix the search goes on until one breaks, not to the last of 6,000."""

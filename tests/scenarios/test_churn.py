@@ -17,9 +17,12 @@ def test_with_every_fix_on_nothing_breaks():
     assert seen.schedule == 0, seen.reason
 
 
-@pytest.mark.slow
-def test_with_every_fix_on_nothing_breaks_for_long():
-    seen = look_for("", 600, strategy="random-walk")
+@pytest.mark.parametrize(
+    "schedules",
+    [pytest.param(150, marks=pytest.mark.slow), pytest.param(600, marks=pytest.mark.nightly)],
+)
+def test_with_every_fix_on_nothing_breaks_for_long(schedules):
+    seen = look_for("", schedules, strategy="random-walk")
     assert seen.schedule == 0, seen.reason
 
 

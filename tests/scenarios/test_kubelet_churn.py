@@ -24,10 +24,13 @@ def test_with_every_fix_on_nothing_breaks(faults) -> None:
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "schedules",
+    [pytest.param(25, marks=pytest.mark.slow), pytest.param(80, marks=pytest.mark.nightly)],
+)
 @pytest.mark.parametrize("faults", [True, False])
-def test_with_every_fix_on_nothing_breaks_for_long(faults) -> None:
-    seen = campaign(faults=faults).explore(80)
+def test_with_every_fix_on_nothing_breaks_for_long(faults, schedules) -> None:
+    seen = campaign(faults=faults).explore(schedules)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
