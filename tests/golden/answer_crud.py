@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import count
 from typing import Any
 
 from controlplane.api.request import User
@@ -64,6 +66,24 @@ class Names:
         return found
 
 
+OPTIONS = ServerOptions(track_fields=True, authorize=True, address="<server>", build=RECORDED_BUILD)
+
+
+def _uid_of(number: int) -> str:
+    return f"aaaaaaaa-0000-4000-8000-{number:012}"
+
+
+@cache
+def _bootstrapped() -> tuple[Store, int]:
+    """What every case begins with a fork of, and how many uids it took."""
+    store = Store(FIRST_REVISION)
+    store.compacted = FIRST_REVISION
+    numbers = count(1)
+    server = ApiServer(store, uid=lambda: _uid_of(next(numbers)), suffix=str, options=OPTIONS)
+    server.bootstrap(START)
+    return store, next(numbers) - 1
+
+
 class Replay:
     """One case: a server, a clock and the names given so far."""
 
@@ -74,13 +94,9 @@ class Replay:
         self.suffixes: dict[str, None] = {}
         self.uids = 0
         self.sent = ""
-        store = Store(FIRST_REVISION)
-        store.compacted = FIRST_REVISION
-        options = ServerOptions(
-            track_fields=True, authorize=True, address="<server>", build=RECORDED_BUILD
-        )
-        self.server = ApiServer(store, uid=self._uid, suffix=self._suffix, options=options)
-        self.server.bootstrap(self.now)
+        store, self.uids = _bootstrapped()
+        store = store.fork()
+        self.server = ApiServer(store, uid=self._uid, suffix=self._suffix, options=OPTIONS)
         if setup is not None:
             setup(self.server, self.now)
         self.revision = store.revision
@@ -91,7 +107,7 @@ class Replay:
 
     def _uid(self) -> str:
         self.uids += 1
-        return f"aaaaaaaa-0000-4000-8000-{self.uids:012}"
+        return _uid_of(self.uids)
 
     def _suffix(self) -> str:
         number = len(self.suffixes) + 7
