@@ -195,6 +195,11 @@ class Selector:
                 return False
         return not self._others or all(item.matches(labels) for item in self._others)
 
+    @property
+    def equality(self) -> tuple[str, str] | None:
+        """A label that everything has that is selected, by key and value; None if there is none."""
+        return self._equalities[0] if self._equalities else None
+
     def empty(self) -> bool:
         """Whether the selector restricts nothing."""
         return not self.requirements and not self.nothing

@@ -127,6 +127,10 @@ def count_matching(pods: Iterable[PodInfo], selector: Selector, namespace: str) 
     """Pods of the namespace that match and do not terminate; an empty selector counts none."""
     if selector.empty():
         return 0
+    equality = selector.equality
+    if equality is not None:  # in a large cluster most pods of a node are another controller's
+        key, value = equality
+        pods = [info for info in pods if info.pod.metadata.labels.get(key) == value]
     count = 0
     for info in pods:
         metadata = info.pod.metadata
