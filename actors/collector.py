@@ -40,13 +40,15 @@ def off() -> Iterator[None]:
 
     Whatever is no part of a cycle goes as ever, by its count of references.
     """
+    ran = gc.isenabled()
     gc.collect()
     gc.freeze()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if ran:
+            gc.enable()
         gc.unfreeze()
 
 

@@ -61,9 +61,9 @@ class _NextTimer:
 
 NEVER: Final = 1 << 62
 SHARING_STEPS: Final = 1024
+"""The debug check for shared mutable objects runs once in so many steps, and at the end."""
 ALONE: Final = 16
 """After so many steps that one task makes in a row others outside have their turn."""
-"""The debug check for shared mutable objects runs once in so many steps, and at the end."""
 NEXT_TIMER: Final = _NextTimer()
 
 
