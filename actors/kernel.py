@@ -503,11 +503,12 @@ class Kernel:
             chosen = ready[index]
             footprint.begin(step, chosen.actor.name, chosen.label, chosen.point, count)
         task = ready.pop(index)
+        heard = self._heard
+        if heard and count > 1:  # whoever looks finds the choice of the step that begins
+            self.choices.append("task", count, index, task.label)
         if step >= self._look_at:
             self._look(step)
-        if self._heard:
-            if count > 1:
-                self.choices.append("task", count, index, task.label)
+        if heard:
             self.log.step(step, self.now, task.no, task.point, task.cause)
         if task.state == READY:
             task.state = RUNNING

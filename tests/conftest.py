@@ -31,16 +31,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def actors_share_nothing() -> Iterator[None]:
-    """Every test's first worlds are searched for mutable objects that two actors reach."""
-    token = CHECK_SHARING.set(Budget(worlds=3, values=VALUES))
+    """Every test's first world is searched for mutable objects that two actors reach."""
+    token = CHECK_SHARING.set(Budget(worlds=1, values=VALUES))
     yield
     CHECK_SHARING.reset(token)
 
 
 @pytest.fixture(autouse=True)
 def steps_touch_what_they_say() -> Iterator[None]:
-    """In every test's first worlds a step that says what it touches is not taken at its word."""
-    token = CHECK_FOOTPRINTS.set(Budget(worlds=2))
+    """In every test's first world a step that says what it touches is not taken at its word."""
+    token = CHECK_FOOTPRINTS.set(Budget(worlds=1))
     yield
     CHECK_FOOTPRINTS.reset(token)
 

@@ -24,7 +24,11 @@ export class ClusterView {
     this.head = h("div", { class: "object-head" });
     this.mode = "diff";
     this.chosen = "";
-    this.kind.addEventListener("change", () => this.redraw());
+    this.picked = false; // until somebody picks a kind it is the first there is: pods, once there are any
+    this.kind.addEventListener("change", () => {
+      this.picked = true;
+      this.redraw();
+    });
     this.filter.addEventListener("input", () => this.redraw());
     this.lacking = h("p", { class: "note", hidden: true });
     this.element = h("div", { class: "cluster" },
@@ -49,6 +53,7 @@ export class ClusterView {
     if (this.app.model.byKind.has(kind)) {
       this.fillKinds();
       this.kind.value = kind;
+      this.picked = true;
     }
     this.filter.value = "";
     this.seen = "";
@@ -63,7 +68,7 @@ export class ClusterView {
     const rank = (kind) => (ORDER.includes(kind) ? ORDER.indexOf(kind) : ORDER.length);
     const kinds = [...model.byKind.keys()].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
     this.kind.replaceChildren(...kinds.map((kind) => h("option", { value: kind, text: kind })));
-    this.kind.value = kinds.includes(before) ? before : kinds[0] ?? "";
+    this.kind.value = this.picked && kinds.includes(before) ? before : kinds[0] ?? "";
   }
 
   draw(step) {
