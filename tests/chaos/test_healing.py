@@ -29,11 +29,11 @@ def test_a_part_of_the_campaign_heals(replicas: int) -> None:
         assert verdict.struck
 
 
-@pytest.mark.slow  # every workload, with one API server and with three: two minutes
+@pytest.mark.slow  # every workload, with one API server and with three: a minute
 @pytest.mark.parametrize("replicas", [1, 3])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_workload_heals(name: str, replicas: int) -> None:
-    for verdict in healing.campaign(12, 0, replicas, name):
+    for verdict in healing.campaign(6, 0, replicas, name):
         assert not verdict.reason, (verdict.reason, verdict.struck, verdict.command)
 
 

@@ -14,7 +14,7 @@ from controlplane.scenarios import loading, replaying
 from controlplane.scenarios.exploring import Campaign
 
 RACES = catalogue.numbers()
-FEW = 25
+FEW = 12
 MANY = 80
 
 

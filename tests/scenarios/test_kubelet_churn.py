@@ -43,7 +43,7 @@ def test_with_every_fix_on_nothing_breaks_for_long(faults, schedules) -> None:
         ("104824", False, 20),
         ("81344", True, 120),
         ("136605", True, 80),
-        pytest.param("132851", False, 400, marks=pytest.mark.slow),
+        pytest.param("132851", False, 400, marks=pytest.mark.nightly),
     ],
 )
 def test_search_finds_what_nobody_told_it_of(gate, faults, schedules) -> None:
