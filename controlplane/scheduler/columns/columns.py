@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.scheduler.state.snapshot import ChangeReader, Snapshot
+from controlplane.scheduler.columns.matching import Matching, MatchingPods
+from controlplane.scheduler.state.snapshot import ChangeReader, Changing, Snapshot
 
 if TYPE_CHECKING:
+    from controlplane.api.labels import Selector
     from controlplane.scheduler.state.node_info import NodeInfo
 
 Ints = NDArray[np.int64]
@@ -127,14 +129,17 @@ class DomainTally:
 
     def sync(
         self,
-        snapshot: Snapshot,
+        changing: Changing,
         epoch: int,
         topology: Topology,
         amounts: Ints,
         eligible: Callable[[], Bools],
     ) -> None:
-        """Bring the sums up to date. Other node objects (`epoch`) make everything be counted anew."""
-        rows = self._reader.changed(snapshot)
+        """Bring the sums up to date with the amounts, whose changes `changing` tells.
+
+        Other node objects (`epoch`) make everything be counted anew.
+        """
+        rows = self._reader.changed(changing)
         if rows is None or epoch != self._epoch:
             self._epoch = epoch
             self._seen = amounts.copy()
@@ -169,6 +174,7 @@ class Columns:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._reader = ChangeReader()
+        self._matching = MatchingPods(snapshot)
         self.size = 0
         self.exact = True
         """False when some amount is too large for 64-bit arithmetic: then ask nodes, not arrays, about amounts."""
@@ -316,8 +322,12 @@ class Columns:
         topology: Topology,
         amounts: Ints,
         eligible: Callable[[], Bools],
+        changing: Changing | None = None,
     ) -> DomainTally:
-        """Sums of `amounts` per domain, under `key`, which must say all that `eligible` depends on besides nodes."""
+        """Sums of `amounts` per domain, under `key`, which must say all that `eligible` depends on besides nodes.
+
+        `changing` tells where amounts change; they may do so at any change of the snapshot unless it is given.
+        """
         found = self._tallies.get(key)
         if found is None:
             if len(self._tallies) >= _KEPT:
@@ -325,8 +335,12 @@ class Columns:
             found = self._tallies[key] = DomainTally()
         else:
             self._tallies.move_to_end(key)
-        found.sync(self.snapshot, self.node_epoch, topology, amounts, eligible)
+        found.sync(changing or self.snapshot, self.node_epoch, topology, amounts, eligible)
         return found
+
+    def matching(self, selector: Selector, namespace: str) -> Matching:
+        """Pods of the namespace that match and do not terminate, by row; an empty selector counts none."""
+        return self._matching.of(selector, namespace)
 
     def kept(self, key: Hashable, compute: RowFn) -> SparseRows:
         """Numbers per node under `key`, which must say all that `compute` depends on."""

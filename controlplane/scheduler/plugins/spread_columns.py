@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controlplane.api.labels import Selector
 from controlplane.scheduler.columns.columns import (
     Bools,
     Columns,
@@ -15,24 +14,13 @@ from controlplane.scheduler.columns.columns import (
     Ints,
     Topology,
 )
+from controlplane.scheduler.columns.matching import Matching
 from controlplane.scheduler.plugins import spread_constraints as sc
 
 if TYPE_CHECKING:
     from controlplane.scheduler.state.node_info import NodeInfo
 
 HOSTNAME = "kubernetes.io/hostname"
-
-
-def matching(columns: Columns, selector: Selector, namespace: str) -> Ints:
-    """Matching pods per node."""
-
-    def compute(info: NodeInfo) -> dict[str, int]:
-        count = sc.count_matching(info.pods, selector, namespace)
-        return {"": count} if count else {}
-
-    kept = columns.kept(("spread", selector, namespace), compute)
-    found = kept.arrays.get("")
-    return np.zeros(columns.size, np.int64) if found is None else found
 
 
 def included(columns: Columns, policies: sc.Policies, constraint: sc.Constraint) -> Bools | None:
@@ -86,7 +74,7 @@ def tally(
     policies: sc.Policies,
     namespace: str,
     keys: tuple[str, ...],
-    amounts: Ints,
+    matching: Matching,
 ) -> DomainTally:
     """Matching pods per domain, over nodes that have all `keys` and count by the pod's policies."""
     policy = None if policies.includes_all(constraint) else policies.key(constraint)
@@ -98,7 +86,7 @@ def tally(
 
     key = (constraint.topology_key, keys, constraint.selector, namespace, policy)
     topology = columns.topology(constraint.topology_key)
-    return columns.tally(key, topology, amounts, eligible)
+    return columns.tally(key, topology, matching.amounts, eligible, matching)
 
 
 def count_domains(
@@ -111,8 +99,8 @@ def count_domains(
     keys = tuple(constraint.topology_key for constraint in constraints)
     out: list[DomainCounts] = []
     for constraint in constraints:
-        amounts = matching(columns, constraint.selector, namespace)
-        counts = tally(columns, constraint, policies, namespace, keys, amounts)
+        matching = columns.matching(constraint.selector, namespace)
+        counts = tally(columns, constraint, policies, namespace, keys, matching)
         topology = columns.topology(constraint.topology_key)
         _, all_have = columns.everywhere((constraint.topology_key,))
         out.append(DomainCounts(topology, counts, constraint.min_domains, all_have=all_have))
@@ -155,15 +143,15 @@ def soft_scores(
     total = np.zeros(len(rows), np.float64)
     for constraint in constraints:
         topology = columns.topology(constraint.topology_key)
-        amounts = matching(columns, constraint.selector, namespace)
+        matching = columns.matching(constraint.selector, namespace)
         base = float(constraint.max_skew - 1)
         if constraint.topology_key == HOSTNAME:
-            term = amounts[rows] * weight(len(counted)) + base
+            term = matching.amounts[rows] * weight(len(counted)) + base
         else:
             codes = topology.codes
             size = int(np.count_nonzero(np.bincount(codes[counted], minlength=len(topology.index))))
             needed = keys if require_all else ()
-            sums = tally(columns, constraint, policies, namespace, needed, amounts).sums
+            sums = tally(columns, constraint, policies, namespace, needed, matching).sums
             term = (sums * weight(size) + base)[codes[rows]]
         if all_have:
             total += term

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.state.listers import Listers
-    from controlplane.scheduler.state.pod_info import PodInfo
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"
@@ -121,26 +120,6 @@ class Policies:
         if constraint.taints_policy == HONOR:
             return untolerated(node.spec.taints, self.pod.spec.tolerations) is None
         return True
-
-
-def count_matching(pods: Iterable[PodInfo], selector: Selector, namespace: str) -> int:
-    """Pods of the namespace that match and do not terminate; an empty selector counts none."""
-    if selector.empty():
-        return 0
-    equality = selector.equality
-    if equality is not None:  # in a large cluster most pods of a node are another controller's
-        key, value = equality
-        pods = [info for info in pods if info.pod.metadata.labels.get(key) == value]
-    count = 0
-    for info in pods:
-        metadata = info.pod.metadata
-        if (
-            metadata.namespace == namespace
-            and metadata.deletion_timestamp is None
-            and selector.matches(metadata.labels)
-        ):
-            count += 1
-    return count
 
 
 def default_selector(pod: Pod, listers: Listers) -> Selector:

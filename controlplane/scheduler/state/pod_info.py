@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from controlplane.api.resize_policy import as_promised
+from controlplane.scheduler.state.pod_kinds import NEW, PodKind
 from controlplane.scheduler.state.resources import PodResource, pod_resource
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ class PodInfo:
     `update` with the same UID replaces the object only: terms and totals stay those of the object
     they were computed from, as upstream does. A different UID starts afresh.
     """
+
+    kind: PodKind = NEW
+    """What selectors can see of the object, once somebody has counted it."""
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
@@ -68,6 +72,9 @@ class PodInfo:
 
     def _take(self, pod: Pod) -> None:
         """Hold a newer object; without affinity it has the same terms, and the older one need not stay in memory."""
+        old, new = self.pod.metadata, pod.metadata
+        if old.labels != new.labels or old.deletion_timestamp != new.deletion_timestamp:
+            self.__dict__.pop("kind", None)
         self.pod = pod
         if self._terms_pod.spec.affinity is None and pod.spec.affinity is None:
             self._terms_pod = pod

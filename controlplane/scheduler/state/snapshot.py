@@ -5,13 +5,27 @@ Upstream: `pkg/scheduler/backend/cache/snapshot.go`.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from controlplane.scheduler.state.node_info import NodeInfo
 
 _LOG_LIMIT = 100_000
 
 
+class Changing(Protocol):
+    """Something kept by row, with a log of the rows that changed since its epoch began."""
+
+    @property
+    def epoch(self) -> int:
+        """Another number when everything may be another."""
+
+    @property
+    def changed_rows(self) -> list[int]:
+        """Rows in order of change."""
+
+
 class ChangeReader:
-    """Tells which rows of a snapshot changed since it was asked last."""
+    """Tells which rows of a snapshot, or of what is kept along with it, changed since it was asked last."""
 
     __slots__ = ("_epoch", "_position")
 
@@ -19,7 +33,7 @@ class ChangeReader:
         self._epoch = -1
         self._position = 0
 
-    def changed(self, snapshot: Snapshot) -> list[int] | None:
+    def changed(self, snapshot: Changing) -> list[int] | None:
         """Rows changed since the last call, each once; None when all may have."""
         log = snapshot.changed_rows
         if self._epoch != snapshot.epoch:

@@ -14,6 +14,7 @@ from controlplane.scheduler.plugins.pod_topology_spread import (
     PodTopologySpread,
     normalizing_weight,
 )
+from tests.scheduler.reference.counting import count_matching
 
 
 class ScoreState:
@@ -48,7 +49,7 @@ class PodTopologySpreadByNode(PodTopologySpread):
             for constraint, domains in zip(constraints, counts):
                 if policies.include(constraint, node):
                     value = labels[constraint.topology_key]
-                    matching = sc.count_matching(info.pods, constraint.selector, pod.namespace)
+                    matching = count_matching(info.pods, constraint.selector, pod.namespace)
                     domains[value] = domains.get(value, 0) + matching
         state.write(FILTER_KEY, FilterState(constraints, counts, policies))
         return None, None
@@ -95,9 +96,7 @@ class PodTopologySpreadByNode(PodTopologySpread):
             for constraint, domains in zip(kept.constraints, kept.counts):
                 value = labels.get(constraint.topology_key, "")
                 if value in domains and policies.include(constraint, node):
-                    domains[value] += sc.count_matching(
-                        info.pods, constraint.selector, pod.namespace
-                    )
+                    domains[value] += count_matching(info.pods, constraint.selector, pod.namespace)
 
     def score(self, state, pod, node):
         """Matching pods nearby, weighted: fewer are better after normalisation."""
@@ -112,7 +111,7 @@ class PodTopologySpreadByNode(PodTopologySpread):
             if value is None:
                 continue
             if constraint.topology_key == HOSTNAME:
-                count = sc.count_matching(node.pods, constraint.selector, pod.namespace)
+                count = count_matching(node.pods, constraint.selector, pod.namespace)
             else:
                 count = kept.counts[index][value]
             total += float(count) * kept.weights[index] + float(constraint.max_skew - 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 from controlplane.api.object import Object
 from controlplane.scheduler.state.pod_info import PodInfo
+from controlplane.scheduler.state.pod_kinds import NEW, PodKind
 
 TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
 AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
@@ -41,3 +42,14 @@ def test_terms_stay_those_of_the_object_that_they_were_made_for():
     info = PodInfo(pod(1).view)
     info.update(pod(2, AFFINITY).view)
     assert not info.has_affinity
+
+
+def test_what_selectors_see_is_seen_anew_when_it_changed():
+    for changed in ({"labels": {"a": "b"}}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}, {}):
+        newer = pod(2)
+        newer.tree["metadata"].update(changed)
+        info = PodInfo(pod(1).view)
+        kind = info.kind = PodKind("n", {})
+        assert info.with_pod(newer.view).kind is (NEW if changed else kind)
+        info.update(newer.view)
+        assert info.kind is (NEW if changed else kind)
