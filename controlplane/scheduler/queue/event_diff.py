@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.state.resources import pod_requests
+from controlplane.scheduler.state.resources import containers_tell_requests, pod_requests
 
 if TYPE_CHECKING:
     from controlplane.api.node import Node
@@ -52,6 +52,12 @@ def resize_events(new: Pod, old: Pod) -> list[ev.ClusterEvent]:
 
 def _scaled_down(new: Pod, old: Pod) -> bool:
     if new.spec is old.spec and new.status is old.status:
+        return False
+    if (
+        new.spec.containers is old.spec.containers
+        and containers_tell_requests(old)
+        and containers_tell_requests(new)
+    ):
         return False
     was, now = pod_requests(old, use_status=True), pod_requests(new, use_status=True)
     return any(

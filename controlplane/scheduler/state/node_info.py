@@ -241,8 +241,9 @@ class NodeInfo:
 
 
 def _find(infos: list[PodInfo], uid: str) -> int | None:
-    for index, info in enumerate(infos):
-        if info.pod.metadata.uid == uid:
+    # From the end: news of a pod comes soon after it was put there.
+    for index in range(len(infos) - 1, -1, -1):
+        if infos[index].pod.metadata.uid == uid:
             return index
     return None
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod_status import PodStatus
     from controlplane.scheduler.state.affinity_terms import PodTerms
 
-_BOUND = "PodScheduled"
+_RESIZED = frozenset(("PodResizePending", "PodResizeInProgress"))
 
 
 class PodInfo:
@@ -82,8 +82,8 @@ class PodInfo:
     def counts_as(self, pod: Pod) -> bool:
         """Whether a newer object of the pod is to everybody who looks at nodes what this one is.
 
-        True for what a binding brings: a version, a start time and the condition PodScheduled. A pod whose
-        containers have a status, or that has been resized, is always another one.
+        True for what a binding brings, and for what a kubelet tells of a pod whose containers get what
+        they ask for. A pod that is being resized, or has got claims, is always another one.
         """
         old, new = self.pod.metadata, pod.metadata
         return (
@@ -91,10 +91,10 @@ class PodInfo:
             and old.deletion_timestamp == new.deletion_timestamp
             and old.labels == new.labels
             and old.annotations == new.annotations
-            and self.pod.status.phase == pod.status.phase
-            and _is_bare(self.pod.status)
-            and _is_bare(pod.status)
-            and self.pod.spec == pod.spec
+            and (self.pod.spec is pod.spec or self.pod.spec == pod.spec)
+            and _says_nothing(self.pod.status)
+            and _says_nothing(pod.status)
+            and self.resource == type(self)(pod).resource
         )
 
     def with_pod(self, pod: Pod) -> PodInfo:
@@ -105,19 +105,16 @@ class PodInfo:
         return copy
 
 
-def _is_bare(status: PodStatus) -> bool:
-    """Whether a status says nothing of what the pod holds."""
+def _says_nothing(status: PodStatus) -> bool:
+    """Whether a status says nothing that counts, besides what containers have."""
     return not (
-        status.container_statuses
-        or status.init_container_statuses
-        or status.ephemeral_container_statuses
-        or status.allocated_resources
+        status.allocated_resources
         or status.resources is not None
         or status.resize
         or status.resource_claim_statuses
         or status.extended_resource_claim_status is not None
         or status.node_allocatable_resource_claim_statuses
-    ) and all(condition.type == _BOUND for condition in status.conditions)
+    ) and not any(condition.type in _RESIZED for condition in status.conditions)
 
 
 class PodInfoBefore129532(PodInfo):

@@ -5,7 +5,7 @@ Upstream: component-helpers `resource/helpers.go` (1.36), `pkg/scheduler/framewo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -28,6 +28,7 @@ from controlplane.api.tree import EMPTY_MAP
 
 if TYPE_CHECKING:
     from controlplane.api.containers import Container
+    from controlplane.api.pod_status import ContainerStatus
 
 # What a container without a request counts for when nodes are scored.
 DEFAULT_MILLI_CPU_REQUEST = 100
@@ -191,11 +192,25 @@ def pod_requests(
 
 
 def containers_tell_requests(pod: Pod) -> bool:
-    """Whether the pod's requests are those of its containers: nothing pod-wide, no init containers, no status."""
+    """Whether the pod's requests are those of its containers: nothing pod-wide, no init containers.
+
+    What the status says of a container is what the spec says, then: nobody resizes it.
+    """
     spec, status = pod.spec, pod.status
-    return not (
-        status.container_statuses or spec.init_containers or spec.overhead
-    ) and not pod_level_requests_set(pod)
+    if spec.init_containers or spec.overhead or pod_level_requests_set(pod):
+        return False
+    return not status.container_statuses or _repeated(spec.containers, status.container_statuses)
+
+
+def _repeated(containers: Sequence[Container], statuses: Sequence[ContainerStatus]) -> bool:
+    asked = {each.name: each.resources.requests for each in containers}
+    for status in statuses:
+        own = asked.get(status.name)
+        if own is not None and status.resources is not None:
+            has, promised = status.resources.requests, status.allocated_resources
+            if has != own or (promised and promised != own):
+                return False
+    return True
 
 
 def pod_resource(pod: Pod, *, use_status: bool = True, allocated: bool = True) -> PodResource:

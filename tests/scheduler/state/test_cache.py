@@ -152,11 +152,25 @@ class Plain(Cache):
         return False
 
 
+PENDING = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+
+
+def container_status(cpu="100m", allocated="100m"):
+    status = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    return {"containerStatuses": [{**status, "allocatedResources": {"cpu": allocated}}]}
+
+
 NEWER = (
     {"phase": "Pending"},
     {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]},
     {"phase": "Running"},
     {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "3"}}]},
+    {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], **container_status()},
+    container_status(cpu="0.1"),
+    container_status(cpu="200m"),
+    container_status(allocated="3"),
+    {**container_status(cpu="50m"), "conditions": [PENDING]},
+    {**container_status(), "conditions": [PENDING]},
 )
 LABELS = ({}, {"app": "a"}, {"app": "b"})
 DONE = ("assume", "add", "update", "remove", "snapshot", "node")
@@ -226,7 +240,7 @@ def seen_by_plugins(info):
     return pods, info.requested.clone(), info.image_states, info.node
 
 
-def test_the_row_of_a_node_does_not_change_with_what_a_binding_brings():
+def test_the_row_of_a_node_does_not_change_with_what_binding_and_kubelet_bring():
     cache, snapshot = filled("n")
     cache.assume_pod(PodInfo(pod("p", node="n")))
     cache.update_snapshot(snapshot)
@@ -237,7 +251,16 @@ def test_the_row_of_a_node_does_not_change_with_what_a_binding_brings():
     cache.update_snapshot(snapshot)
     assert reader.changed(snapshot) == []
     assert snapshot.get("n").pods[0].pod.resource_version == "7"
-    cache.update_pod(pod("p", node="n"), pod("p", node="n", labels={"app": "a"}))
+    running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    cache.update_pod(pod("p", node="n"), pod("p", node="n", status=running | container_status()))
+    cache.update_snapshot(snapshot)
+    assert reader.changed(snapshot) == []
+    assert snapshot.get("n").pods[0].pod.status.phase == "Running"
+    grown = pod("p", node="n", status=container_status(cpu="200m"))
+    cache.update_pod(pod("p", node="n"), grown)
+    cache.update_snapshot(snapshot)
+    assert reader.changed(snapshot) == [0]
+    cache.update_pod(grown, pod("p", node="n", labels={"app": "a"}))
     cache.update_snapshot(snapshot)
     assert reader.changed(snapshot) == [0]
 

@@ -11,6 +11,8 @@ from controlplane.scheduler.framework.scores import (
 from controlplane.scheduler.state.host_ports import HostPorts
 from controlplane.scheduler.state.resources import (
     Resource,
+    _pod_resource,
+    containers_tell_requests,
     is_scalar_resource,
     pod_requests,
     pod_resource,
@@ -134,3 +136,35 @@ def test_a_shape_is_interpolated_in_whole_numbers():
     assert [broken_linear(falling, p, 10) for p in (0, 33, 100, 200)] == [100, 67, 0, 0]
     bent = (ShapePoint(0, 0), ShapePoint(40, 5), ShapePoint(100, 10))
     assert [broken_linear(bent, p, 10) for p in (33, 70)] == [41, 75]
+
+
+amounts = st.sampled_from((None, {}, {"cpu": "100m"}, {"cpu": "0.1"}, {"cpu": "2", "memory": "1"}))
+statuses = st.builds(
+    lambda name, has, promised: {
+        "name": name,
+        **({} if has is None else {"resources": {"requests": has}}),
+        **({} if promised is None else {"allocatedResources": promised}),
+    },
+    st.sampled_from("cd"), amounts, amounts,
+)  # fmt: skip
+
+
+@given(
+    st.lists(amounts.filter(bool), min_size=1, max_size=2),
+    st.lists(statuses, max_size=2),
+    st.sampled_from((None, "Infeasible", "Deferred")),
+    st.booleans(),
+)
+def test_a_pod_whose_containers_tell_its_requests_has_no_others(asked, told, pending, allocated):
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": pending}]
+    each = pod(
+        "p",
+        containers=[{"name": n, "resources": {"requests": r}} for n, r in zip("cd", asked)],
+        status={"containerStatuses": told, **({"conditions": conditions} if pending else {})},
+    )
+    found = _pod_resource(each, allocated=allocated)
+    assert pod_resource(each, allocated=allocated) == found
+    if containers_tell_requests(each):
+        plain = _pod_resource(pod("p", containers=each.tree["spec"]["containers"]))
+        assert found == plain
+        assert pod_requests(each, use_status=True, allocated=allocated) == pod_requests(each)
