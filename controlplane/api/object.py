@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, Generic
 
+from controlplane.api import json_text
 from controlplane.api.generic import V_co
 from controlplane.api.kinds import view
 from controlplane.api.tree import EMPTY_MAP, Tree
@@ -49,8 +49,7 @@ class Object(Generic[V_co]):
         """The compact JSON bytes, encoded at first use (of long ones: at every use)."""
         found = self._json
         if found is None:
-            text = json.dumps(self.tree, ensure_ascii=False, separators=(",", ":"))
-            found = text.encode("utf-8", "surrogatepass")
+            found = json_text.stored(self.tree)
             if len(found) <= KEPT_JSON:
                 self._json = found
         return found

@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
+from controlplane.api.json_text import compact
 from controlplane.api.object import KEPT_JSON
 from controlplane.apiserver.front.answering import untyped
 from controlplane.apiserver.schema.protobuf.reading import MEDIA_TYPE
@@ -39,11 +40,6 @@ PIECE: Final = 256 * 1024
 """Long bodies leave in pieces of so many bytes."""
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 _MANY = ("items", "rows")
-
-
-def _dumped(tree: Any) -> bytes:
-    text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _indented(tree: Any, level: int = 0) -> bytes:
@@ -121,7 +117,7 @@ def _single(answered: HttpAnswer, *, pretty: bool) -> bytes:
         return _yaml(tree)
     if pretty:
         return _indented(tree)
-    return (_dumped(tree) if answered.object is None else answered.object.json) + b"\n"
+    return (compact(tree) if answered.object is None else answered.object.json) + b"\n"
 
 
 def _media(answered: HttpAnswer) -> str:
@@ -141,7 +137,7 @@ def _collected(answered: HttpAnswer, *, pretty: bool) -> Iterator[Chunk] | None:
     if found is not None:
         if pretty:
             return _indented_collection(found.head, found.key, found.items())
-        return _collection(found.head, found.key, (_dumped(item) for item in found.items()))
+        return _collection(found.head, found.key, (compact(item) for item in found.items()))
     tree = answered.tree
     for key in _MANY:
         if isinstance(tree, dict) and isinstance(tree.get(key), list):
@@ -153,7 +149,7 @@ def pieces(tree: dict[str, Any], key: str, *, pretty: bool = False) -> Iterator[
     """A tree with a long list under `key`, encoded item by item."""
     rest = {name: value for name, value in tree.items() if name != key}
     if not pretty:
-        return _collection(rest, key, (_dumped(item) for item in tree[key]))
+        return _collection(rest, key, (compact(item) for item in tree[key]))
     return _indented_collection(rest, key, tree[key])
 
 
@@ -177,7 +173,7 @@ def _yaml_parts(head: dict[str, Any], items: Iterable[Any]) -> Iterator[Chunk]:
 
 
 def _collection(head: dict[str, Any], key: str, items: Iterable[Chunk]) -> Iterator[Chunk]:
-    start = _dumped(head)[:-1]
+    start = compact(head)[:-1]
     yield start + (b"," if len(start) > 1 else b"") + b'"%s":[' % key.encode()
     first = True
     for item in items:
@@ -230,7 +226,7 @@ def _shared(obj: Object) -> _Shared | bytes:
 def _listed(listing: Listing) -> Iterator[Chunk]:
     """A list answer. The stored bytes of each item are used, without what lists leave out."""
     head = listing.head
-    start = _dumped(head)[:-1]
+    start = compact(head)[:-1]
     yield start + (b"," if len(start) > 1 else b"") + b'"items":['
     first = True
     for obj in listing.items:
@@ -241,7 +237,7 @@ def _listed(listing: Listing) -> Iterator[Chunk]:
         data = shared if isinstance(shared, bytes) else shared.data
         skip = 0 if listing.typed else _type_length(obj, data)
         if skip < 0:
-            yield _dumped(untyped(obj.tree))
+            yield compact(untyped(obj.tree))
         elif skip:
             yield b"{"
             yield data[skip:] if len(data) <= KEPT_JSON else memoryview(data)[skip:]
@@ -329,4 +325,4 @@ def watch_line(tree: dict[str, Any], media_type: str) -> bytes:
         return event_frame(tree["type"], tree["object"])
     if media_type == "application/yaml":
         return b"---\n" + _yaml(tree)
-    return _dumped(tree) + b"\n"
+    return compact(tree) + b"\n"
