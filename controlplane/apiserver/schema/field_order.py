@@ -7,6 +7,7 @@ Objects of custom resources are maps throughout, so their keys are sorted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -25,13 +26,32 @@ __all__ = ["in_order", "sorted_keys"]
 class _Plan:
     """Rank of each field of a struct, and the plans of the structs inside; no ranks for a map."""
 
-    __slots__ = ("parts", "ranks", "values")
+    __slots__ = ("known", "parts", "ranks", "values")
 
     def __init__(self, ranks: dict[str, int] | None, parts: dict[str, _Plan]) -> None:
         self.ranks = ranks
         self.parts = parts
         self.values: _Plan | None = None
+        self.known: dict[tuple[str, ...], _Look] = {}
+        """What was found out about keys in this order."""
 
+    def look(self, keys: tuple[str, ...]) -> _Look:
+        """Which of a struct's keys have parts, and whether they stand in order."""
+        ranks, last = self.ranks or {}, -1
+        as_it_is = True
+        for key in keys:
+            rank = ranks.get(key, len(ranks))
+            as_it_is = as_it_is and rank >= last
+            last = rank
+        found = tuple((key, self.parts[key]) for key in keys if key in self.parts), as_it_is
+        if len(self.known) < _KEPT_LOOKS and len(keys) <= len(ranks):
+            self.known[keys] = found
+        return found
+
+
+_Look = tuple[tuple[tuple[str, _Plan], ...], bool]
+_KEPT_LOOKS = 64
+"""So many orders of keys are remembered of each struct; few have more than some."""
 
 _PLANS: dict[str, _Plan] = {}
 
@@ -111,23 +131,24 @@ def _ordered(value: Any, plan: _Plan, old: Any) -> Any:
 
 
 def _map(value: Tree, plan: _Plan, was: Tree) -> Tree:
-    ranks, parts, values = plan.ranks, plan.parts, plan.values
-    last: Any = -1 if ranks is not None else ""
-    sorted_so_far = True
+    ranks = plan.ranks
+    within: Sequence[tuple[str, _Plan]]
+    if ranks is None:
+        inner, as_it_is = plan.values, list(value) == sorted(value)
+        within = [(key, inner) for key in value] if inner is not None else ()
+    else:
+        keys = tuple(value)
+        within, as_it_is = plan.known.get(keys) or plan.look(keys)
     changed: Tree | None = None
-    for key, item in value.items():
-        rank: Any = key if ranks is None else ranks.get(key, len(ranks))
-        if rank < last:
-            sorted_so_far = False
-        last = rank
-        inner = values if ranks is None else parts.get(key)
-        if inner is not None and item is not was.get(key):
-            made = _ordered(item, inner, was.get(key))
+    for key, inner in within:
+        item, before = value[key], was.get(key)
+        if item is not before:
+            made = _ordered(item, inner, before)
             if made is not item:
                 changed = changed if changed is not None else dict(value)
                 changed[key] = made
     result = value if changed is None else changed
-    if sorted_so_far:
+    if as_it_is:
         return result
     if ranks is None:
         return {key: result[key] for key in sorted(result)}

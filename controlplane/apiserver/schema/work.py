@@ -15,7 +15,7 @@ from typing import Final
 
 from controlplane.apiserver.schema.api_error import ApiError
 
-__all__ = ["LIMIT", "Budget", "FREE", "interrupted", "lift", "on", "spend"]
+__all__ = ["LIMIT", "Budget", "FREE", "interrupted", "left", "lift", "on", "spend"]
 
 LIMIT: Final = 1_500_000
 """Steps of half a microsecond to one."""
@@ -50,6 +50,11 @@ def on(budget: Budget) -> None:
 def lift() -> None:
     """What is done on the present budget has written something."""
     _current.left = _BOUNDLESS
+
+
+def left() -> int:
+    """What the present budget has left."""
+    return _current.left
 
 
 def spend(steps: int) -> None:

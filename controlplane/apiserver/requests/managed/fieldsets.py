@@ -6,11 +6,13 @@ A path is a tuple of elements in FieldsV1's own notation: `f:name`, `k:{"name":"
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, field
 
+from controlplane.api.recent import KEPT, IdentityCache
 from controlplane.api.tree import Tree
+from controlplane.apiserver.schema import work
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
 
@@ -35,8 +37,31 @@ def stripped(paths: Paths) -> Paths:
 
 
 def to_fields_v1(paths: Paths) -> Tree:
-    """The nested form; a path that has longer ones below it is marked with a dot."""
+    """The nested form; a path that has longer ones below it is marked with a dot.
+
+    Objects of one shape have the same paths, and share one form.
+    """
     spend(_per_path(paths))
+    known = _NESTED.get(paths)
+    if known is None:
+        known = _nested(paths)
+        if len(paths) <= _REMEMBERED:
+            if len(_NESTED) >= KEPT:
+                _NESTED.clear()
+            _NESTED[paths] = known
+            _PATHS.put(known, (paths, _steps(known, 0)))
+    return known
+
+
+_REMEMBERED: Final = 256
+"""So many paths a form may have that is remembered: few objects have more."""
+_NESTED: Final[dict[Paths, Tree]] = {}
+"""The nested forms that were made last."""
+_PATHS: Final[IdentityCache[tuple[Paths, int]]] = IdentityCache()
+"""The paths of nested forms that were made or read last, and the steps that reading one takes."""
+
+
+def _nested(paths: Paths) -> Tree:
     root: Tree = {}
     nodes, owned = [root], [False]  # along the last path
     last: Path = ()
@@ -67,10 +92,19 @@ def _per_path(paths: Paths) -> int:
 
 def from_fields_v1(tree: Tree) -> Paths:
     """The paths of a nested form. ValueError if it is none."""
+    known = _PATHS.get(tree)
+    if known is not None:
+        paths, steps = known
+        spend(steps)
+        return paths
     found: list[Path] = []
+    steps = 0
 
     def walk(node: Tree, path: Path) -> None:
-        spend(len(node) * (1 + len(path) // 8))
+        nonlocal steps
+        taken = len(node) * (1 + len(path) // 8)
+        steps += taken
+        spend(taken)
         for element, child in node.items():
             if element == ".":
                 found.append(path)
@@ -84,7 +118,16 @@ def from_fields_v1(tree: Tree) -> Paths:
     if not isinstance(tree, dict):
         raise ValueError("expected an object")  # noqa: TRY004 - data, not a caller's mistake
     walk(tree, ())
-    return frozenset(found)
+    paths = frozenset(found)
+    if len(found) <= _REMEMBERED:
+        _PATHS.put(tree, (paths, steps))
+    return paths
+
+
+def _steps(node: Tree, depth: int) -> int:
+    """The steps that reading a nested form takes."""
+    own = len(node) * (1 + depth // 8)
+    return own + sum(_steps(child, depth + 1) for child in node.values() if child)
 
 
 def item_keys(found: Field, items: list[Any]) -> list[str]:
@@ -229,7 +272,30 @@ def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: D
         known = struct.fields.get(key)
         if before is None and key in old and granular(known) and isinstance(after, list):
             before = []  # an empty list that was written as null
-        _compare(before, after, known, (*path, f"f:{key}"), out)
+        if key == "spec" and not path and known is not None and type(after) is dict:
+            _compare_spec(before, after, known, out)
+        else:
+            _compare(before, after, known, (*path, f"f:{key}"), out)
+
+
+_SPECS: Final[IdentityCache[tuple[Any, Field, Difference, int]]] = IdentityCache(64)
+"""How specs differ from others, with the steps it took to see: both are kept so that their ids stay their own."""
+
+
+def _compare_spec(before: Any, after: Tree, known: Field, out: Difference) -> None:
+    """The same for a spec: objects made from one template share it, and differ from none in the same way."""
+    which = id(before), id(known)
+    found = _SPECS.get(after, which)
+    if found is None:
+        own, left = Difference(), work.left()
+        _compare(before, after, known, ("f:spec",), own)
+        _SPECS.put(after, (before, known, own, left - work.left()), which)
+    else:
+        _, _, own, steps = found
+        spend(steps)
+    out.added += own.added
+    out.modified += own.modified
+    out.removed += own.removed
 
 
 def _composite(value: Any) -> bool:

@@ -112,9 +112,10 @@ def updated(
     had: list[Tree] | None = live.get("metadata", {}).get("managedFields")
     if _is_reset(given):
         return None
-    managers = _readable(given)
+    owned = managers_of(had)
+    managers = owned if given is had else _readable(given)
     if not managers or identity.subresource:
-        managers = managers_of(had)
+        managers = owned
     if not managers and not creating:
         return had
     difference = compare(live, new, struct)
@@ -124,14 +125,14 @@ def updated(
     managers = without_paths(managers, lost, None)
     taken = reset_paths(stripped(difference.taken), reset)
     managers = _without_passing(managers)
-    before = managers_of(had).get(identity)
+    before = owned.get(identity)
     if taken:
         own = managers.get(identity)
         paths = taken | own.paths if own is not None else taken
         managers[identity] = Entry(paths, now, version)
     managers = _capped(managers)
     changed = {key: entry.paths for key, entry in managers.items()} != {
-        key: entry.paths for key, entry in managers_of(had).items()
+        key: entry.paths for key, entry in owned.items()
     }
     if not changed and not difference.added and not difference.modified and before is not None:
         return had

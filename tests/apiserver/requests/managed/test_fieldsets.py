@@ -1,0 +1,80 @@
+"""Forms of managed fields and differences of specs are remembered; what is remembered is what would be computed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.apiserver.requests.managed import fieldsets
+from controlplane.apiserver.requests.managed.fieldsets import compare, from_fields_v1, to_fields_v1
+from controlplane.apiserver.schema import work
+from controlplane.apiserver.schema.types import struct_type
+
+ELEMENTS = st.sampled_from(["f:spec", "f:a", 'k:{"name":"x"}', 'v:"b"', "f:status", "f:zone"])
+PATHS = st.frozensets(st.lists(ELEMENTS, min_size=1, max_size=5).map(tuple), max_size=8)
+POD = struct_type("io.k8s.api.core.v1.Pod")
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    forget()
+
+
+def forget():
+    fieldsets._NESTED.clear()
+    fieldsets._PATHS._known.clear()
+    fieldsets._SPECS._known.clear()
+
+
+def spent(call, *arguments):
+    """What a call answers, and how many steps it took."""
+    budget = work.Budget()
+    work.on(budget)
+    try:
+        found = call(*arguments)
+    finally:
+        work.on(work.FREE)
+    return found, work.LIMIT - budget.left
+
+
+@given(paths=PATHS)
+def test_a_remembered_form_costs_the_same_steps_and_says_the_same(paths):
+    forget()
+    form, steps = spent(to_fields_v1, paths)
+    assert spent(to_fields_v1, paths) == (form, steps)
+    assert to_fields_v1(frozenset(paths)) is form  # objects of one shape share it
+
+    again = json.loads(json.dumps(form))
+    remembered = spent(from_fields_v1, form)
+    forget()
+    assert remembered == spent(from_fields_v1, again) == (paths, remembered[1])
+    assert spent(from_fields_v1, again) == remembered
+
+
+def test_long_forms_are_not_remembered():
+    paths = frozenset(("f:data", f"f:key-{number}") for number in range(10_000))
+    form = to_fields_v1(paths)
+    assert from_fields_v1(form) == paths
+    assert not fieldsets._NESTED
+    assert not fieldsets._PATHS._known
+
+
+def test_pods_of_one_spec_differ_from_nothing_in_the_same_way():
+    spec = {"containers": [{"name": "main", "image": "app:1"}], "nodeName": "n"}
+    empty = {"metadata": {}, "spec": {"containers": None}}
+
+    def pod(name, spec):
+        return {"metadata": {"name": name}, "spec": spec}
+
+    first, steps = spent(compare, empty, pod("a", spec), POD)
+    second, same = spent(compare, empty, pod("b", spec), POD)
+    forget()
+    plain, as_well = spent(compare, empty, pod("b", json.loads(json.dumps(spec))), POD)
+    assert first == second == plain
+    assert steps == same == as_well
+    assert ("f:spec", "f:containers", 'k:{"name":"main"}', "f:image") in first.added
+    other = compare({**empty, "spec": {"nodeName": "n"}}, pod("c", spec), POD)
+    assert ("f:spec", "f:nodeName") not in other.taken
