@@ -144,7 +144,16 @@ def creates(repeat: int, connections: int) -> Row:
     return Row(f"serve: pod creates, {connections} connections", "creates/s", tuple(values))
 
 
-def creates_over_tls(repeat: int, clients: int) -> Iterator[Row]:
+def config_map(name: str) -> bytes:
+    tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}}
+    return json.dumps(tree).encode()
+
+
+MADE = {"pods": pod, "configmaps": config_map}
+"""What is created: each pod fails to be scheduled, which brings a status and an Event; nobody acts on the other."""
+
+
+def creates_over_tls(repeat: int, clients: int, resource: str) -> Iterator[Row]:
     """Creates by clients in processes of their own, and what the processors did meanwhile."""
     rates, served, spent = [], [], []
     for _ in range(repeat):
@@ -152,7 +161,7 @@ def creates_over_tls(repeat: int, clients: int) -> Iterator[Row]:
             command = [sys.executable, "-m", "bench.bench_serve", host, str(port)]
             processes = [
                 subprocess.Popen(
-                    [*command, str(number), str(CREATES // clients)],
+                    [*command, str(number), str(CREATES // clients), resource],
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                 )
                 for number in range(clients)
@@ -171,7 +180,7 @@ def creates_over_tls(repeat: int, clients: int) -> Iterator[Row]:
             rates.append(done / wall)
             served.append(1e6 * (processor_seconds(pid) - before) / done)
             spent.append(100 * theirs / wall)
-    name = f"serve: pod creates over TLS, {clients} clients"
+    name = f"serve: creates of {resource} over TLS, {clients} clients"
     yield Row(name, "creates/s", tuple(rates))
     yield Row(f"{name}: the server, of a processor", "us each", tuple(served))
     yield Row(f"{name}: the clients, of a processor", "%", tuple(spent))
@@ -183,14 +192,15 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _client(host: str, port: int, number: int, count: int) -> None:
+def _client(host: str, port: int, number: int, count: int, resource: str) -> None:
     """A client of `creates_over_tls`: says when it is connected, begins when told, says what it took."""
     client = Client(host, port, tls=True)
     print("connected", flush=True)
     sys.stdin.readline()
     begun = time.process_time()
+    path, made = f"/api/v1/namespaces/default/{resource}", MADE[resource]
     for each in range(count):
-        client.send("POST", "/api/v1/namespaces/default/pods", pod(f"p{number}-{each}"))
+        client.send("POST", path, made(f"p{number}-{each}"))
         assert client.answer() == 201
     print(time.process_time() - begun)
 
@@ -335,8 +345,9 @@ def rows(repeat: int) -> Iterator[Row]:
     yield start_up(repeat)
     yield creates(repeat, 1)
     yield creates(repeat, CONNECTIONS)
-    for clients in CLIENTS:
-        yield from creates_over_tls(repeat, clients)
+    for resource in MADE:
+        for clients in CLIENTS:
+            yield from creates_over_tls(repeat, clients, resource)
     for watchers in WATCHERS:
         yield fan_out(repeat, watchers)
     yield from latency_when_busy()
@@ -344,4 +355,4 @@ def rows(repeat: int) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    _client(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    _client(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

@@ -7,7 +7,6 @@ Upstream: the limits and texts are those of Go's net/http server and of apiserve
 
 from __future__ import annotations
 
-from email.utils import formatdate
 from http import HTTPStatus
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +21,7 @@ from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import bodies, origin
 from controlplane.apiserver.http.access import ANONYMOUS
 from controlplane.apiserver.http.message import StreamStart, packed, to_request
+from controlplane.apiserver.http.plain import Plain, PlainReader
 from controlplane.apiserver.http.shell import Shell
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
@@ -102,12 +102,20 @@ class Connection:
         self._given = 0
         self._limits = host.limits
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=host.limits.header_bytes)
+        self._reader = PlainReader()
+        self._plain: Plain | None = None
+        """The present request, if the parser knows nothing of it."""
+        self._raw = b""
+        """Its bytes."""
 
     async def serve(self) -> None:
         """Request after request."""
         try:
             while await self._exchange():
-                self._http.start_next_cycle()
+                if self._plain is not None:
+                    self._plain = None
+                else:
+                    self._http.start_next_cycle()
         except _CLOSED:
             pass
         except Refused as refusal:
@@ -119,19 +127,29 @@ class Connection:
         with self._host.idle():
             if not await self._wait_for_bytes():
                 return False
-        asked: Asked | None = None
         self._given = len(self._http.trailing_data[0])
         until = trio.current_time() + self._limits.read_s
-        with trio.move_on_at(until if self._guest.known else self._guest.deadline) as scope:
-            asked = await self._head()
-        if scope.cancelled_caught:
-            raise Refused(408, "Request Timeout")
+        plain = self._plain
+        head = self._at_hand() if plain is None else None
+        if head is h11.NEED_DATA:
+            with trio.move_on_at(until if self._guest.known else self._guest.deadline) as scope:
+                limit = NO_LIMIT if self._guest.known else self._limits.stranger_header_bytes
+                while head is h11.NEED_DATA:
+                    await self._more(limit)
+                    head = self._at_hand()
+            if scope.cancelled_caught:
+                raise Refused(408, "Request Timeout")
+        asked = self._head(head) if plain is None else self._asked(plain)
         if asked is None:
             return False
         entry = self._let_in(asked)
         self._guest.wait_anew()
         answer, body = entry.refusal, b""
-        if entry.reads or not asked.has_body:
+        if plain is not None and not entry.reads and asked.has_body:
+            self._tell(until=h11.Request)  # whose body nobody reads
+        elif plain is not None:
+            body = plain.body
+        elif entry.reads or not asked.has_body:
             read = await self._body_until(until)
             if read is None:
                 answer = _failure(too_large(self._limits.body_bytes))
@@ -142,6 +160,8 @@ class Connection:
         else:
             await self._respond(asked, body, entry.user)
         self._guest.wait_anew()
+        if self._plain is not None:
+            return True
         if self._http.their_state is not h11.DONE and self._http.our_state is h11.DONE:
             await self._linger()
             return False
@@ -155,9 +175,22 @@ class Connection:
         until = trio.current_time() + self._limits.idle_s
         with trio.move_on_at(until if self._guest.known else min(until, self._guest.deadline)):
             data = await self._receive()
-            self._http.receive_data(data)
+            plain = self._reader.read(data)
+            if plain is not None and len(plain.body) <= self._limits.body_bytes:
+                self._plain, self._raw = plain, data
+            else:
+                self._http.receive_data(data)
             return bool(data)
         return False
+
+    def _tell(self, until: type[h11.Event] = h11.EndOfMessage) -> None:
+        """Let the parser know of a request that was read without it, for it frames what comes now."""
+        if self._plain is None:
+            return
+        self._plain = None
+        self._http.receive_data(self._raw)
+        while type(self._http.next_event()) is not until:
+            pass
 
     async def _receive(self) -> bytes:
         try:
@@ -165,31 +198,30 @@ class Connection:
         except trio.BrokenResourceError:  # TLS cut off without a goodbye
             return b""
 
-    async def _next(self, limit: int) -> Any:
-        """The next event, of at most so many bytes."""
-        while True:
-            try:
-                event = self._http.next_event()
-            except h11.RemoteProtocolError as error:
-                raise _refusal(error) from None
-            if event is not h11.NEED_DATA:
-                return event
-            if self._http.they_are_waiting_for_100_continue:
-                await self._send(
-                    self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
-                )
-            if self._given > limit:
-                raise Refused(431, "Request Header Fields Too Large")
-            data = await self._receive()
-            self._given += len(data)
-            try:
-                self._http.receive_data(data)
-            except h11.RemoteProtocolError as error:
-                raise _refusal(error) from None
+    def _at_hand(self) -> Any:
+        """The next event, h11.NEED_DATA if it is not here yet."""
+        try:
+            return self._http.next_event()
+        except h11.RemoteProtocolError as error:
+            raise _refusal(error) from None
 
-    async def _head(self) -> Asked | None:
-        known = self._guest.known
-        event = await self._next(NO_LIMIT if known else self._limits.stranger_header_bytes)
+    async def _more(self, limit: int) -> None:
+        """Read on, if it was no more than so many bytes until now."""
+        if self._http.they_are_waiting_for_100_continue:
+            await self._send(
+                self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
+            )
+        if self._given > limit:
+            raise Refused(431, "Request Header Fields Too Large")
+        data = await self._receive()
+        self._given += len(data)
+        try:
+            self._http.receive_data(data)
+        except h11.RemoteProtocolError as error:
+            raise _refusal(error) from None
+
+    def _head(self, event: Any) -> Asked | None:
+        """What is asked; None if nothing more is."""
         if not isinstance(event, h11.Request):
             return None
         if event.http_version not in (b"1.0", b"1.1"):
@@ -197,10 +229,17 @@ class Connection:
         headers = [
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers
         ]
-        size = sum(len(name) + len(value) for name, value in event.headers)
-        if size + len(event.target) > self._limits.header_bytes:
+        method, target = event.method.decode("latin-1"), event.target.decode("latin-1")
+        return self._asked(
+            Plain(method, target, headers, b""), streamed=event.http_version == b"1.1"
+        )
+
+    def _asked(self, head: Plain, *, streamed: bool = True) -> Asked:
+        """What is asked by a head."""
+        headers, target = head.headers, head.target
+        size = sum([len(name) + len(value) for name, value in headers])
+        if size + len(target) > self._limits.header_bytes:
             raise Refused(431, "Request Header Fields Too Large")
-        target = event.target.decode("latin-1")
         if target.startswith(("http://", "https://")):
             target = "/" + target.split("/", 3)[3] if target.count("/") > 2 else "/"
         raw_path, _, raw_query = target.partition("?")
@@ -208,38 +247,39 @@ class Connection:
         if not path.startswith("/"):
             raise Refused(400, "Bad Request")
         try:
-            query = parse_qs(raw_query, keep_blank_values=True)
+            query = parse_qs(raw_query, keep_blank_values=True) if raw_query else {}
         except ValueError:
             raise Refused(400, "Bad Request") from None
         first = dict(reversed(headers))
-        streamed = event.http_version == b"1.1"
         length = first.get("content-length", "0").strip()
         has_body = "transfer-encoding" in first or length.strip("0") != ""
-        method = event.method.decode("latin-1")
-        return Asked(method, path, query, headers, streamed, has_body, first)
+        return Asked(head.method, path, query, headers, streamed, has_body, first)
 
     async def _body_until(self, until: float) -> bytes | None:
         """The body, which must be there by a time; None when it is too long."""
-        known = self._guest.known
-        with trio.move_on_at(until if known else min(until, self._guest.deadline)):
-            return await self._body()
-        raise Refused(408, "Request Timeout")
+        body = bytearray()
+        if not self._is_whole(body):
+            known = self._guest.known
+            with trio.move_on_at(until if known else min(until, self._guest.deadline)) as scope:
+                while not self._is_whole(body):
+                    await self._more(NO_LIMIT)
+            if scope.cancelled_caught:
+                raise Refused(408, "Request Timeout")
+        return None if len(body) > self._limits.body_bytes else bytes(body)
 
-    async def _body(self) -> bytes | None:
-        """The body; None when it is too long."""
-        pieces: list[bytes] = []
-        size = 0
-        while True:
-            event = await self._next(NO_LIMIT)
+    def _is_whole(self, body: bytearray) -> bool:
+        """Take what is here of the body; whether that was the end of it, or is too much."""
+        while len(body) <= self._limits.body_bytes:
+            event = self._at_hand()
             if isinstance(event, h11.Data):
-                size += len(event.data)
-                if size > self._limits.body_bytes:
-                    return None
-                pieces.append(bytes(event.data))
+                body += event.data
+            elif event is h11.NEED_DATA:
+                return False
             elif isinstance(event, h11.EndOfMessage):
-                return b"".join(pieces)
+                return True
             else:
                 raise Refused(400, "Bad Request")
+        return True
 
     # ------------------------------------------------------------------ answering
 
@@ -314,8 +354,10 @@ class Connection:
         with trio.move_on_after(self._limits.answer_s):
             answered = await sink.first()
         if isinstance(answered, StreamStart):
+            self._tell()
             await self._stream_out(asked, answered, number, sink)
         elif isinstance(answered, HttpAnswer) and answered.entered is not None:
+            self._tell()
             await self._enter(asked, answered.entered)
         elif isinstance(answered, HttpAnswer):
             await self._answer(asked, answered)
@@ -480,7 +522,7 @@ class Connection:
         return [
             ("Audit-Id", audit if audit and plain else self._host.audit_id()),
             ("Cache-Control", "no-cache, private"),
-            ("Date", formatdate(usegmt=True)),
+            ("Date", self._host.date()),
         ]
 
     async def _answer(self, asked: Asked, answered: HttpAnswer) -> None:
@@ -490,7 +532,7 @@ class Connection:
         for name, value in answered.headers.items():
             for each in [value] if isinstance(value, str) else value:
                 headers.append((name, _header_value(each)))
-        if self._http.their_state is not h11.DONE:
+        if self._plain is None and self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
         if asked.method == "HEAD" or answered.code in _NO_BODY:
             headers.append(("Content-Length", "0"))
@@ -512,12 +554,16 @@ class Connection:
                 chunks = bodies.compressed(chunks)
         if isinstance(chunks, tuple):
             headers.append(("Content-Length", str(first)))
+            if self._plain is not None and first < COPIED:
+                await self._send(_written(answered.code, headers) + chunks[0])
+                return
         await self._send_answer(answered.code, headers, chunks)
 
     async def _send_answer(
         self, code: int, headers: list[tuple[str, str]], chunks: Iterable[Chunk]
     ) -> None:
         """Small answers leave in one write; a long one goes on when the client has taken what was sent."""
+        self._tell()
         http = self._http
         data = _bytes(http.send(_response(code, headers)))
         for chunk in chunks:
@@ -689,6 +735,8 @@ def _failure(error: ApiError) -> HttpAnswer:
 
 def _unquoted(raw: str) -> str:
     """A path without percent signs; a malformed escape is refused, as Go's URL parser does."""
+    if "%" not in raw and raw.isascii():
+        return raw
     for at, char in enumerate(raw):
         if char == "%":
             digits = raw[at + 1 : at + 3]
@@ -702,6 +750,12 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 def _response(code: int, headers: list[tuple[str, str]]) -> h11.Response:
     return h11.Response(status_code=code, headers=headers, reason=_PHRASES.get(code, ""))
+
+
+def _written(code: int, headers: list[tuple[str, str]]) -> bytes:
+    """The head of an answer whose headers say how long it is."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    return f"HTTP/1.1 {code} {_PHRASES.get(code, '')}\r\n{lines}\r\n".encode("ascii")
 
 
 def _header_value(text: str) -> str:

@@ -118,3 +118,6 @@ class Host(Protocol):
 
     def audit_id(self) -> str:
         """A fresh id for an answer's Audit-Id header."""
+
+    def date(self) -> str:
+        """The time for an answer's Date header."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Listener"]
 
 BACKLOG = 1024
+DATE_S = 0.1
 
 
 def _address(stream: trio.SocketStream) -> str:
@@ -80,6 +82,8 @@ class Listener:
         self._tls = tls
         self._number = 0
         self._answers = 0
+        self._date = ""
+        self._date_until = 0.0
         self._idle: dict[int, trio.CancelScope] = {}
         self._closing = False
         self._accepting = trio.CancelScope()
@@ -227,3 +231,11 @@ class Listener:
         """A fresh id for an answer's Audit-Id header."""
         self._answers += 1
         return identity.uid((1 << 63) + self._answers)
+
+    def date(self) -> str:
+        """The time for an answer's Date header, which has no fractions: at most so much behind."""
+        now = trio.current_time()
+        if now >= self._date_until:
+            self._date = formatdate(usegmt=True)
+            self._date_until = now + DATE_S
+        return self._date
