@@ -21,17 +21,43 @@ YOUNG_OF_SHORT_RUNS = 50_000
 
 @contextmanager
 def frozen() -> Iterator[None]:
-    """Within this context the collector leaves alone what existed before: right for many short runs."""
+    """Within this context the collector leaves alone what existed before: right for many short runs.
+
+    Where it does so already, what came since is not worth a look of its own.
+    """
     before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    if before[0]:  # else somebody has turned it off
-        gc.set_threshold(max(before[0], YOUNG_OF_SHORT_RUNS), *before[1:])
+    with _left_alone():
+        if before[0]:  # else somebody has turned it off
+            gc.set_threshold(max(before[0], YOUNG_OF_SHORT_RUNS), *before[1:])
+        try:
+            yield
+        finally:
+            gc.set_threshold(*before)
+
+
+@contextmanager
+def _left_alone() -> Iterator[None]:
+    first = not gc.get_freeze_count()
+    if first:
+        gc.collect()
+        gc.freeze()
     try:
         yield
     finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
+        if first:
+            gc.unfreeze()
+
+
+def sweep() -> None:
+    """Look at what the run before left, while it is still in the processor's caches: right between two short runs.
+
+    Now and then also at what was left longer ago.
+    """
+    often, seldom, rarely = gc.get_threshold()
+    if not often or not gc.isenabled():  # somebody has turned it off
+        return
+    _, looks, older = gc.get_count()
+    gc.collect(0 if looks <= seldom else 1 if older <= rarely else 2)
 
 
 @contextmanager
@@ -41,15 +67,13 @@ def off() -> Iterator[None]:
     Whatever is no part of a cycle goes as ever, by its count of references.
     """
     ran = gc.isenabled()
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if ran:
-            gc.enable()
-        gc.unfreeze()
+    with _left_alone():
+        gc.disable()
+        try:
+            yield
+        finally:
+            if ran:
+                gc.enable()
 
 
 def rest() -> None:

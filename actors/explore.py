@@ -72,8 +72,8 @@ def explore(
     A run that does not end well (a broken invariant, a deadlock, a livelock, an exception) is a
     finding. Of every `check_every` schedules one is run again; if its trace differs, something besides
     the choices decided, and that is a finding with verdict "diverged". `over` is asked after each
-    schedule whether that is enough. The garbage collector looks at what exists now only once: each
-    schedule throws nearly everything away.
+    schedule whether that is enough. The garbage collector leaves alone what exists now, and looks after
+    each schedule, which throws nearly everything away.
     """
     findings: list[Finding] = []
     verdicts: dict[str, int] = {}
@@ -104,6 +104,7 @@ def explore(
                     verdicts["diverged"] = verdicts.get("diverged", 0) + 1
                     if stop_at_first:
                         break
+                del again, repeated
             if not result.ok and result.verdict != "abandoned":
                 findings.append(Finding(number + 1, seed + number, result, world))
                 if stop_at_first:
@@ -111,4 +112,6 @@ def explore(
             exhausted = answering.exhausted
             if exhausted or (over is not None and over()):
                 break
+            del world, result
+            collector.sweep()
     return Exploration(done, steps, verdicts, tuple(findings), tuple(traces), exhausted, reached)

@@ -49,6 +49,11 @@ async def _nobody(_ctx: Any) -> None:
     """Main of the actor that stands for the outside; never started."""
 
 
+def _begun() -> Coroutine[Any, Any, Any]:
+    """The body of a task that ended; never called."""
+    raise UsageError("a task begins once")
+
+
 class _TimedOut:
     """The value of a wait that ended at its time limit."""
 
@@ -425,7 +430,10 @@ class Kernel:
         error = task.error
         if error is not None:
             task.error = None
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame, which would have it: nobody but the collector could part them
         return task.value
 
     look_outside: Callable[[], Generator[Any, Any, Any]] | None = None
@@ -1000,6 +1008,7 @@ class Kernel:
         task.state = DONE
         task.result = result
         task.coro = None
+        task.body = _begun  # it knows its task: a circle
         if task.armed:
             task.armed = False
             self._busy_timers -= 1

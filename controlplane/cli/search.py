@@ -361,23 +361,25 @@ def _alone(
     over: Callable[[], bool],
 ) -> Tally:
     """The whole search with one strategy object, which may learn from each run or go through them all."""
+    from actors import collector
     from controlplane.scenarios.parallel import BATCH
     from controlplane.scenarios.tally import Seen, Tally
 
     tally = Tally()
-    for part in campaign.parts(
-        schedules,
-        BATCH,
-        seed=campaign.plan["seed"],
-        stop_at_first=failures == 1,
-        check_every=check_every,
-        over=over,
-    ):
-        seen = Seen.of(part)
-        tally.add(seen)
-        heard(tally, seen)
-        if failures is not None and tally.failures >= failures:
-            break
+    with collector.frozen():
+        for part in campaign.parts(
+            schedules,
+            BATCH,
+            seed=campaign.plan["seed"],
+            stop_at_first=failures == 1,
+            check_every=check_every,
+            over=over,
+        ):
+            seen = Seen.of(part)
+            tally.add(seen)
+            heard(tally, seen)
+            if failures is not None and tally.failures >= failures:
+                break
     return tally
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from actors import strategies
+from actors import collector, strategies
 from controlplane.scenarios import loading
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.plan import plan_of_header
@@ -78,6 +78,7 @@ def _begin_worker(told: Any) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     signal.signal(signal.SIGINT, once)
+    collector.rest()  # all that it does is run schedules
 
 
 def enumerates(strategy: str) -> bool:
@@ -162,7 +163,8 @@ def explore(
     if executor is not None:
         return search.run(executor, jobs)
     if jobs == 1:
-        return search.run(_Here(plan, cut_short), 1)
+        with collector.frozen():
+            return search.run(_Here(plan, cut_short), 1)
     context = start_context()
     search.told = context.RawValue("b", 0)
     with ProcessPoolExecutor(

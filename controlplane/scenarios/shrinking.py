@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from actors import EventLog, Replay
+from actors import EventLog, Replay, collector
 from actors.footprint import Footprint
 from actors.shrink import RUNS, Shrunk, identity, shrink
 from actors.strategies.demote import Demote, Retell
@@ -44,10 +44,12 @@ def shorten(
     """
 
     def run(strategy: Strategy) -> RunResult:
+        collector.sweep()
         log = EventLog(keep=plan.scenario.reads_log)
         return Execution(plan, strategy, log=log).execute("bare")
 
-    shrunk = shrink(run, found, runs=runs, over=over)
+    with collector.frozen():
+        shrunk = shrink(run, found, runs=runs, over=over)
     failing = _watched(plan, Replay(shrunk.result.choices, marks=None))
     return Short(plan, shrunk, failing, _nearest(plan, shrunk, over))
 
