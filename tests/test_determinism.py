@@ -134,6 +134,7 @@ def other_pythons() -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_other_python_versions_give_the_same_bytes():
     others = other_pythons()
     if not others:

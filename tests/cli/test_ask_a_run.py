@@ -49,6 +49,7 @@ def test_ten_questions_stand_in_the_readme():
     assert all("`controlplane logs " in row or "the same" in row for row in rows)
 
 
+@pytest.mark.slow
 def test_why_is_this_pod_pending(runs):
     told = ask(runs, "why", pods(runs, "pending"), "--log", "out")
     assert re.search(r"NodeResourcesFit refused 1 node \(Insufficient cpu\): node-1", told)

@@ -50,6 +50,7 @@ def test_the_example_is_found_recorded_and_replayed(tmp_path):
     assert gone.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_recording_beside_its_scenario_replays_wherever_both_lie(tmp_path):
     controlplane("explore", EXAMPLE.relative_to(ROOT), "--out", tmp_path)
     shutil.copy(EXAMPLE, tmp_path)
@@ -58,6 +59,7 @@ def test_a_recording_beside_its_scenario_replays_wherever_both_lie(tmp_path):
     assert "the same as recorded" in again.stdout
 
 
+@pytest.mark.slow
 def test_any_recording_replays_and_names_its_files(tmp_path):
     shop = ROOT / "examples" / "shop.yaml"
     first = controlplane("run", shop, "--nodes", 2, "--out", tmp_path, "--format", "json")
@@ -100,12 +102,14 @@ def test_bad_use_is_one_line_and_status_2(arguments, expected):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_a_search():
     done = controlplane("explore", EXAMPLE, "--careful", "--seconds", 0.2, "--format", "json")
     assert done.returncode == 0, done.stderr
     assert 0 < json.loads(done.stdout)["schedules"] < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "check", "verdict", "reason"),
     [
@@ -130,6 +134,7 @@ def test_whatever_raises_has_a_verdict_and_its_traceback_is_kept(
     assert printed.stderr.rstrip().endswith("KeyError: 'lost'")
 
 
+@pytest.mark.slow
 def test_a_defect_is_one_line_and_its_traceback_is_saved(tmp_path):
     file = tmp_path / "raises.py"
     text = RAISES.replace("WORKLOAD", "pass").replace("CHECK", "return None")
@@ -150,6 +155,7 @@ def test_a_defect_is_one_line_and_its_traceback_is_saved(tmp_path):
     assert "Traceback" in controlplane("--debug", "explore", bad).stderr
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_in_its_corpus(tmp_path):
     asked = ("explore", EXAMPLE, "--corpus", tmp_path / "corpus", "--all", "--schedules", 48)
     first = controlplane(*asked, "--format", "json")

@@ -50,6 +50,7 @@ def interrupted(*arguments: object, run: int = 1, step: int = 400):
     return program(*arguments, text=INTERRUPTED.format(run=run, step=step))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", ["trio", "bare"])
 def test_an_interrupted_run_tells_what_was_reached_and_replays(tmp_path, driver):
     out = tmp_path / "out"
@@ -67,6 +68,7 @@ def test_an_interrupted_run_tells_what_was_reached_and_replays(tmp_path, driver)
     assert json.loads(again.stdout)["same_trace"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_tells_what_it_found(tmp_path):
     search = ("explore", LOST_UPDATE, "--all", "--jobs", 1, "--out", tmp_path / "out")
     done = interrupted(*search, run=40, step=3)
@@ -77,6 +79,7 @@ def test_an_interrupted_search_tells_what_it_found(tmp_path):
     assert program("replay", tmp_path / "out").returncode == 1
 
 
+@pytest.mark.slow
 def test_a_search_on_several_processes_ends_with_what_they_were_at(tmp_path):
     from controlplane.scenarios import loading, parallel
     from controlplane.scenarios.plan import plan_of

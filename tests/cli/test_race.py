@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from attrs import evolve
 
 from actors.recording import load
@@ -19,6 +20,7 @@ def test_the_catalogue_is_listed_and_an_entry_shown():
     assert "uid-threading" in shown
 
 
+@pytest.mark.slow
 def test_search_finds_it_records_it_and_the_replay_is_exact(tmp_path):
     out = tmp_path / "leak"
     file = out / "run.rec"

@@ -106,6 +106,7 @@ def test_what_fits_nowhere_is_pending_and_the_table_says_why(tmp_path):
     assert "0/2 nodes are available: 2 Insufficient cpu." in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [[], ["--all-at-once"]])
 def test_a_trace_runs_with_its_own_times_or_all_at_once(flags):
     done = controlplane("run", *TRACE, "--format", "json", *flags)
@@ -164,6 +165,7 @@ def test_bad_input_is_one_line_and_status_2_and_leaves_nothing(tmp_path, name):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_several_servers_schedulers_and_managers_run_and_replay(tmp_path):
     several = ("--apiservers", 2, "--cache-lag", 1, "--schedulers", 2, "--controller-managers", 2)
     asked = ("run", SHOP, *several, "--strategy", "random-walk", "--seed", 5, "--format", "json")
@@ -185,6 +187,7 @@ def test_a_lag_without_several_servers_is_refused():
     assert "--cache-lag needs --apiservers 2 or more" in done.stderr
 
 
+@pytest.mark.slow
 def test_feature_gates_are_switched_as_upstream_names_them():
     def told(*asked):
         walk = ("--strategy", "random-walk", "--seed", 1)
@@ -201,6 +204,7 @@ def test_feature_gates_are_switched_as_upstream_names_them():
     assert "GangScheduling=true is not emulated" in refused.stderr
 
 
+@pytest.mark.slow
 def test_metrics_are_told_as_a_table_or_as_data_when_asked_for():
     asked = ["run", SHOP, "--nodes", 3, "--metrics"]
     table = controlplane(*asked)
@@ -217,6 +221,7 @@ def test_metrics_are_told_as_a_table_or_as_data_when_asked_for():
     assert "metrics" not in json.loads(controlplane(*asked[:-1], "--format", "json").stdout)
 
 
+@pytest.mark.slow
 def test_secrets_are_shown_when_that_is_asked_for(tmp_path):
     secret = {
         "apiVersion": "v1",

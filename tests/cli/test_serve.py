@@ -49,6 +49,7 @@ def test_a_command_that_is_not_finished_shows_its_manual(words):
     assert "\nCommands:\n" in done.stderr
 
 
+@pytest.mark.slow
 async def test_attempts_are_explained_in_a_session_and_its_replay_needs_the_same_options(tmp_path):
     manifest = tmp_path / "pod.yaml"
     manifest.write_text(yaml.safe_dump(POD))

@@ -245,6 +245,7 @@ def test_a_node_out_of_service_gives_its_volumes_away_at_once():
     assert 0 < _detached_after(small, 90) < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("process", ["controller-manager", "csi-attacher", "node-1"])
 def test_whoever_restarts_in_between_goes_on_where_it_was(process, seed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from controlplane.cli.main import cli
@@ -15,6 +16,7 @@ def explored(*more: str):
     return CliRunner().invoke(cli, ["explore", EXAMPLE, "--schedules", "60", *more])
 
 
+@pytest.mark.slow
 def test_exploration_finds_the_stale_read_of_the_example():
     done = explored()
     assert "one config map each: the widget has 2" in done.output

@@ -29,7 +29,9 @@ KUBECTL_REQUESTS = DATA / "api" / "kubectl_requests.jsonl.xz"
 OPEN_WITH_KUBECTL = {"kubectl/explain"}  # it prints descriptions, and ours are other words
 BYTES_PER_SHARD = 30_000
 OPEN_CASES = Path(__file__).parent / "open_cases.txt"
-SLOW = ("snapshots/traces_group",)  # a conversation that differs is run at many paces
+SLOW = {
+    f"snapshots/traces_{each}" for each in ("group", "restore", "single")
+}  # many paces are tried
 
 
 @pytest.fixture(autouse=True)

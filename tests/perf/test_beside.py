@@ -120,6 +120,7 @@ def benchmark(tmp_path):
     return call
 
 
+@pytest.mark.slow
 def test_both_are_run_in_turn_and_the_ratio_is_told(benchmark):
     result, calls = benchmark("--pairs", "2", "--format", "json")
     assert result.return_value == 0, result.output

@@ -11,6 +11,7 @@ from controlplane.scenarios.exploring import Campaign
 RACE = catalogue.find("29522")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guard", GUARDS)
 def test_an_operator_that_reads_its_past_deletes_the_living_unless_guarded(guard):
     found = Campaign(RACE.unfixed(guard=guard)).explore(RACE.schedules)

@@ -13,9 +13,15 @@ from controlplane.races import catalogue
 from controlplane.scenarios import loading, replaying
 from controlplane.scenarios.exploring import Campaign
 
-RACES = catalogue.numbers()
 FEW = 12
 MANY = 80
+EASY = 60
+"""Races that search finds within so many schedules are looked for in the quick tests too."""
+RACES = catalogue.numbers()
+SEARCHES = [
+    pytest.param(each, marks=[pytest.mark.slow] if catalogue.find(each).schedules > EASY else [])
+    for each in RACES
+]
 
 
 @cache
@@ -27,13 +33,14 @@ def finding(number):
     return campaign, found.findings[0]
 
 
-@pytest.mark.parametrize("number", RACES)
+@pytest.mark.parametrize("number", SEARCHES, scope="module")
 def test_search_finds_it_without_the_fix(number):
     _, found = finding(number)
     assert found.result.verdict == "violated", found.result.reason
 
 
-@pytest.mark.parametrize("number", RACES)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SEARCHES, scope="module")
 def test_with_the_fix_no_schedule_breaks(number):
     race = catalogue.find(number)
     clean(race, min(race.schedules, FEW))
@@ -59,7 +66,7 @@ def clean(race, schedules, seed=0):
 
 
 @pytest.mark.parametrize("driver", ["bare", "trio"])
-@pytest.mark.parametrize("number", RACES)
+@pytest.mark.parametrize("number", SEARCHES, scope="module")
 def test_the_recording_of_a_finding_replays(number, driver, tmp_path):
     campaign, found = finding(number)
     recording = from_bytes(campaign.recording(found).to_bytes(), "found.rec", package=__version__)
@@ -74,7 +81,7 @@ def test_every_fix_gate_has_its_entry():
     assert CATALOGUE.keys() <= set(RACES)
 
 
-@pytest.mark.parametrize("number", catalogue.numbers())
+@pytest.mark.parametrize("number", RACES)
 def test_an_entry_says_all_there_is_to_say(number):
     race = catalogue.find(number)
     for said in (race.title, race.issue, race.releases, race.component, race.story, race.invariant):

@@ -13,6 +13,7 @@ SCENARIO = catalogue.find("115620").scenario
 SAYS = {"115620": "still has", "83911": "lacks", "86015": "no handler was told"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queue", QUEUES)
 def test_with_the_fixes_no_queue_keeps_or_loses_anything(queue):
     assert not Campaign(plan_of(SCENARIO, queue=queue)).explore(600).findings

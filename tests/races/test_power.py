@@ -11,17 +11,20 @@ EASY = ("28886", "84578", "93044", "96582", "98829", "128748", "134157", "138324
 HIDDEN = ("96071", "127016")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gate", (*EASY, *HIDDEN))
 def test_the_easy_ones_are_found_in_a_few_schedules(gate):
     found = power.look_for(gate, 120, strategy="portfolio")
     assert found.verdict == "violated", found.tried
 
 
+@pytest.mark.slow
 def test_nothing_breaks_with_every_fix_in_force():
     found = power.look_for("", 80, strategy="portfolio", seed=7)
     assert found.schedule == 0, found.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gate", power.HIDDEN)
 def test_what_is_left_holds_with_only_the_hiding_fix_off(gate):
     hidden = power.HIDDEN[gate]
@@ -36,6 +39,7 @@ def test_what_is_left_holds_with_only_the_hiding_fix_off(gate):
         assert gates_off.variant(number) is None
 
 
+@pytest.mark.slow
 def test_medians_are_over_all_searches():
     rows = power.measure(("98829",), 40, strategy="portfolio", seeds=3, jobs=1)
     (one,) = rows
@@ -52,6 +56,7 @@ def test_a_search_that_finds_nothing_has_no_median():
     assert (one.schedules, one.seconds, one.found) == (None, None, ())
 
 
+@pytest.mark.slow
 def test_processes_find_the_same():
     asked = {"strategy": "random-walk", "seeds": 2}
     assert power.measure(("98829",), 30, jobs=2, **asked) == power.measure(

@@ -21,11 +21,13 @@ def broken(schedules, **asked):
     return found.findings[0].result.reason if found.findings else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixes", [(), NOT_YET], ids=["default", "with fixes to come"])
 def test_the_queue_holds_its_invariants(fixes):
     assert not broken(60, fix=fixes, all_invariants=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["1.10", "1.19", "1.22", "1.27", "1.30", "1.33"])
 def test_the_scheduler_of_an_older_release_runs_with_its_bugs(release):
     gates = fix_gates(release)

@@ -55,6 +55,7 @@ def check(number: str) -> None:
     assert set(exhausted(plan_of(number, fixed=True))[0]) == {"quiescent"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SMALL)
 def test_all_schedules_of_a_small_form_are_run_and_the_fix_holds_in_each(number: str) -> None:
     assert exhausted(plan_of(number, fixed=False))[0]["violated"]
@@ -82,6 +83,7 @@ class _Noting(RandomWalk):
         self.footprint = Footprint()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["49992", "93044"])
 def test_whatever_a_random_walk_does_was_among_them(number: str) -> None:
     """No step touches more than the search believed: else walks would meet traces that it took for known."""

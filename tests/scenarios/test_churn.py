@@ -26,6 +26,7 @@ def test_with_every_fix_on_nothing_breaks_for_long(schedules):
     assert seen.schedule == 0, seen.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gate", ["28886", "138324", "126962"])
 def test_search_finds_what_nobody_told_it_of(gate):
     assert gate in gates()

@@ -25,6 +25,7 @@ def campaign(part: str, fix: tuple[str, ...] = ALL_FIXED, **asked) -> Campaign:
     return Campaign(plan_of(CHURN, part=part, fix=fix, **asked))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_with_every_fix_on_nothing_breaks(part) -> None:
     seen = campaign(part).explore(2)
@@ -49,6 +50,7 @@ def test_search_finds_that_caches_of_different_kinds_have_no_order() -> None:
     assert "Pod default/three" in seen.findings[0].result.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "reason"), [("jobs", "both active for index"), ("daemons", "both there for")]
 )

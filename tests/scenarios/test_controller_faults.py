@@ -103,6 +103,7 @@ def test_connections_are_lost_after_something_was_seen() -> None:
     assert told == ["break", "break"]
 
 
+@pytest.mark.slow
 def test_the_controllers_of_the_library_converge_all_the_same() -> None:
     faults = [
         intermediate_state("controller-manager", times=2),

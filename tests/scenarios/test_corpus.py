@@ -27,6 +27,7 @@ def go_on(folder, plan, schedules, **how):
     return corpus
 
 
+@pytest.mark.slow
 def test_two_halves_are_one_whole(tmp_path) -> None:
     go_on(tmp_path / "halves", broken(), 96, failures=None)
     go_on(tmp_path / "halves", broken(), 48, failures=None)
@@ -41,6 +42,7 @@ def test_two_halves_are_one_whole(tmp_path) -> None:
     ).read_text()
 
 
+@pytest.mark.slow
 def test_a_failure_has_one_place_and_a_recording_that_fails_the_same_way(tmp_path) -> None:
     corpus = go_on(tmp_path, broken(), 240, failures=None)
     failing = corpus.tally.failing
@@ -54,6 +56,7 @@ def test_a_failure_has_one_place_and_a_recording_that_fails_the_same_way(tmp_pat
         assert result.reason.partition(":")[0] == each.reason.partition(":")[0]
 
 
+@pytest.mark.slow
 def test_only_a_new_failure_ends_the_search(tmp_path) -> None:
     first = go_on(tmp_path, broken(), 960, failures=1)
     assert first.known == 1

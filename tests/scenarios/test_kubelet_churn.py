@@ -18,6 +18,7 @@ def campaign(off: str = "", *, faults: bool = True) -> Campaign:
     return Campaign(plan_of(CHURN, faults=faults, fix=fixed, without_fix=(off,) if off else ()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", [True, False])
 def test_with_every_fix_on_nothing_breaks(faults) -> None:
     seen = campaign(faults=faults).explore(20)
@@ -34,6 +35,7 @@ def test_with_every_fix_on_nothing_breaks_for_long(faults, schedules) -> None:
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gate", "faults", "schedules"),
     [

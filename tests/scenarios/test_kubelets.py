@@ -60,12 +60,14 @@ def test_the_node_reports_what_its_machine_has() -> None:
     assert text.startswith("node-1\nNUMA 0 (socket 0) #. ")
 
 
+@pytest.mark.slow
 def test_pods_get_cpus_of_their_own_whatever_the_schedule() -> None:
     scenario = Scenario("pinned", workload=pinned, invariants=HOLDS)
     found = Campaign(plan_of(scenario, **EQUIPPED)).explore(30)
     assert not found.findings, found.findings[0].result.reason
 
 
+@pytest.mark.slow
 def test_after_a_crash_memory_and_files_agree_or_the_kubelet_says_why_not() -> None:
     """A kill between the two writes of one allocation leaves a file that the next start refuses (issue 84783)."""
     scenario = Scenario(

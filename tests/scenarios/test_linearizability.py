@@ -140,6 +140,7 @@ async def cached_reader(user) -> None:
         await user.patch("ConfigMap", "c", {"data": {"n": str(user.ctx.serial())}})
 
 
+@pytest.mark.slow
 def test_the_api_is_linearizable_under_faults() -> None:
     scenario = Scenario(
         "writers",

@@ -16,6 +16,7 @@ def plan(number: str, **options):
     return plan_of(catalogue.find(number).scenario, **options)
 
 
+@pytest.mark.slow
 def test_two_processes_see_what_one_sees() -> None:
     clean = plan("138324")
     alone = Campaign(clean).explore(100)
@@ -26,6 +27,7 @@ def test_two_processes_see_what_one_sees() -> None:
     assert together.verdicts == alone.verdicts
 
 
+@pytest.mark.slow
 def test_the_first_finding_is_the_same() -> None:
     broken = plan("138324", without_fix=("138324",))
     alone = Campaign(broken).explore(400)
@@ -56,6 +58,7 @@ def test_what_enumerates_is_not_dealt_out() -> None:
     assert not parallel.can_be_dealt_out(clean, "dpor")
 
 
+@pytest.mark.slow
 def test_a_search_on_a_dask_cluster_sees_the_same(monkeypatch) -> None:
     distributed = pytest.importorskip("distributed")
     warnings.simplefilter("ignore")

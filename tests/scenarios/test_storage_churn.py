@@ -19,6 +19,7 @@ def explored(schedules=SCHEDULES, **options):
     return Campaign(plan_of(SCENARIO, **options)).explore(schedules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["none", "driver", "sidecar", "controller", "leader"])
 @pytest.mark.parametrize("part", ["create", "group", "restore", "consistency"])
 def test_in_the_end_nothing_is_left_over(part, fault):
@@ -26,18 +27,21 @@ def test_in_the_end_nothing_is_left_over(part, fault):
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["none", "driver", "sidecar", "controller", "leader"])
 def test_a_volume_follows_its_pod_to_another_node(fault):
     seen = explored(2, part="attach", fault=fault)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["none", "driver"])
 def test_what_a_pod_wrote_is_cut_at_one_point_in_time(fault):
     seen = explored(2, part="pods", fault=fault)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["consistency", "pods"])
 @pytest.mark.parametrize("cut", ["sequential", "series"])
 def test_volumes_that_are_cut_one_after_the_other_are_no_point_in_time(cut, part):

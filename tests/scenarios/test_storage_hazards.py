@@ -26,6 +26,7 @@ def test_every_hazard_has_its_breach():
     assert BROKEN.keys() == PARTS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_search_finds_the_hazard(part):
     found = Campaign(plan_of(SCENARIO, part=part)).explore(20).findings

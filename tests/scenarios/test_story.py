@@ -22,6 +22,7 @@ def short_of(number: str):
     return shorten(plan, found.findings[0].result.choices, runs=300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["138324", "93044"])
 def test_a_race_comes_down_to_three_decisions_and_replays(number: str) -> None:
     short = short_of(number)
@@ -42,6 +43,7 @@ def test_the_story_names_the_decision_the_parting_and_the_objects() -> None:
     assert any("Pod/default/big-" in line and "uid " in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_story_is_the_same_every_time() -> None:
     once, again = (story_of(of("138324")) for of in (short_of, short_of.__wrapped__))
     assert once.lines() == again.lines()

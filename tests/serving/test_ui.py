@@ -213,6 +213,7 @@ async def test_a_fork_that_cannot_be_is_refused_in_a_line(asked, said):
         assert (await session.ask("GET", ui.ROOT + "forks?id=1", **TOKEN)).code == 404
 
 
+@pytest.mark.slow
 async def test_a_fork_is_compared_with_the_session_that_it_left():
     async with looked_at() as session:
         assert (await session.ask("POST", CONFIGMAPS, config("a"), **TOKEN)).code == 201

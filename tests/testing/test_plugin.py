@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SUITE = """
 from controlplane.scenarios import Invariant, Scenario
@@ -50,6 +52,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_failing_search_tells_the_story_and_its_recording_replays(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(SUITE)
     plugin = ("-p", "controlplane.testing.plugin", "-p", "no:cacheprovider")

@@ -64,10 +64,12 @@ def compare(seeds: range, limit: int, make: Callable[[int], Program] = random_pr
     return compared
 
 
+@pytest.mark.slow
 def test_one_run_for_each_causal_trace() -> None:
     assert compare(range(60), LIMIT) > 20
 
 
+@pytest.mark.slow
 def test_one_run_for_each_causal_trace_of_programs_that_wait_and_draw() -> None:
     assert compare(range(60), LIMIT, rich_program) > 30
 
@@ -89,6 +91,7 @@ def test_a_lost_update_is_found_and_the_space_is_used_up() -> None:
     assert strategy.completed == 6  # of 7,728 schedules: what reads and writes can do
 
 
+@pytest.mark.slow
 def test_requests_and_answers_are_reduced_rightly() -> None:
     plain = Enumerate()
     expected = set()

@@ -63,6 +63,7 @@ class Session:
         self.process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writes", [1, 7])
 def test_acknowledged_writes_survive_a_kill_and_uids_stay_unique(tmp_path, writes):
     seen: dict[str, str] = {}

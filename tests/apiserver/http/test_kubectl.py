@@ -81,6 +81,7 @@ def start(tmp_path):
             pass
 
 
+@pytest.mark.slow
 def test_a_shop_from_creation_to_deletion(start, tmp_path):
     served = start("--nodes", "3", "--speed", "100", "--out", "left")
     assert served.first_line.startswith("kubectl --kubeconfig controlplane.kubeconfig get nodes")
@@ -135,6 +136,7 @@ def test_a_shop_from_creation_to_deletion(start, tmp_path):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "left" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_time_stands_still_and_moves_while_kubectl_looks_on(start):
     served = start(str(SHOP), "--speed", "paused", "--nodes", "2")
     served.kubectl("get", "nodes")
@@ -151,6 +153,7 @@ def test_time_stands_still_and_moves_while_kubectl_looks_on(start):
     served.end()
 
 
+@pytest.mark.slow
 def test_what_people_do_with_configuration(start):
     served = start("--speed", "max", "--nodes", "1")
     tree = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: %s}\n"
@@ -173,6 +176,7 @@ def test_what_people_do_with_configuration(start):
     served.end()
 
 
+@pytest.mark.slow
 def test_generators_and_access(start):
     served = start("--nodes", "1", "--speed", "100")
     served.kubectl("create", "deployment", "web", "--image=web:1", "--replicas=2", "--port=80")

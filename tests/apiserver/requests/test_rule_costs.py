@@ -3,6 +3,8 @@
 Upstream: apiserver pkg/apis/cel/config.go; texts of apiextensions pkg/apiserver/schema/cel/validation.go.
 """
 
+import pytest
+
 from controlplane.apiserver.kinds.custom import rules
 from tests.apiserver.world import World
 
@@ -90,6 +92,7 @@ def test_an_object_may_cost_ten_million():
     assert found[0][0] == "spec.p10"
 
 
+@pytest.mark.slow
 def test_the_next_object_has_ten_million_of_its_own():
     names = [f"p{number}" for number in range(9)]
     world = world_with(**{name: texts({"rule": SEARCH}) for name in names})

@@ -203,6 +203,7 @@ async def insisted(user, call) -> None:
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", [[restarts("node-1", 2)], [nemesis(2)]], ids=["restarts", "any"])
 def test_the_cluster_ends_the_same_whatever_fails(faults) -> None:
     scenario = Scenario("rollout", workload=rollout, faults=faults, invariants=[converges()])

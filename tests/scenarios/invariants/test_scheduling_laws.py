@@ -51,6 +51,7 @@ def explored(name, number, asked, schedules, strategy="random-walk"):
     return Campaign(plan_of(scenario, **asked), strategy).explore(schedules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UPHELD_BY)
 def test_it_breaks_without_the_fix_and_holds_with_it(name):
     number = UPHELD_BY[name]
@@ -72,6 +73,7 @@ def test_it_breaks_in_one_part_of_a_scenario(name):
     assert list(explored(name, number, asked, 15).verdicts) == ["quiescent"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "method"),
     [

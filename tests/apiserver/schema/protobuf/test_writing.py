@@ -215,6 +215,7 @@ async def test_negotiation_knows_what_protobuf_cannot_carry():
         assert second.headers["content-type"] == "application/json"
 
 
+@pytest.mark.slow
 async def test_a_watch_in_protobuf_is_a_row_of_frames():
     async with served() as session:
         await session.ask("POST", CONFIGMAPS, config("m", a="b"))
