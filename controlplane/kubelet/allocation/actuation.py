@@ -13,9 +13,10 @@ from typing import Final
 import attrs
 
 from controlplane.api import quantity
-from controlplane.api.containers import Container
+from controlplane.api.containers import Container, ResourceRequirements
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import CPU, MEMORY, pod_limits, pod_requests
+from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
 from controlplane.kubelet.allocation.state import PodResources, resizable, with_resources
@@ -110,6 +111,8 @@ def plan(
         if MEMORY in changes and limit and (limit < was or not was):
             new_limits[container.name] = limit
     earlier = pod if actuated is None else with_resources(pod, actuated)
+    if earlier is pod and not (restarts or lists[MEMORY] or lists[CPU]):
+        return Plan()
     steps: list[Step] = []
     for resource in _ORDER:
         old, new = _pod_amounts(earlier, resource), _pod_amounts(pod, resource)
@@ -173,7 +176,11 @@ def actuated_after(pod: Pod, actuated: PodResources | None, step: ContainerStep)
 
 
 def _own(container: Container) -> Tree:
-    resources = container.resources
+    return _canonical(container.resources)
+
+
+@by_identity
+def _canonical(resources: ResourceRequirements) -> Tree:
     return {
         LIMITS: {name: each.canonical() for name, each in resources.limits.items()},
         REQUESTS: {name: each.canonical() for name, each in resources.requests.items()},
@@ -194,8 +201,10 @@ def _amount(resources: Tree | None, part: str, resource: str) -> int:
 
 def _changes(container: Container, actuated: PodResources | None) -> dict[str, tuple[int, int]]:
     """By resource: before and after, of the limit if that changed, else of the request."""
-    found = {}
+    found: dict[str, tuple[int, int]] = {}
     record, own = _record(container, actuated), _own(container)
+    if all((record.get(part) or {}) == own[part] for part in (LIMITS, REQUESTS)):
+        return found
     for resource in _ORDER:
         for part in (LIMITS, REQUESTS):
             before, after = _amount(record, part, resource), _amount(own, part, resource)

@@ -17,6 +17,7 @@ from controlplane.api import quantity
 from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import QuantityError
+from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.kubelet.cm.checkpoint import DIRECTORY, CheckpointError, checksum_of
 from controlplane.kubelet.cm.go_json import GoJSONError, Scalar, Struct, unmarshal
@@ -109,8 +110,12 @@ def _canonical_or_none(resources: Tree | None) -> Tree | None:
     return None if resources is None else canonical(resources)
 
 
+@by_identity
 def canonical(resources: Tree | None) -> Tree:
-    """Resources as Go writes them: amounts in canonical text, empty parts left out."""
+    """Resources as Go writes them: amounts in canonical text, empty parts left out.
+
+    Pods of one template share the answer, which nobody writes to.
+    """
     found: Tree = {}
     for key in ("limits", "requests"):
         amounts = (resources or {}).get(key)
@@ -126,9 +131,10 @@ def canonical(resources: Tree | None) -> Tree:
 
 def same_amounts(one: Tree, other: Tree) -> bool:
     """Whether resources are equal by value, whatever their notation."""
-    return _values(one) == _values(other)
+    return one is other or _values(one) == _values(other)
 
 
+@by_identity
 def _values(resources: Tree) -> Tree:
     found: Tree = {
         key: {name: quantity.parse(text) for name, text in amounts.items()}
