@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.api.labels import from_label_selector
+from controlplane.api.recent import by_identity
 from controlplane.api.times import go_time
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_invalid, is_not_found
@@ -23,7 +24,7 @@ from controlplane.controllers.ownership import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from controlplane.api.meta import LabelSelector
+    from controlplane.api.meta import LabelSelector, OwnerReference
     from controlplane.api.object import Object
     from controlplane.api.view import View
     from controlplane.client.resources import Resource
@@ -36,7 +37,12 @@ def controller_index(obj: Object) -> tuple[str, ...]:
     owner = controller_of(obj.view)
     if owner is None:
         return (f"{obj.namespace}/",)
-    return (f"{obj.namespace}/{owner.kind}/{owner.name}/{owner.uid}",)
+    return (f"{obj.namespace}/{_text_of(owner)}",)
+
+
+@by_identity
+def _text_of(owner: OwnerReference) -> str:
+    return f"{owner.kind}/{owner.name}/{owner.uid}"
 
 
 def controller_keys(owner: View) -> tuple[str, str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Key = tuple[Any, ...]
 REMEMBERED = 4096
+REMEMBERED_MESSAGES = 256
 SIMILAR_MAX = 10
 SIMILAR_NS = 600 * SECOND
 COMBINED = "(combined from similar events): "
@@ -61,14 +62,16 @@ class Write(NamedTuple):
     patch: Tree | None = None
 
 
-@define
+@define(weakref_slot=False)
 class _Posted:
-    name: str
-    first: str
+    """An Event: the number that its name ends with (`_name_of`), when it was first reported, and how often."""
+
+    number: int
+    first_ns: int
     count: int
 
 
-@define
+@define(weakref_slot=False)
 class _Similar:
     """Reports that differ in their message only: the messages, and when the last one came."""
 
@@ -76,12 +79,28 @@ class _Similar:
     last_ns: int
 
 
-@define
+@define(weakref_slot=False)
 class _Spent:
     """How far an object's tokens are spent. Its name is shared by all keys that begin with it."""
 
     subject: Key
     until_ns: int
+
+
+def _name_of(about: str, number: int) -> str:
+    """The name of an Event about an object. Where that is no name (the object has none, say), a uid stands in."""
+    name = f"{about}.{number:x}"
+    return uid(number) if dns_subdomain_errors(name) else name
+
+
+_messages: dict[str, str] = {}
+
+
+def _shared(message: str) -> str:
+    """An equal message that was reported lately: most pods of a node say the same, and it is kept for each."""
+    if len(_messages) >= REMEMBERED_MESSAGES:
+        _messages.clear()
+    return _messages.setdefault(message, message)
 
 
 class EventCorrelator:
@@ -110,6 +129,7 @@ class EventCorrelator:
         spent = self._spent.get(subject)
         if spent is not None:
             subject = spent.subject
+        message = _shared(message)
         key: Key = (subject, about.get("fieldPath", ""), kind, reason, message)
         if self._is_one_of_many((subject, kind, reason), message, now):
             key = (subject, kind, reason)
@@ -134,17 +154,18 @@ class EventCorrelator:
         self, key: Key, about: Tree, kind: str, reason: str, message: str, now: int
     ) -> Write:
         stamp = format_time(now)
-        posted = self._posted.get(key) or _Posted(self._name(about["name"], now), stamp, 0)
+        posted = self._posted.get(key) or _Posted(self._number(about["name"], now), now, 0)
         posted.count += 1
         _remember(self._posted, key, posted)
         source = {"component": self._component}
         if self._host:
             source["host"] = self._host
+        name = _name_of(about["name"], posted.number)
         namespace = about.get("namespace") or "default"
         tree = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": posted.name, "namespace": namespace},
+            "metadata": {"name": name, "namespace": namespace},
             "involvedObject": about,
             "reason": reason,
             "message": message,
@@ -152,14 +173,14 @@ class EventCorrelator:
             "source": source,
             "reportingComponent": self._component,
             "reportingInstance": self._host,
-            "firstTimestamp": posted.first,
+            "firstTimestamp": format_time(posted.first_ns),
             "lastTimestamp": stamp,
             "count": posted.count,
         }
         if posted.count == 1:
             return Write(tree)
         patch = {"count": posted.count, "lastTimestamp": stamp, "message": message}
-        return Write(tree, posted.name, patch)
+        return Write(tree, name, patch)
 
     def renamed(self, write: Write) -> Write:
         """A first write under another name: another process reported in the same virtual instant.
@@ -169,21 +190,18 @@ class EventCorrelator:
         metadata = write.tree["metadata"]
         taken = metadata["name"]
         about = write.tree["involvedObject"]["name"]
-        name = self._name(about, 0)
-        for posted in self._posted.values():
-            if posted.name == taken:
-                posted.name = name
+        number = self._number(about, 0)
+        for (subject, *_), posted in self._posted.items():
+            if subject[2] == about and _name_of(about, posted.number) == taken:
+                posted.number = number
+        name = _name_of(about, number)
         return Write({**write.tree, "metadata": {**metadata, "name": name}})
 
-    def _name(self, about: str, now: int) -> str:
-        """Object name and time. Of several reports in one virtual instant each gets a number one higher.
-
-        Where that is no name (the object has none, say), a uid made of it stands in.
-        """
+    def _number(self, about: str, now: int) -> int:
+        """What the name of an Event ends with: the time, and one more for each report of the same instant."""
         number = max(now, self._last_number.get(about, 0) + 1)
         _remember(self._last_number, about, number)
-        name = f"{about}.{number:x}"
-        return uid(number) if dns_subdomain_errors(name) else name
+        return number
 
     def _may_write(self, subject: Key, now: int) -> bool:
         """A token bucket per object."""

@@ -42,6 +42,7 @@ from controlplane.scheduler.plugins.resource_allocation import (
 from controlplane.scheduler.state.node_info import NodeInfo
 from controlplane.scheduler.state.pod_info import PodInfo
 from controlplane.scheduler.state.resources import (
+    Amounts,
     Resource,
     is_extended_resource,
     is_scalar_resource,
@@ -137,7 +138,7 @@ class NodeResourcesFit(
         node: NodeInfo,
         *,
         ignore: bool = True,
-        counted: Resource = _NOTHING,
+        counted: Resource | Amounts = _NOTHING,
     ) -> list[tuple[str, bool]]:
         """(reason, whether the node can never satisfy it) for everything that does not fit.
 

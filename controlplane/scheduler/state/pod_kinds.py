@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import attrs
 
 
+@attrs.frozen(eq=False)
 class PodKind:
     """Pods of one namespace with equal labels that do not terminate. Equal by identity."""
 
-    __slots__ = ("labels", "namespace")
-
-    def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
-        self.namespace = namespace
-        self.labels = labels
+    namespace: str
+    labels: Mapping[str, str]
 
 
 ENDING = PodKind("", {})

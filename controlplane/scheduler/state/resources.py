@@ -68,15 +68,19 @@ class Resource:
                 out.scalars[name] = out.scalars.get(name, 0) + quantity.value()
         return out
 
+    def fixed(self) -> Amounts:
+        """The same amounts, for good."""
+        return Amounts(
+            self.milli_cpu,
+            self.memory,
+            self.ephemeral_storage,
+            self.allowed_pod_number,
+            self.scalars,
+        )
+
     def get(self, name: str) -> int:
         """The amount of the named resource, 0 when there is none."""
-        if name == CPU:
-            return self.milli_cpu
-        if name == MEMORY:
-            return self.memory
-        if name == EPHEMERAL_STORAGE:
-            return self.ephemeral_storage
-        return self.scalars.get(name, 0)
+        return _amount(self, name)
 
     def clone(self) -> Resource:
         """An independent copy."""
@@ -88,7 +92,7 @@ class Resource:
             dict(self.scalars),
         )
 
-    def add(self, other: Resource, sign: int) -> None:
+    def add(self, other: Resource | Amounts, sign: int) -> None:
         """Add (`sign` 1) or subtract (`sign` -1) `other`, pod numbers excepted."""
         self.milli_cpu += sign * other.milli_cpu
         self.memory += sign * other.memory
@@ -100,10 +104,35 @@ class Resource:
 
 
 @attrs.frozen
+class Amounts:
+    """What a `Resource` holds, in the same units, as a value: pods share it."""
+
+    milli_cpu: int
+    memory: int
+    ephemeral_storage: int
+    allowed_pod_number: int
+    scalars: Mapping[str, int]
+
+    def get(self, name: str) -> int:
+        """The amount of the named resource, 0 when there is none."""
+        return _amount(self, name)
+
+
+def _amount(resource: Resource | Amounts, name: str) -> int:
+    if name == CPU:
+        return resource.milli_cpu
+    if name == MEMORY:
+        return resource.memory
+    if name == EPHEMERAL_STORAGE:
+        return resource.ephemeral_storage
+    return resource.scalars.get(name, 0)
+
+
+@attrs.frozen
 class PodResource:
     """A pod's totals; the non-zero ones replace missing requests by defaults."""
 
-    resource: Resource
+    resource: Amounts
     non_zero_milli_cpu: int
     non_zero_memory: int
 
@@ -236,7 +265,7 @@ def _pod_resource(pod: Pod, *, use_status: bool = True, allocated: bool = True) 
         )
     cpu, memory = non_zero.get(CPU), non_zero.get(MEMORY)
     return PodResource(
-        Resource.from_requests(requests),
+        Resource.from_requests(requests).fixed(),
         0 if cpu is None else cpu.milli_value(),
         0 if memory is None else memory.value(),
     )
