@@ -21,7 +21,6 @@ from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import bodies, origin
 from controlplane.apiserver.http.access import ANONYMOUS
 from controlplane.apiserver.http.message import StreamStart, packed, to_request
-from controlplane.apiserver.http.plain import Plain, PlainReader
 from controlplane.apiserver.http.shell import Shell
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
@@ -102,20 +101,12 @@ class Connection:
         self._given = 0
         self._limits = host.limits
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=host.limits.header_bytes)
-        self._reader = PlainReader()
-        self._plain: Plain | None = None
-        """The present request, if the parser knows nothing of it."""
-        self._raw = b""
-        """Its bytes."""
 
     async def serve(self) -> None:
         """Request after request."""
         try:
             while await self._exchange():
-                if self._plain is not None:
-                    self._plain = None
-                else:
-                    self._http.start_next_cycle()
+                self._http.start_next_cycle()
         except _CLOSED:
             pass
         except Refused as refusal:
@@ -129,8 +120,7 @@ class Connection:
                 return False
         self._given = len(self._http.trailing_data[0])
         until = trio.current_time() + self._limits.read_s
-        plain = self._plain
-        head = self._at_hand() if plain is None else None
+        head = self._at_hand()
         if head is h11.NEED_DATA:
             with trio.move_on_at(until if self._guest.known else self._guest.deadline) as scope:
                 limit = NO_LIMIT if self._guest.known else self._limits.stranger_header_bytes
@@ -139,17 +129,13 @@ class Connection:
                     head = self._at_hand()
             if scope.cancelled_caught:
                 raise Refused(408, "Request Timeout")
-        asked = self._head(head) if plain is None else self._asked(plain)
+        asked = self._head(head)
         if asked is None:
             return False
         entry = self._let_in(asked)
         self._guest.wait_anew()
         answer, body = entry.refusal, b""
-        if plain is not None and not entry.reads and asked.has_body:
-            self._tell(until=h11.Request)  # whose body nobody reads
-        elif plain is not None:
-            body = plain.body
-        elif entry.reads or not asked.has_body:
+        if entry.reads or not asked.has_body:
             read = await self._body_until(until)
             if read is None:
                 answer = _failure(too_large(self._limits.body_bytes))
@@ -160,8 +146,6 @@ class Connection:
         else:
             await self._respond(asked, body, entry.user)
         self._guest.wait_anew()
-        if self._plain is not None:
-            return True
         if self._http.their_state is not h11.DONE and self._http.our_state is h11.DONE:
             await self._linger()
             return False
@@ -175,22 +159,9 @@ class Connection:
         until = trio.current_time() + self._limits.idle_s
         with trio.move_on_at(until if self._guest.known else min(until, self._guest.deadline)):
             data = await self._receive()
-            plain = self._reader.read(data)
-            if plain is not None and len(plain.body) <= self._limits.body_bytes:
-                self._plain, self._raw = plain, data
-            else:
-                self._http.receive_data(data)
+            self._http.receive_data(data)
             return bool(data)
         return False
-
-    def _tell(self, until: type[h11.Event] = h11.EndOfMessage) -> None:
-        """Let the parser know of a request that was read without it, for it frames what comes now."""
-        if self._plain is None:
-            return
-        self._plain = None
-        self._http.receive_data(self._raw)
-        while type(self._http.next_event()) is not until:
-            pass
 
     async def _receive(self) -> bytes:
         try:
@@ -230,13 +201,6 @@ class Connection:
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers
         ]
         method, target = event.method.decode("latin-1"), event.target.decode("latin-1")
-        return self._asked(
-            Plain(method, target, headers, b""), streamed=event.http_version == b"1.1"
-        )
-
-    def _asked(self, head: Plain, *, streamed: bool = True) -> Asked:
-        """What is asked by a head."""
-        headers, target = head.headers, head.target
         size = sum([len(name) + len(value) for name, value in headers])
         if size + len(target) > self._limits.header_bytes:
             raise Refused(431, "Request Header Fields Too Large")
@@ -251,9 +215,10 @@ class Connection:
         except ValueError:
             raise Refused(400, "Bad Request") from None
         first = dict(reversed(headers))
+        streamed = event.http_version == b"1.1"
         length = first.get("content-length", "0").strip()
         has_body = "transfer-encoding" in first or length.strip("0") != ""
-        return Asked(head.method, path, query, headers, streamed, has_body, first)
+        return Asked(method, path, query, headers, streamed, has_body, first)
 
     async def _body_until(self, until: float) -> bytes | None:
         """The body, which must be there by a time; None when it is too long."""
@@ -354,10 +319,8 @@ class Connection:
         with trio.move_on_after(self._limits.answer_s):
             answered = await sink.first()
         if isinstance(answered, StreamStart):
-            self._tell()
             await self._stream_out(asked, answered, number, sink)
         elif isinstance(answered, HttpAnswer) and answered.entered is not None:
-            self._tell()
             await self._enter(asked, answered.entered)
         elif isinstance(answered, HttpAnswer):
             await self._answer(asked, answered)
@@ -532,7 +495,7 @@ class Connection:
         for name, value in answered.headers.items():
             for each in [value] if isinstance(value, str) else value:
                 headers.append((name, _header_value(each)))
-        if self._plain is None and self._http.their_state is not h11.DONE:
+        if self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
         if asked.method == "HEAD" or answered.code in _NO_BODY:
             headers.append(("Content-Length", "0"))
@@ -554,16 +517,12 @@ class Connection:
                 chunks = bodies.compressed(chunks)
         if isinstance(chunks, tuple):
             headers.append(("Content-Length", str(first)))
-            if self._plain is not None and first < COPIED:
-                await self._send(_written(answered.code, headers) + chunks[0])
-                return
         await self._send_answer(answered.code, headers, chunks)
 
     async def _send_answer(
         self, code: int, headers: list[tuple[str, str]], chunks: Iterable[Chunk]
     ) -> None:
         """Small answers leave in one write; a long one goes on when the client has taken what was sent."""
-        self._tell()
         http = self._http
         data = _bytes(http.send(_response(code, headers)))
         for chunk in chunks:
@@ -750,12 +709,6 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 def _response(code: int, headers: list[tuple[str, str]]) -> h11.Response:
     return h11.Response(status_code=code, headers=headers, reason=_PHRASES.get(code, ""))
-
-
-def _written(code: int, headers: list[tuple[str, str]]) -> bytes:
-    """The head of an answer whose headers say how long it is."""
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-    return f"HTTP/1.1 {code} {_PHRASES.get(code, '')}\r\n{lines}\r\n".encode("ascii")
 
 
 def _header_value(text: str) -> str:
