@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from actors.errors import LinkBroken, Timeout
+from actors.errors import LinkBroken, Timeout, UsageError
 from actors.log import TRACE, EventLog
 
 if TYPE_CHECKING:
@@ -165,10 +165,20 @@ class Task:
         """The mailbox whose next message its next step takes."""
         self.joiners: list[tuple[Task, int]] = []
 
+    def begin(self) -> Coroutine[Any, Any, Any]:
+        """Its coroutine, made for its first step; what it was made from is not kept."""
+        coro = self.coro = self.body()
+        self.body = _begun
+        return coro
+
     @property
     def done(self) -> bool:
         """Whether it has returned, raised or been killed."""
         return self.state == DONE
+
+
+def _begun() -> NoReturn:
+    raise UsageError("a task begins once")
 
 
 class Actor:

@@ -30,7 +30,7 @@ def _loop(kernel: Kernel, task: Task | None) -> None:
         try:
             coro = task.coro
             if coro is None:
-                coro = task.coro = task.body()
+                coro = task.begin()
             coro.send(None)
         except StopIteration as stop:
             kernel.task_done(task, stop.value)

@@ -148,8 +148,7 @@ class TrioDriver:
         kernel = self._kernel
         task.handle = current_task()
         try:
-            task.coro = task.body()
-            result = await self._guarded(task.coro)
+            result = await self._guarded(task.begin())
         except BaseException as error:
             kernel.task_failed(task, error)
         else:

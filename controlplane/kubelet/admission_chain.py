@@ -14,7 +14,6 @@ import attrs
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.api.recent import IdentityCache
 from controlplane.kubelet import admission
 from controlplane.kubelet.admission import ADMITTED, Admission, Amounts, requested
 from controlplane.kubelet.allocation.conditions import INFEASIBLE
@@ -25,8 +24,8 @@ from controlplane.kubelet.cm.container_manager import ContainerManager
 from controlplane.kubelet.eviction.manager import EVICTED
 from controlplane.kubelet.steps import FetchNode, Kill, Steps
 
-REMEMBERED: Final = 512
-"""Pods whose requests a kubelet remembers: more than one node has."""
+SPARE: Final = 16
+"""So many pods that are gone, besides as many as there are, may be remembered."""
 
 
 def _no_pressure(_pod: Pod) -> str:
@@ -45,12 +44,23 @@ class AdmissionChain:
     """Whether making room for resizes is the scheduler's business alone (KEP-5836)."""
     pressure: Callable[[Pod], str] = _no_pressure
     """Why the node's pressure forbids to take a pod; "" if it does not."""
-    _known: IdentityCache[Amounts] = attrs.field(factory=lambda: IdentityCache(REMEMBERED))
+    _known: dict[str, tuple[Pod, Amounts]] = attrs.field(factory=dict)
+    """What each of the pods counts for, by uid, and for which object of it that was worked out."""
 
     def _requested(self, pod: Pod) -> Amounts:
         """What another pod counts for, worked out once for each object."""
-        found = self._known.get(pod)
-        return self._known.put(pod, requested(pod)) if found is None else found
+        known = self._known.get(pod.uid)
+        if known is None or known[0] is not pod:
+            known = self._known[pod.uid] = (pod, requested(pod))
+        return known[1]
+
+    def _forget_all_but(self, pods: Sequence[Pod]) -> None:
+        """Now and then: what is known of pods that are gone."""
+        if len(self._known) > 2 * len(pods) + SPARE:
+            there = [pod.uid for pod in pods]
+            kept = {uid: self._known[uid] for uid in there if uid in self._known}
+            self._known.clear()
+            self._known.update(kept)
 
     def admit(self, pod: Pod, others: Sequence[Pod], operation: str) -> Steps[Verdict]:
         """Ask about a pod beside the others."""
@@ -66,6 +76,7 @@ class AdmissionChain:
             decided = yield from self.containers.admit(pod)
             if not decided.admitted:
                 return decided
+        self._forget_all_but(others)
         handlers = admission.HANDLERS
         if operation == RESIZE and self.scheduler_makes_room:
             handlers = admission.WITHOUT_PREEMPTION

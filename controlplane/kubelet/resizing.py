@@ -133,7 +133,8 @@ class Resizing:
         known = self.actuated.get(pod.uid)
         containers = {} if known is None else dict(known.containers)
         level = promised.pod_level if known is None else known.pod_level
-        self._actuate(pod, PodResources({**containers, container: found}, level))
+        given = PodResources({**containers, container: found}, level)
+        self._actuate(pod, promised if given == promised else given)
         asked = None if self.wanted is None else self.wanted(pod.uid)
         if asked is not None:
             return desired(asked, self.features).containers[container]

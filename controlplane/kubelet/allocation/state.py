@@ -7,7 +7,7 @@ Upstream: pkg/kubelet/allocation/state. Two files of one form: `allocated_pods_s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -155,12 +155,21 @@ def resizable(pod: Pod, features: Features) -> list[Container]:
 
 def desired(pod: Pod, features: Features) -> PodResources:
     """What a pod's spec asks for."""
+    spec = pod.tree["spec"]
+    if not spec.get("initContainers") and spec.get("resources") is None and spec.get("containers"):
+        return _of_containers(spec["containers"])
     trees = container_trees(pod)
     containers = {
         each.name: canonical(trees[each.name].get("resources")) for each in resizable(pod, features)
     }
     whole = pod.tree["spec"].get("resources")
     return PodResources(containers, None if whole is None else canonical(whole))
+
+
+@by_identity
+def _of_containers(containers: Sequence[Tree]) -> PodResources:
+    """Pods of one template share their containers, and so what these ask for."""
+    return PodResources({each["name"]: canonical(each.get("resources")) for each in containers})
 
 
 def container_trees(pod: Pod) -> dict[str, Tree]:

@@ -54,6 +54,7 @@ class Objects:
         self._shared = shared
         self._watches: dict[Key, _Watch] = {}
         self._of: dict[str, tuple[Key, ...]] = {}
+        self._finds: dict[str, Find] = {}
 
     async def register(self, ctx: Context, pod: Pod, worker: Waiting) -> None:
         """Watch what a pod names, until it is forgotten; `worker` is woken by every change."""
@@ -108,7 +109,12 @@ class Objects:
 
     def find(self, namespace: str) -> Find:
         """How pods of a namespace look objects up."""
+        found = self._finds.get(namespace)
+        if found is None:
+            found = self._finds[namespace] = self._find(namespace)
+        return found
 
+    def _find(self, namespace: str) -> Find:
         def look(resource: str, name: str) -> Tree:
             watch = self._watches.get((resource, namespace, name))
             if watch is None:
