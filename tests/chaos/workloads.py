@@ -11,8 +11,9 @@ from typing import Any
 from attrs import field, frozen
 
 from actors import LinkBroken, Timeout
+from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
-from controlplane.client.errors import ApiError, is_already_exists, is_not_found
+from controlplane.client.errors import ApiError, is_already_exists, is_conflict, is_not_found
 from controlplane.client.loops.clientset import Client
 from controlplane.cluster import ClusterConfig
 from controlplane.controllers.selection import STANDARD
@@ -57,10 +58,14 @@ class PatientClient(Client):
                     continue
                 if request.subresource == "eviction" or error.code not in PASSING:
                     raise
-                if is_already_exists(error):
+                if is_already_exists(error) or (is_conflict(error) and _names_a_version(request)):
                     raise
             again = True
             await self._ctx.sleep(RETRY_NS)
+
+
+def _names_a_version(request: Request) -> bool:
+    return isinstance(request.body, dict) and "resourceVersion" in request.body.get("metadata", {})
 
 
 def _get(request: Request) -> Request:
@@ -78,6 +83,22 @@ class PatientUser(User):
     def __init__(self, user: User) -> None:
         super().__init__(user.ctx, user.run)
         self.client = PatientClient(user.ctx, user.cluster.address(user.ctx.actor))
+
+    async def resize(
+        self, pod: str, container: str, *, namespace: str = "", **requests: str
+    ) -> Object:
+        """`User.resize` of the pod as it is now: a request that a cut kept back does not undo a later one."""
+        resources = {"requests": requests}
+        spec = {"containers": [{"name": container, "resources": resources}]}
+        while True:
+            version = (await self.get("Pod", pod, namespace)).resource_version
+            patch = {"metadata": {"resourceVersion": str(version)}, "spec": spec}
+            try:
+                return await self.patch("Pod", pod, patch, namespace, subresource="resize")
+            except ApiError as error:
+                if not is_conflict(error):
+                    raise
+            await self.sleep(1)
 
 
 @frozen
