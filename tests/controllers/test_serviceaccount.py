@@ -106,3 +106,26 @@ def test_without_one_of_the_controllers_no_pod_is_asked_for_its_account(left_out
     small = Small(others, web("default"), service_accounts=True).run()
     assert all("volumes" not in obj.tree["spec"] for obj in small.objects("pods"))
     assert len(small.objects("pods")) == 2
+
+
+def test_pods_of_one_template_share_their_spec_with_its_token():
+    def other(namespace: str):
+        resource, tree, where = web(namespace)
+        template_ = tree["spec"]["template"]
+        spec = {**template_["spec"], "terminationGracePeriodSeconds": 5}
+        changed = {**tree["spec"], "template": {**template_, "spec": spec}}
+        return (
+            resource,
+            {**tree, "metadata": {"name": "other", "namespace": where}, "spec": changed},
+            where,
+        )
+
+    small = Small(BOTH, web("default"), other("default"), service_accounts=True).run()
+    pods = {obj.name: obj.tree["spec"] for obj in small.objects("pods")}
+    first, second = (spec for name, spec in pods.items() if name.startswith("web"))
+    assert first["containers"] is second["containers"]
+    assert first["volumes"] is second["volumes"]
+    assert first["containers"][0]["volumeMounts"][-1]["name"] == first["volumes"][-1]["name"]
+    others = [spec for name, spec in pods.items() if name.startswith("other")]
+    assert all(spec["volumes"] != first["volumes"] for spec in others)
+    assert others[0]["volumes"] is others[1]["volumes"]

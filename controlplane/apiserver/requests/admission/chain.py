@@ -151,6 +151,8 @@ class Admission:
     def _bound(self, plugin: Mutation) -> Mutation:
         if plugin is namespaces.lifecycle:
             return partial(namespaces.lifecycle, lenient=self._auto_namespaces)
+        if plugin is pods.service_account:
+            return partial(pods.service_account, volumes=pods.TokenVolumes())
         return plugin
 
     def _checking(self, plugin: Callable[..., None]) -> Validation:

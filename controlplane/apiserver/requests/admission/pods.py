@@ -5,8 +5,13 @@ Upstream: plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
+import msgpack
+
 from controlplane.api import quantity
 from controlplane.api.equality import Seen
+from controlplane.api.recent import KEPT, by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
@@ -15,6 +20,7 @@ __all__ = ["default_tolerations", "overhead_check", "priority", "priority_class_
            "service_account"]  # fmt: skip
 
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
+_TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - a name
 _TOLERATIONS = tuple(
     {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -117,7 +123,40 @@ def priority_class_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
             )  # fmt: skip
 
 
-def service_account(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
+class TokenVolumes:
+    """What one server called the volumes with tokens, by the specs that they were put into.
+
+    Upstream makes up a name for every pod, and nothing looks at it but that pod's own mounts. Here pods
+    with equal specs get the first one's: so their specs stay equal, and are stored, validated and decoded as
+    one. Each pod draws a name all the same, for what other names become depends on how many were drawn.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[bytes, str] = {}
+
+    def name(self, spec: Tree, drawn: str) -> str:
+        """The name for a pod that came with a spec. What is remembered depends on what was asked alone."""
+        key = _digest(spec)
+        if key is None:
+            return drawn
+        if len(self._names) >= KEPT:
+            self._names.clear()
+        return self._names.setdefault(key, drawn)
+
+
+@by_identity
+def _digest(spec: Tree) -> bytes | None:
+    """What tells a spec from another, None of what cannot be packed."""
+    try:
+        packed: bytes = msgpack.packb(spec)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+    return blake2b(packed, digest_size=16).digest()
+
+
+def service_account(
+    ctx: Context, tree: Tree, old: Tree | None, *, volumes: TokenVolumes | None = None
+) -> Tree:
     """Every pod runs as a service account that exists, with its token mounted."""
     if _skip(ctx) or old is not None:
         return tree
@@ -142,22 +181,29 @@ def service_account(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     if automount is None:
         automount = found.tree.get("automountServiceAccountToken", True)
     if automount:
-        spec = _with_token(ctx, spec)
+        drawn = f"{_TOKEN_VOLUME}{ctx.suffix()}" if not _has_volume(spec) else ""
+        if drawn and volumes is not None:
+            drawn = volumes.name(tree["spec"], drawn)
+        spec = _with_token(spec, drawn)
     if not spec.get("imagePullSecrets") and found.tree.get("imagePullSecrets"):
         spec["imagePullSecrets"] = found.tree["imagePullSecrets"]
     return {**tree, "spec": spec}
 
 
-def _with_token(ctx: Context, spec: Tree) -> Tree:
-    """Mount a projected token into every container that has nothing at its path."""
+def _has_volume(spec: Tree) -> bool:
+    return any(each["name"].startswith(_TOKEN_VOLUME) for each in spec.get("volumes", ()))
+
+
+def _with_token(spec: Tree, volume: str) -> Tree:
+    """Mount a projected token into every container that has nothing at its path.
+
+    `volume` is the name of a volume for it, "" when there is one.
+    """
     volumes = spec.get("volumes", [])
-    volume = ""
+    made = bool(volume)
     for existing in volumes:
-        if existing["name"].startswith("kube-api-access-"):
+        if existing["name"].startswith(_TOKEN_VOLUME):
             volume = existing["name"]
-    made = not volume
-    if made:
-        volume = f"kube-api-access-{ctx.suffix()}"
     mount = {"name": volume, "readOnly": True, "mountPath": _TOKEN_PATH}
     needed = False
     out = dict(spec)
