@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from controlplane.api.alike import alike, is_often_alike
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import (
     Field,
@@ -26,12 +27,14 @@ __all__ = ["in_order", "sorted_keys"]
 class _Plan:
     """Rank of each field of a struct, and the plans of the structs inside; no ranks for a map."""
 
-    __slots__ = ("known", "parts", "ranks", "values")
+    __slots__ = ("known", "often_alike", "parts", "ranks", "values")
 
     def __init__(self, ranks: dict[str, int] | None, parts: dict[str, _Plan]) -> None:
         self.ranks = ranks
         self.parts = parts
         self.values: _Plan | None = None
+        self.often_alike = False
+        """Whether equal ones are to stand in memory once."""
         self.known: dict[tuple[str, ...], _Look] = {}
         """What was found out about keys in this order."""
 
@@ -62,6 +65,7 @@ def _plan(struct: StructType) -> _Plan:
         told = _order().get(struct.name)
         names = told.split(" ") if told else sorted(struct.fields)
         found = _Plan({name: rank for rank, name in enumerate(names)}, {})
+        found.often_alike = is_often_alike(struct.short)
         _PLANS[struct.name] = found  # before its parts: types may contain themselves
         for name, field in struct.fields.items():
             inner = _plan_of(field)
@@ -152,7 +156,8 @@ def _map(value: Tree, plan: _Plan, was: Tree) -> Tree:
         return result
     if ranks is None:
         return {key: result[key] for key in sorted(result)}
-    return dict(sorted(result.items(), key=lambda pair: ranks.get(pair[0], len(ranks))))
+    made = dict(sorted(result.items(), key=lambda pair: ranks.get(pair[0], len(ranks))))
+    return alike(made) if plan.often_alike else made
 
 
 def sorted_keys(value: Any, old: Any = None) -> Any:

@@ -82,7 +82,25 @@ def _nested(paths: Paths) -> Tree:
             owned.append(False)
         owned[-1] = True
         last = path
-    return root
+    return _settled(root)
+
+
+_LEAF: Final[Tree] = {}
+_SETTLED: Final[dict[tuple[tuple[str, int], ...], Tree]] = {}
+"""Parts of forms by their keys and the identity of what stands there, which they keep alive."""
+_PARTS: Final = 4096
+
+
+def _settled(node: Tree) -> Tree:
+    """A fresh form whose parts stand in memory once: pods differ in their addresses, and in nothing else."""
+    if not node:
+        return _LEAF
+    for element, child in node.items():
+        node[element] = _settled(child)
+    key = tuple([(element, id(child)) for element, child in node.items()])
+    if len(_SETTLED) >= _PARTS:
+        _SETTLED.clear()
+    return _SETTLED.setdefault(key, node)
 
 
 def _per_path(paths: Paths) -> int:
