@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.object import KEPT_JSON, Object
-from controlplane.api.stored import Stored, rest
+from controlplane.api.stored import Resting, rest
 
 TREES = st.dictionaries(
     st.text(max_size=4),
@@ -23,7 +23,7 @@ TREES = st.dictionaries(
 def test_an_object_that_rested_is_what_it_was(tree):
     obj, before = Object(tree), Object(tree).json
     rest(obj)
-    assert type(obj) is Stored
+    assert type(obj) is Resting
     assert obj.json == before
     assert obj.tree == tree
     assert type(obj) is Object
@@ -38,3 +38,23 @@ def test_what_has_a_view_or_is_long_does_not_rest():
     long = Object({"data": "x" * KEPT_JSON})
     rest(long)
     assert type(long) is Object
+
+
+def test_an_event_at_rest_is_packed_to_a_fraction():
+    event = {
+        "kind": "Event", "apiVersion": "v1", "metadata": {"name": "web-x2.17f0", "namespace": "shop"},
+        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web-x2", "apiVersion": "v1"},
+        "reason": "Scheduled", "message": "Successfully assigned shop/web-x2 to node-7", "type": "Normal",
+        "source": {"component": "default-scheduler"}, "firstTimestamp": None, "lastTimestamp": None,
+    }  # fmt: skip
+    obj = Object(event)
+    size = len(obj.json)
+    rest(obj)
+    assert obj._json is not None
+    assert len(obj._json) * 3 < size
+    assert obj.name == "web-x2.17f0"
+    assert type(obj) is Object
+    again = Object(event)
+    rest(again)
+    rest(again)
+    assert again.json == obj.json

@@ -1,7 +1,7 @@
 import pytest
 
 from controlplane.api.object import Object
-from controlplane.api.stored import Stored
+from controlplane.api.stored import Resting
 from controlplane.apiserver.storage.store import AWAKE, CompactedError, Store
 
 
@@ -67,10 +67,10 @@ def test_events_but_the_newest_rest_as_bytes_and_read_the_same():
     trees = [{"metadata": {"name": f"e-{number}"}, "count": number} for number in range(AWAKE + 5)]
     for number, tree in enumerate(trees):
         space.put(f"default/e-{number}", Object(tree))
-    resting = [type(entry.object) is Stored for entry in space.entries.values()]
+    resting = [type(entry.object) is Resting for entry in space.entries.values()]
     assert resting == [True] * 5 + [False] * AWAKE
     assert [entry.object.tree for entry in space.entries.values()] == trees
     others = store.keyspace("/registry/pods/")
     for number in range(AWAKE + 5):
         others.put(f"default/p-{number}", Object({"metadata": {"name": "p"}}))
-    assert not any(type(entry.object) is Stored for entry in others.entries.values())
+    assert not any(type(entry.object) is Resting for entry in others.entries.values())
