@@ -17,6 +17,8 @@ YOUNG = 100_000
 """Allocations between two looks at the young objects (Python's own setting: 700)."""
 YOUNG_OF_SHORT_RUNS = 50_000
 """The same where each run throws away all that it made: a look at a run that goes on finds nothing."""
+SELDOM = 100
+"""Looks at what outlived a run between two looks at everything, which take a tenth of a second."""
 
 
 @contextmanager
@@ -53,11 +55,11 @@ def sweep() -> None:
 
     Now and then also at what was left longer ago.
     """
-    often, seldom, rarely = gc.get_threshold()
+    often, looks_between, _ = gc.get_threshold()
     if not often or not gc.isenabled():  # somebody has turned it off
         return
     _, looks, older = gc.get_count()
-    gc.collect(0 if looks <= seldom else 1 if older <= rarely else 2)
+    gc.collect(0 if looks <= looks_between else 1 if older <= SELDOM else 2)
 
 
 @contextmanager
