@@ -219,7 +219,7 @@ class Cache:
         """Whether a newer object took the place of one that counts as much, without counting anything anew."""
         name, uid = pod.spec.node_name, pod.uid
         node = self.nodes.get(name)
-        if node is None or not known.counts_as(pod):
+        if node is None or not known.counts_as(pod, self._info.count):
             return False
         info = known.with_pod(pod)
         self._assumed.pop(uid, None)

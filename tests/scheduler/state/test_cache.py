@@ -1,7 +1,8 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from controlplane.gates import FixGates
 from controlplane.scheduler.state.cache import Cache, CacheCorruptedError, CacheError
 from controlplane.scheduler.state.pod_info import PodInfo
 from controlplane.scheduler.state.resources import Resource
@@ -152,6 +153,7 @@ class Plain(Cache):
         return False
 
 
+DEFERRED = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
 PENDING = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
 
 
@@ -171,6 +173,7 @@ NEWER = (
     container_status(allocated="3"),
     {**container_status(cpu="50m"), "conditions": [PENDING]},
     {**container_status(), "conditions": [PENDING]},
+    {**container_status(cpu="50m", allocated="50m"), "conditions": [DEFERRED]},
 )
 LABELS = ({}, {"app": "a"}, {"app": "b"})
 DONE = ("assume", "add", "update", "remove", "snapshot", "node")
@@ -195,9 +198,19 @@ def contents(snapshot):
     ]
 
 
-@given(moves)
-def test_a_pod_that_counts_as_before_is_replaced_as_if_it_were_counted_again(operations):
-    caches, snapshots = (Cache(), Plain()), (Snapshot(), Snapshot())
+@example(
+    [
+        ("add", 0, NEWER[0], {}),
+        ("update", 0, NEWER[0], {}),
+        ("update", 0, container_status(cpu="3", allocated="3"), {}),
+        ("update", 0, container_status(allocated="3"), {}),
+    ],
+    {"129532": None},
+)
+@given(moves, st.sampled_from(({}, {}, {"129532": None}, {"135107": "as-promised"})))
+def test_a_pod_that_counts_as_before_is_replaced_as_if_it_were_counted_again(operations, fixes):
+    caches = (Cache(FixGates(fixes)), Plain(FixGates(fixes)))
+    snapshots = (Snapshot(), Snapshot())
     reader, known = ChangeReader(), {}
     affinity = {"podAffinity": {}}
     for what, i, status, labels in (("node", 0, {}, {}), ("node", 1, {}, {}), *operations):
