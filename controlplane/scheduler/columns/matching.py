@@ -7,6 +7,7 @@ for each: in a large cluster thousands of ReplicaSets ask about the same nodes i
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, OrderedDict
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from controlplane.scheduler.state.pod_kinds import ENDING, NEW, PodKind
 from controlplane.scheduler.state.snapshot import ChangeReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from controlplane.api.labels import Selector
     from controlplane.api.pod import Pod
@@ -26,19 +27,22 @@ if TYPE_CHECKING:
     from controlplane.scheduler.state.snapshot import Snapshot
 
 _KEPT = 128
-_LOG_LIMIT = 10_000
+_LOG_LIMIT = 1000
 _kind_of = attrgetter("kind")
 
 
 class Matching:
     """Matching pods per node, for one selector in one namespace; a log of changed rows as a snapshot has it."""
 
-    __slots__ = ("amounts", "changed_rows", "epoch", "kinds", "namespace", "selector")
+    __slots__ = ("_epochs", "amounts", "changed_rows", "epoch", "kinds", "namespace", "selector")
 
-    def __init__(self, selector: Selector, namespace: str, size: int, epoch: int) -> None:
+    def __init__(
+        self, selector: Selector, namespace: str, size: int, epochs: Iterator[int]
+    ) -> None:
         self.selector = selector
         self.namespace = namespace
-        self.epoch = epoch
+        self._epochs = epochs
+        self.epoch = next(epochs)
         self.amounts: NDArray[np.int64] = np.zeros(size, np.int64)
         self.changed_rows: list[int] = []
         self.kinds: dict[PodKind, None] = {}
@@ -47,6 +51,9 @@ class Matching:
     def add(self, row: int, amount: int) -> None:
         """So many more pods match there."""
         self.amounts[row] += amount
+        if len(self.changed_rows) >= _LOG_LIMIT:
+            self.changed_rows = []
+            self.epoch = next(self._epochs)
         self.changed_rows.append(row)
 
 
@@ -66,7 +73,7 @@ class MatchingPods:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._reader = ChangeReader()
-        self._epoch = 0
+        self._epochs = itertools.count(1)
         self._kept: OrderedDict[tuple[Selector, str], Matching] = OrderedDict()
         self._on_rows: list[dict[PodKind, int]] = []
         self._kinds: dict[tuple[str, frozenset[tuple[str, str]]], PodKind] = {}
@@ -85,21 +92,14 @@ class MatchingPods:
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
-            if len(found.changed_rows) > _LOG_LIMIT:
-                found.changed_rows.clear()
-                found.epoch = self._next_epoch()
             return found
         if len(self._kept) >= _KEPT:
             self._drop(self._kept.popitem(last=False)[1])
-        found = Matching(selector, namespace, len(self._on_rows), self._next_epoch())
+        found = Matching(selector, namespace, len(self._on_rows), self._epochs)
         self._kept[key] = found
         if not selector.empty():
             self._begin(found)
         return found
-
-    def _next_epoch(self) -> int:
-        self._epoch += 1
-        return self._epoch
 
     # -- selectors -----------------------------------------------------------------------------
 

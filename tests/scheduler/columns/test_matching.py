@@ -164,3 +164,21 @@ def test_what_is_kept_of_kinds_ends_with_their_last_pod():
     assert not kept._present
     assert not kept._kinds
     assert not any(kept._by_label["a"].values())
+
+
+def test_the_log_of_a_selector_that_nobody_asks_about_does_not_grow():
+    cluster = Cluster()
+    cluster.change("node", "n", "a")
+    cluster.check(ASKED)
+    found = cluster.columns.matching(*ASKED[0])
+    others = (Selector([requirement("c", IN, ["d"])]), "a")
+    with mock.patch.object(matching, "_LOG_LIMIT", 3):
+        for _ in range(5):
+            given_pod = {"name": "p", "namespace": "a", "labels": {"a": "b"}, "node": "n",
+                         "phase": "Running"}  # fmt: skip
+            for what in (("pod", given_pod, False), ("no pod", "p", None)):
+                cluster.change(*what)
+                cluster.cache.update_snapshot(cluster.snapshot)
+                cluster.columns.matching(*others)
+                assert len(found.changed_rows) <= 3
+    cluster.check(ASKED)
