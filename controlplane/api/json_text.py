@@ -19,11 +19,11 @@ _WITH_A_DOT: Final = frozenset(
 
 
 @cache
-def _fast() -> Callable[[Any], bytes]:
+def _fast() -> Callable[[Any, bytearray], None]:
     """The fast encoder, loaded when somebody wants bytes."""
     import msgspec
 
-    return msgspec.json.Encoder().encode
+    return msgspec.json.Encoder().encode_into
 
 
 def compact(tree: Any) -> bytes:
@@ -43,7 +43,9 @@ def stored(tree: Tree) -> bytes:
         group, _, rest = version.partition("/")
         if not rest or "." not in group or group in _WITH_A_DOT:
             try:
-                return _fast()(tree)
+                made = bytearray()
+                _fast()(tree, made)
+                return bytes(made)  # which are kept: as long as they are, not what was shrunk to that
             except (TypeError, ValueError, OverflowError, RecursionError):
                 pass
     return compact(tree)
