@@ -39,20 +39,17 @@ class _Plan:
         """What was found out about keys in this order."""
 
     def look(self, keys: tuple[str, ...]) -> _Look:
-        """Which of a struct's keys have parts, and whether they stand in order."""
-        ranks, last = self.ranks or {}, -1
-        as_it_is = True
-        for key in keys:
-            rank = ranks.get(key, len(ranks))
-            as_it_is = as_it_is and rank >= last
-            last = rank
-        found = tuple((key, self.parts[key]) for key in keys if key in self.parts), as_it_is
+        """Which of a struct's keys have parts, and the order for all of them, None if they stand in it."""
+        ranks = self.ranks or {}
+        order = tuple(sorted(keys, key=lambda key: ranks.get(key, len(ranks))))
+        parted = tuple([(key, self.parts[key]) for key in keys if key in self.parts])
+        found = parted, None if order == keys else order
         if len(self.known) < _KEPT_LOOKS and len(keys) <= len(ranks):
             self.known[keys] = found
         return found
 
 
-_Look = tuple[tuple[tuple[str, _Plan], ...], bool]
+_Look = tuple[tuple[tuple[str, _Plan], ...], tuple[str, ...] | None]
 _KEPT_LOOKS = 64
 """So many orders of keys are remembered of each struct; few have more than some."""
 
@@ -135,14 +132,16 @@ def _ordered(value: Any, plan: _Plan, old: Any) -> Any:
 
 
 def _map(value: Tree, plan: _Plan, was: Tree) -> Tree:
-    ranks = plan.ranks
+    keys = tuple(value)
     within: Sequence[tuple[str, _Plan]]
-    if ranks is None:
-        inner, as_it_is = plan.values, list(value) == sorted(value)
-        within = [(key, inner) for key in value] if inner is not None else ()
+    order: Sequence[str] | None
+    if plan.ranks is None:
+        inner, order = plan.values, sorted(keys)
+        within = [(key, inner) for key in keys] if inner is not None else ()
+        if order == list(keys):
+            order = None
     else:
-        keys = tuple(value)
-        within, as_it_is = plan.known.get(keys) or plan.look(keys)
+        within, order = plan.known.get(keys) or plan.look(keys)
     changed: Tree | None = None
     for key, inner in within:
         item, before = value[key], was.get(key)
@@ -152,12 +151,10 @@ def _map(value: Tree, plan: _Plan, was: Tree) -> Tree:
                 changed = changed if changed is not None else dict(value)
                 changed[key] = made
     result = value if changed is None else changed
-    if as_it_is:
+    if order is None:
         return result
-    if ranks is None:
-        return {key: result[key] for key in sorted(result)}
-    made = dict(sorted(result.items(), key=lambda pair: ranks.get(pair[0], len(ranks))))
-    return alike(made) if plan.often_alike else made
+    ordered = {key: result[key] for key in order}
+    return alike(ordered) if plan.often_alike else ordered
 
 
 def sorted_keys(value: Any, old: Any = None) -> Any:
