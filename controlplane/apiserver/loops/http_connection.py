@@ -115,9 +115,8 @@ class Connection:
 
     async def _exchange(self) -> bool:
         """One request and its answer; False when the connection ends with it."""
-        with self._host.idle():
-            if not await self._wait_for_bytes():
-                return False
+        if not await self._wait_for_bytes():
+            return False
         self._given = len(self._http.trailing_data[0])
         until = trio.current_time() + self._limits.read_s
         head = self._at_hand()
@@ -157,11 +156,11 @@ class Connection:
         if self._http.trailing_data[0]:
             return True
         until = trio.current_time() + self._limits.idle_s
-        with trio.move_on_at(until if self._guest.known else min(until, self._guest.deadline)):
-            data = await self._receive()
-            self._http.receive_data(data)
-            return bool(data)
-        return False
+        if not self._guest.known:
+            until = min(until, self._guest.deadline)
+        data = await self._host.idle(until, self._receive)
+        self._http.receive_data(data)
+        return bool(data)
 
     async def _receive(self) -> bytes:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -92,8 +91,8 @@ class Host(Protocol):
     def write(self) -> Callable[[int, bytes], int] | None:
         """The system's way of writing to a socket without waiting, where it has one."""
 
-    def idle(self) -> AbstractContextManager[None]:
-        """While a connection waits for its next request, it may be closed at any time."""
+    async def idle(self, until: float, wait: Callable[[], Awaitable[bytes]]) -> bytes:
+        """While a connection waits for its next request, it may be closed at any time: b"" then, or at that time."""
 
     def enter(self, lane: str) -> bool:
         """Whether one more request may be under way; `leave` follows if so."""

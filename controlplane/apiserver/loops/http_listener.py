@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from controlplane.apiserver.loops.http_host import Limits, open_door
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from actors.inlet import Inlet
     from actors.pace import Pacer
@@ -174,19 +173,17 @@ class Listener:
 
     # ------------------------------------------------------------------ for connections
 
-    @contextmanager
-    def idle(self) -> Iterator[None]:
-        """While a connection waits for its next request, it may be closed at any time."""
-        with trio.CancelScope() as scope:
+    async def idle(self, until: float, wait: Callable[[], Awaitable[bytes]]) -> bytes:
+        """While a connection waits for its next request, it may be closed at any time: b"" then, or at that time."""
+        with trio.CancelScope(deadline=until) as scope:
             if self._closing:
                 scope.cancel()
             self._idle[id(scope)] = scope
             try:
-                yield
+                return await wait()
             finally:
                 del self._idle[id(scope)]
-        if scope.cancelled_caught:
-            raise trio.ClosedResourceError
+        return b""
 
     def enter(self, lane: str) -> bool:
         """Whether one more request may be under way; `leave` follows if so.
