@@ -45,7 +45,7 @@ def stored(tree: Tree) -> bytes:
             try:
                 made = bytearray()
                 _fast()(tree, made)
-                return bytes(made)  # which are kept: as long as they are, not what was shrunk to that
+                return bytes(made)  # kept as long as it is: what shrinks in place leaves a hole
             except (TypeError, ValueError, OverflowError, RecursionError):
                 pass
     return compact(tree)

@@ -196,10 +196,14 @@ def answering(
     try:
         if server.access.enabled:
             server.access.check(http.user, rbac.attributes_of(http, target))
-        if target is None or not target.resource or not server.table.versions(target.group):
+        if target is None or not target.resource:
             return _nonresource(server, http)
-        if target.version not in server.table.versions(target.group):
-            return _plain(failure(no_such_resource()))
+        if server.table.get(target.group, target.version, target.resource) is None:
+            versions = server.table.versions(target.group)
+            if not versions:
+                return _nonresource(server, http)
+            if target.version not in versions:
+                return _plain(failure(no_such_resource()))
         if http.method == "HEAD":
             return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
         request = to_request(server.table, http, target)

@@ -155,11 +155,10 @@ class HttpFront:
     ) -> None:
         tree = answered.tree if isinstance(answered.tree, dict) else {}
         reason = str(tree.get("reason") or "") if answered.code >= 300 else ""
-        place, uid, data = telling.written(
-            _about(http, target), self._core.resource, tree, answered.code, reason
-        )
+        about = _about(http, target)
+        place, uid, data = telling.written(about, self._core.resource, tree, answered.code, reason)
         self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
-        self._changes.note(_about(http, target), place, revision)
+        self._changes.note(about, place, revision)
 
     def _note_audit(
         self,

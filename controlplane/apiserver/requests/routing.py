@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from controlplane.api.request import ADMIN, Request, User
 from controlplane.api.tree import Tree
@@ -113,32 +113,33 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
     if len(http.query.get("dryRun", ())) > 1:
         query["dryRun"] = "\n".join(http.query["dryRun"])
     verb = _verb(http.method, target, query)
-    request = Request(
-        verb, target.group, target.version, target.resource, target.namespace, target.name,
-        target.subresource, query, user=http.user, accept=http.headers.get("accept", ""),
-        user_agent=http.headers.get("user-agent", ""), path=http.path,
-        upgrade=http.headers.get("upgrade", ""),
-        content_type=http.headers.get("content-type", ""),
-    )  # fmt: skip
-    _check_method(info, target, request)
-    if verb in ("create", "update", "patch", "delete", "deletecollection"):
-        if len(http.body) > BODY_LIMIT:
-            raise status.too_large(BODY_LIMIT)
+    _check_method(info, target, verb)
+    headers, content = http.headers, http.headers.get("content-type", "")
+    body: Tree | None = None
+    issues: tuple[str, ...] = ()
+    raw = b""
+    if verb in _WRITES and len(http.body) > BODY_LIMIT:
+        raise status.too_large(BODY_LIMIT)
     if verb == "patch":
-        request = evolve(request, raw=http.body)
-        kind = request.content_type.partition(";")[0].strip()
-        if kind not in PATCH_TYPES:
+        raw = http.body
+        if content.partition(";")[0].strip() not in PATCH_TYPES:
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     elif verb in ("create", "update") and target.subresource not in _CONNECT:
         sub = info.subresources.get(target.subresource)
-        kind = sub.kind if sub is not None else info.kind
-        media = media_type(request.content_type)
-        check_write_options(request)  # before a word of the body is read, as upstream does
-        body, issues = read_body(media, http.body, kind)
-        request = evolve(request, body=body, body_issues=issues)
+        media = media_type(content)
+        if query:  # before a word of the body is read, as upstream does
+            check_write_options(Request(verb, query=query))
+        body, issues = read_body(media, http.body, sub.kind if sub is not None else info.kind)
     elif verb in ("delete", "deletecollection"):
-        request = evolve(request, body=_read_delete_options(request.content_type, http.body))
-    return request
+        body = _read_delete_options(content, http.body)
+    return Request(
+        verb, target.group, target.version, target.resource, target.namespace, target.name,
+        target.subresource, query, body, content, headers.get("user-agent", ""), http.user,
+        headers.get("accept", ""), raw, http.path, issues, headers.get("upgrade", ""),
+    )  # fmt: skip
+
+
+_WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
 def _verb(method: str, target: Target, query: Tree) -> str:
@@ -157,9 +158,8 @@ def _verb(method: str, target: Target, query: Tree) -> str:
     return verb
 
 
-def _check_method(info: ResourceInfo, target: Target, request: Request) -> None:
+def _check_method(info: ResourceInfo, target: Target, verb: str) -> None:
     """405 where the path exists but not with this method."""
-    verb = request.verb
     if target.subresource:
         sub = info.subresources.get(target.subresource)
         if sub is None:
