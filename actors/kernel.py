@@ -36,6 +36,7 @@ from actors.strategies.replay import PrefixThenContinue, Replay
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 
+    from actors.asking import Checks
     from actors.guard import Guard
     from actors.inlet import Inlet
     from actors.pace import Pacer
@@ -143,7 +144,7 @@ class Kernel:
         self._strikes: list[tuple[int, int, Callable[[], None]]] = []
         self._struck = 0
         self.until_ns: int | None = None
-        self.checks: dict[str, list[tuple[str, Callable[[], str | None]]]] = {}
+        self.checks: dict[str, Checks] = {}
         self.end_checks: list[tuple[str, Callable[[], str | None]]] = []
         self.hopes: dict[str, Callable[[], bool]] = {}
         """What should happen in some run of a search: asked at the end of each."""
@@ -470,7 +471,9 @@ class Kernel:
             if footprint is not None:
                 footprint.end()
             if self.checks and not self.tearing_down:
-                self._check(done.actor.name)
+                checks = self.checks.get(done.actor.name)
+                if checks is not None:
+                    self._check(checks)
         self.current = None
         inlet = self.inlet
         if inlet is not None and self.ready and not self.tearing_down:
@@ -697,8 +700,13 @@ class Kernel:
             data={"verdict": verdict, "reason": reason},
         )
 
-    def _check(self, actor: str) -> None:
-        for name, check in self.checks.get(actor, ()):
+    def _check(self, checks: Checks) -> None:
+        try:
+            due = checks.due()
+        except Exception as error:
+            self._raised("what invariants look at", error)
+            return
+        for name, check in due:
             if self._ask(name, check):
                 return
 
@@ -707,13 +715,16 @@ class Kernel:
         try:
             violation = check()
         except Exception as error:
-            where = "".join(traceback.format_exception_only(error)).strip()
-            self.finish("invariant-error", f"{name}: {where}", error)
+            self._raised(name, error)
             return True
         if violation is None:
             return False
         self.violated(name, violation)
         return True
+
+    def _raised(self, name: str, error: Exception) -> None:
+        where = "".join(traceback.format_exception_only(error)).strip()
+        self.finish("invariant-error", f"{name}: {where}", error)
 
     def violated(self, name: str, violation: str) -> None:
         """An invariant broke: the run ends with verdict "violated"."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgpack
 from attrs import field, frozen
 
+from actors.asking import Checks
 from actors.choices import Unkept
 from actors.context import Context
 from actors.drivers import bare
@@ -224,16 +225,24 @@ class World:
         self._kernel.restart(actor)
 
     def invariant(
-        self, name: str, check: Callable[[], str | None], *, after: str | None = None
+        self,
+        name: str,
+        check: Callable[[], str | None],
+        *,
+        after: str | None = None,
+        looks_at: Callable[[], Any] | None = None,
     ) -> None:
         """Something that must always hold: `check()` answers None, or says in one line what is wrong.
 
-        With `after`, it is asked after every step of that actor; without, once the run has settled.
+        With `after`, it is asked after every step of that actor; without, once the run has settled. With
+        `looks_at`, only after those steps after which `looks_at()` is another value than when it was asked
+        last: it has to be unequal whenever the answer may have become another. Invariants that hand over
+        the same function share one look at each step.
         """
         if after is None:
             self._kernel.end_checks.append((name, check))
         else:
-            self._kernel.checks.setdefault(after, []).append((name, check))
+            self._kernel.checks.setdefault(after, Checks()).add(name, check, looks_at)
 
     def sometimes(self, name: str, reached: Callable[[], bool]) -> None:
         """Something that should happen in some run of a search, or the search is vacuous; asked at a run's end."""

@@ -79,11 +79,14 @@ class Execution(Run):
             name = fault.name if number == 1 else f"{fault.name}-{number}"
             self.cluster.user(name, _as_user, fault.main, self)
         world = self.cluster.world
+        sights: dict[Callable[[Run], Any], Callable[[], Any]] = {}
         for invariant in plan.invariants():
             if invariant.begin is not None:
                 invariant.begin(self)
+            check, look = partial(invariant.check, self), invariant.looks_at
+            looks_at = None if look is None else sights.setdefault(look, partial(look, self))
             for actor in invariant.after or (None,):
-                world.invariant(invariant.name, partial(invariant.check, self), after=actor)
+                world.invariant(invariant.name, check, after=actor, looks_at=looks_at)
         for hope in plan.scenario.sometimes:
             world.sometimes(hope.name, partial(hope.reached, self))
         self._result: RunResult | None = None

@@ -59,14 +59,16 @@ class Invariant:
     """Something that must hold.
 
     `check(run)` answers None, or says in one line what is wrong. It is asked after every step of
-    the actors named in `after`; with none named, once the run has settled. `begin(run)` is called
-    before the run starts.
+    the actors named in `after`; with none named, once the run has settled. With `looks_at`, only
+    after those steps after which `looks_at(run)` is another value than when it was asked last.
+    `begin(run)` is called before the run starts.
     """
 
     name: str
     check: Check = field(validator=_takes_the_run)
     after: tuple[str, ...] = ()
     begin: Callable[[Run], None] | None = field(default=None, kw_only=True)
+    looks_at: Callable[[Run], Any] | None = field(default=None, kw_only=True)
 
 
 @frozen

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from actors.log import ERROR
 from controlplane.api.pod_resources import CPU, MEMORY, PODS, pod_requests
+from controlplane.api.recent import by_identity
 from controlplane.api.resize_policy import forbids_preemption
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.event_recorder import reference
@@ -69,6 +70,13 @@ MANAGER_GATES = {
     "pods_once": "141041",
 }
 """The fix gates of the managers, by the names of their switches."""
+
+
+@by_identity
+def _asked(pod: Pod) -> dict[str, int]:
+    """The CPU and memory that a pod asks for, as they are added up."""
+    asked = pod_requests(pod)
+    return {name: amount(name, asked[name]) for name in (CPU, MEMORY) if name in asked}
 
 
 class NodeResources:
@@ -166,10 +174,8 @@ class NodeResources:
             if promised is None or self._workers.get(pod.uid) is None:
                 continue
             together[PODS] += 1
-            asked = pod_requests(self.allocation.allocated_pod(pod))
-            for name in (CPU, MEMORY):
-                if name in asked:
-                    together[name] += amount(name, asked[name])
+            for name, each in _asked(self.allocation.allocated_pod(pod)).items():
+                together[name] += each
         return together, self._shared.node.status.allocatable
 
     def _promised(self, uid: str) -> PodResources | None:

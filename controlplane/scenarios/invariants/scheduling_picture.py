@@ -17,6 +17,7 @@ from attrs import frozen
 
 from controlplane.api.times import SECOND
 from controlplane.scenarios.invariants.scheduling import SCHEDULER
+from controlplane.scenarios.invariants.sights import the_instant
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ ANSWER = 60 * SECOND
 FLUSH = 335 * SECOND
 """Longer than five minutes in the unschedulable pool and the half minute between two flushes."""
 _NOTE = "the scheduler's picture"
+_LOOK = "the last look at the scheduler's picture"
 
 
 @frozen
@@ -180,7 +182,7 @@ LAWS = (
 
 def picture_holds(law: Law) -> tuple[Invariant, ...]:
     """The law as invariants: while the scheduler runs, and once the run has settled."""
-    found = [Invariant(law.name, _Watch(law).check, (SCHEDULER,))]
+    found = [Invariant(law.name, _Watch(law).check, (SCHEDULER,), looks_at=the_instant)]
     if law.settles:
         found.append(Invariant(f"{law.name}, in the end", _Watch(law).check_in_the_end))
     return tuple(found)
@@ -219,8 +221,13 @@ class _Watch:
 
 
 def _look(run: Run) -> Picture | None:
-    """What is to be seen now, made once in each instant."""
+    """What is to be seen now, made once for all laws that look at one step."""
     core = run.cluster.scheduler.core
     if core is None:
         return None
-    return Picture(core, {pod.uid: pod for pod in core.listers.pods.list()})
+    step, seen = run.notes.get(_LOOK, (-1, None))
+    if step != run.world.steps or seen.core is not core:
+        seen = Picture(core, {pod.uid: pod for pod in core.listers.pods.list()})
+        run.notes[_LOOK] = (run.world.steps, seen)
+    found: Picture = seen
+    return found

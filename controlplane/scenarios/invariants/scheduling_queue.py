@@ -1,7 +1,8 @@
 """The scheduling queue's invariants I1 to I7.
 
-I1, I2, I4, I5 and I7 are asked after every step of the scheduler. I3 and I6 compare with the pods
-that exist, and the scheduler hears of those late, so they are asked once the run has settled.
+I1, I2, I4, I5 and I7 are asked after every step of the scheduler that touches the queue. I3 and I6
+compare with the pods that exist, and the scheduler hears of those late, so they are asked once the
+run has settled.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from controlplane.scenarios.invariants.sights import the_queue
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ LEDGER = ("I1", "I2", "I3", "I7")
 ALL = ("I1", "I2", "I3", "I4", "I5", "I6", "I7")
 SCHEDULER = "scheduler"
 _FINISHED = ("Succeeded", "Failed")
-_SEEN = "scheduling queue"
 
 
 def queue_holds(names: Sequence[str] = ALL) -> tuple[Invariant, ...]:
@@ -33,7 +34,7 @@ def queue_holds(names: Sequence[str] = ALL) -> tuple[Invariant, ...]:
     found = [Invariant(f"scheduling queue {name}", partial(_ask, name)) for name in settled]
     if every_step:
         check = partial(_ask_each, every_step)
-        found.insert(0, Invariant("scheduling queue", check, (SCHEDULER,)))
+        found.insert(0, Invariant("scheduling queue", check, (SCHEDULER,), looks_at=the_queue))
     return tuple(found)
 
 
@@ -51,11 +52,6 @@ def _ask_each(names: tuple[str, ...], run: Run) -> str | None:
     core = run.cluster.scheduler.core
     if core is None:
         return None
-    queue, changes = core.queue, core.queue.changes
-    seen, before = run.notes.get(_SEEN, (None, 0))
-    if seen is queue and before == changes:  # most steps do not touch the queue
-        return None
-    run.notes[_SEEN] = (queue, changes)
     for name in names:
         violation = _ask(name, run)
         if violation is not None:

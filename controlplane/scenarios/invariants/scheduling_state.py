@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.api.times import SECOND
 from controlplane.scenarios.invariants.scheduling import SCHEDULER, pods
+from controlplane.scenarios.invariants.sights import the_queue
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
@@ -17,18 +18,9 @@ _GONE = "pods in the scheduler's cache that are gone"
 _BACKING_OFF = "pods that serve a backoff"
 
 
-def _moved(run: Run, note: str) -> bool:
-    """Whether something in the queue has moved since this was asked last."""
-    queue = run.cluster.scheduler.core.queue if run.cluster.scheduler.core else None
-    if queue is None or run.notes.get(note) == (queue, queue.changes):
-        return False
-    run.notes[note] = (queue, queue.changes)
-    return True
-
-
 def _backoff_fits_failures(run: Run) -> str | None:
     core = run.cluster.scheduler.core
-    if core is None or not _moved(run, "backoffs, when they were compared"):
+    if core is None:
         return None
     from controlplane.scheduler.queue.backoff_queue import backoff_duration
 
@@ -49,7 +41,7 @@ def _backoff_fits_failures(run: Run) -> str | None:
 
 def _no_backoff_is_served_twice(run: Run) -> str | None:
     core = run.cluster.scheduler.core
-    if core is None or not _moved(run, "backoffs, when they were followed"):
+    if core is None:
         return None
     backoff = core.queue.backoff_q
     seen = run.notes.get(_BACKING_OFF, {})
@@ -118,9 +110,13 @@ BACKOFF_FITS_FAILURES = Invariant(
     "a backoff is as long as its own kind of failures makes it",
     _backoff_fits_failures,
     (SCHEDULER,),
+    looks_at=the_queue,
 )
 NO_BACKOFF_IS_SERVED_TWICE = Invariant(
-    "no pod is sent to serve a backoff that is over", _no_backoff_is_served_twice, (SCHEDULER,)
+    "no pod is sent to serve a backoff that is over",
+    _no_backoff_is_served_twice,
+    (SCHEDULER,),
+    looks_at=the_queue,
 )
 NOMINATIONS_NAME_NODES = Invariant("a nomination names a node that exists", _nominations_name_nodes)
 WHAT_IS_GONE_TAKES_NO_ROOM = Invariant(

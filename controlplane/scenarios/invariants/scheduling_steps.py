@@ -1,6 +1,6 @@
 """What must hold of the scheduler after each of its steps, without a moment's grace.
 
-Each law is asked only when what it looks at has moved; how it is known that it moved is said there.
+Each law is asked only when what it looks at has moved, as far as that is one thing that is told at once.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from attrs import define, field
 
 from controlplane.scenarios.invariants.scheduling import CHOSEN_BY_USERS, SCHEDULER, cpu_of, pods
 from controlplane.scenarios.invariants.scheduling_picture import entries
+from controlplane.scenarios.invariants.sights import the_cache, the_queue, the_room
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scenarios.run import Run
     from controlplane.scheduler.framework.preemption_task import PreemptionTask
+    from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.scheduler import Scheduler
 
 _ENTRIES = "fresh entries of the scheduling queue"
 _EVICTED = "evictions that were looked at"
 _MADE = "room that was made"
-_COUNTED = "what the scheduler counts"
 
 
 def _one_entry_per_version(run: Run) -> str | None:
@@ -31,12 +32,9 @@ def _one_entry_per_version(run: Run) -> str | None:
         return None
     seen = run.notes.get(_ENTRIES)
     if seen is None or seen[0] is not core:
-        seen = run.notes[_ENTRIES] = [core, -1, {}, {}]
-    changes = core.queue.changes
-    if seen[1] == changes:
-        return None
-    seen[1] = changes
-    known, first = seen[2], seen[3]
+        seen = run.notes[_ENTRIES] = (core, {}, {})
+    known: dict[int, QueuedPodInfo] = seen[1]
+    first: dict[tuple[str, str], QueuedPodInfo] = seen[2]
     for info in entries(core.queue):
         if id(info) in known:
             continue
@@ -181,9 +179,8 @@ def _nobody_stands_in_the_way(run: Run) -> str | None:
 
 def _nothing_is_counted_twice(run: Run) -> str | None:
     core = run.cluster.scheduler.core
-    if core is None or run.notes.get(_COUNTED) == (core.cache.generation, id(core)):
+    if core is None:
         return None
-    run.notes[_COUNTED] = (core.cache.generation, id(core))
     chosen = run.notes.get(CHOSEN_BY_USERS, {})
     for name, info in core.cache.nodes.items():
         if info.node is None or name in chosen:
@@ -198,7 +195,10 @@ def _nothing_is_counted_twice(run: Run) -> str | None:
 
 
 ONE_ENTRY_PER_VERSION = Invariant(
-    "a pod is new to the queue once in each version", _one_entry_per_version, (SCHEDULER,)
+    "a pod is new to the queue once in each version",
+    _one_entry_per_version,
+    (SCHEDULER,),
+    looks_at=the_queue,
 )
 POP_DOES_NOT_SLEEP = Invariant(
     "Pop does not sleep beside a pod that may be popped", _pop_does_not_sleep, (SCHEDULER,)
@@ -207,15 +207,19 @@ NO_VICTIM_IS_CHOSEN_TWICE = Invariant(
     "no victim is chosen again while its eviction is under way",
     _no_victim_is_chosen_twice,
     (SCHEDULER,),
+    looks_at=the_room,
 )
 ROOM_THAT_WAS_MADE_IS_KEPT = Invariant(
-    "room that was made for a pod is kept for it", _room_is_kept, (SCHEDULER,)
+    "room that was made for a pod is kept for it", _room_is_kept, (SCHEDULER,), looks_at=the_room
 )
 A_FAILED_POD_FINDS_ITS_PLACE_EMPTY = Invariant(
     "a pod is requeued once", _nobody_stands_in_the_way, (SCHEDULER,)
 )
 NOTHING_IS_COUNTED_TWICE = Invariant(
-    "no node is overcommitted in the scheduler's picture", _nothing_is_counted_twice, (SCHEDULER,)
+    "no node is overcommitted in the scheduler's picture",
+    _nothing_is_counted_twice,
+    (SCHEDULER,),
+    looks_at=the_cache,
 )
 STEPS = (
     ONE_ENTRY_PER_VERSION,

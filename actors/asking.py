@@ -1,0 +1,57 @@
+"""What is asked after every step of one actor, and what of it can be left out because nothing has changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Check = Callable[[], str | None]
+    Asked = tuple[str, Check]
+
+
+class _Sight:
+    """Something that checks look at: what was there at the last look, and whether it is something else now."""
+
+    __slots__ = ("changed", "look", "seen")
+
+    def __init__(self, look: Callable[[], Any]) -> None:
+        self.look = look
+        self.seen: Any = self  # which nobody shows
+        self.changed = False
+
+
+class Checks:
+    """The checks of one actor, in the order in which they were declared."""
+
+    __slots__ = ("_all", "_always", "_sights")
+
+    def __init__(self) -> None:
+        self._all: list[tuple[Asked, _Sight | None]] = []
+        self._always: list[Asked] = []
+        self._sights: dict[Callable[[], Any], _Sight] = {}
+
+    def add(self, name: str, check: Check, looks_at: Callable[[], Any] | None) -> None:
+        """One more check. Those that look at the same thing share one look."""
+        if looks_at is None:
+            self._all.append(((name, check), None))
+            self._always.append((name, check))
+            return
+        sight = self._sights.get(looks_at)
+        if sight is None:
+            sight = self._sights[looks_at] = _Sight(looks_at)
+        self._all.append(((name, check), sight))
+
+    def due(self) -> Sequence[Asked]:
+        """Which are to be asked now: those that look at nothing in particular, or at what has changed."""
+        any_changed = False
+        for sight in self._sights.values():
+            seen = sight.look()
+            sight.changed = seen != sight.seen
+            if sight.changed:
+                sight.seen = seen
+                any_changed = True
+        if not any_changed:
+            return self._always
+        return [asked for asked, sight in self._all if sight is None or sight.changed]

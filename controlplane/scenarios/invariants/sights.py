@@ -1,0 +1,35 @@
+"""What laws of the scheduler look at: each value is another one whenever an answer may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from controlplane.scenarios.run import Run
+
+
+def the_queue(run: Run) -> Any:
+    """The scheduling queue, and all that stands in it."""
+    core = run.cluster.scheduler.core
+    return None if core is None else (core, core.queue.changes)
+
+
+def the_cache(run: Run) -> Any:
+    """Nodes and pods as the scheduler counts them."""
+    core = run.cluster.scheduler.core
+    return None if core is None else (core, core.cache.generation)
+
+
+def the_room(run: Run) -> Any:
+    """Whom the scheduler evicts for whom, and who waits and who counts beside that."""
+    core = run.cluster.scheduler.core
+    if core is None:
+        return None
+    tasks = core.evictions
+    last = tasks[-1] if tasks else None
+    return core, core.queue.changes, core.cache.generation, len(tasks), last
+
+
+def the_instant(run: Run) -> Any:
+    """The scheduler that runs, and the time: of laws that one look in each instant is enough for."""
+    return run.cluster.scheduler.core, run.world.now
