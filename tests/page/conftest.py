@@ -9,6 +9,7 @@ import pytest
 from controlplane.page.recorded import Recorded, recorded
 from controlplane.races import catalogue
 from controlplane.scenarios.exploring import Campaign
+from tests.races.findings import finding
 
 
 @pytest.fixture(scope="session")
@@ -16,11 +17,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Folders of the run that breaks and of the one that does not."""
     folder = tmp_path_factory.mktemp("race")
     race = catalogue.find("138324")
-    campaign = Campaign(race.unfixed())
-    (finding, *_) = campaign.explore(race.schedules, seed=0).findings
+    campaign, found = finding("138324")
     broken, fixed = folder / "broken", folder / "fixed"
-    campaign.under(finding.seed, "bare").save(broken)
-    Campaign(race.repaired()).under(finding.seed, "bare").save(fixed)
+    campaign.under(found.seed, "bare").save(broken)
+    Campaign(race.repaired()).under(found.seed, "bare").save(fixed)
     return broken, fixed
 
 

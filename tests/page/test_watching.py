@@ -10,10 +10,9 @@ from controlplane.errors import UsageError
 from controlplane.page.model import Model
 from controlplane.page.recorded import recorded
 from controlplane.page.watching import Watching
-from controlplane.races import catalogue
 from controlplane.scenarios import replaying
-from controlplane.scenarios.exploring import Campaign
 from tests.page.made import whole
+from tests.races.findings import finding
 
 
 @pytest.fixture(scope="module")
@@ -173,10 +172,8 @@ def test_a_recording_of_another_run_is_not_mixed_with_the_log(runs, tmp_path) ->
 @pytest.mark.parametrize("race", ["59848", "109429", "651", "138036"])
 def test_runs_of_every_sort_repeat_while_they_are_watched(race, tmp_path) -> None:
     """Several servers, kubelets, storage, controllers."""
-    found = catalogue.find(race)
-    campaign = Campaign(found.unfixed())
-    (finding, *_) = campaign.explore(found.schedules, seed=0).findings
-    campaign.under(finding.seed, "bare").save(tmp_path)
+    campaign, found = finding(race)
+    campaign.under(found.seed, "bare").save(tmp_path)
     seen = recorded(tmp_path)
     assert seen.model.lacks == []
     assert len(seen.model.versions) > 10

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from actors import EventLog, Replay
 from controlplane.races import catalogue
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.plan import plan_of
+from tests.races.findings import finding
 
 RACE = catalogue.find("138324")
 SCHEDULES = 60
@@ -18,17 +17,11 @@ def campaign(**asked) -> Campaign:
     return Campaign(plan_of(RACE.scenario, **asked))
 
 
-@pytest.fixture(scope="module")
-def finding():
-    found = Campaign(RACE.unfixed()).explore(RACE.schedules)
-    assert found.findings, f"nothing broke in {found.schedules} schedules"
-    return found.findings[0]
-
-
-def test_the_other_form_of_the_fix_holds_too(finding):
+def test_the_other_form_of_the_fix_holds_too():
+    _, found = finding(RACE.number)
     other = campaign(fix=["138324=uid-threading"])
     assert other.explore(SCHEDULES).verdicts == {"quiescent": SCHEDULES}
-    assert other.explore(1, seed=finding.seed).verdicts == {"quiescent": 1}
+    assert other.explore(1, seed=found.seed).verdicts == {"quiescent": 1}
 
 
 def test_the_merged_fix_holds_every_invariant_of_the_queue():
@@ -47,8 +40,9 @@ def test_without_queueing_hints_there_is_no_ledger_to_leak():
     assert found.verdicts == {"quiescent": SCHEDULES}
 
 
-def test_a_replay_under_another_gate_diverges_or_settles_but_never_leaks(finding):
-    run = Execution(RACE.repaired(), Replay(finding.result.choices), log=EventLog(keep=False))
+def test_a_replay_under_another_gate_diverges_or_settles_but_never_leaks():
+    _, found = finding(RACE.number)
+    run = Execution(RACE.repaired(), Replay(found.result.choices), log=EventLog(keep=False))
     assert run.execute("bare").verdict in {"diverged", "quiescent"}
 
 

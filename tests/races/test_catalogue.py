@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
-
 import pytest
 
 from actors.recording import from_bytes
@@ -14,29 +10,11 @@ from controlplane.gates import CATALOGUE
 from controlplane.races import catalogue
 from controlplane.scenarios import loading, replaying
 from controlplane.scenarios.exploring import Campaign
+from tests.races.findings import FOUND_AT, finding
 
 FEW = 12
 MANY = 80
 RACES = catalogue.numbers()
-FOUND_AT = json.loads((Path(__file__).parent / "found_at.json").read_text())
-"""At which seed a search from seed 0 on finds a race, where that is not the first.
-
-Random walks know nothing of each other: a race that shows at a seed below `race.schedules` is one that the
-search finds, and the walks before need not be taken again to see that.
-"""
-
-
-@cache
-def finding(number):
-    race = catalogue.find(number)
-    campaign = Campaign(race.unfixed())
-    seed = FOUND_AT.get(number, 0)
-    assert seed < race.schedules
-    found = campaign.explore(1, seed=seed)
-    if not found.findings:  # it shows elsewhere now
-        found = campaign.explore(race.schedules)
-    assert found.findings, f"nothing broke in {found.schedules} schedules"
-    return campaign, found.findings[0]
 
 
 @pytest.mark.nightly

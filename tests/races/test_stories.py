@@ -12,7 +12,7 @@ import pytest
 from controlplane.logs import open_run
 from controlplane.logs.violation import LINES
 from controlplane.races import catalogue
-from tests.races.test_catalogue import finding
+from tests.races.findings import finding
 
 CONTENT = r"VolumeSnapshotContent/snapcontent-\S+"
 GROUP = "VolumeGroupSnapshot/default/daily"

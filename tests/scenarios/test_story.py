@@ -6,20 +6,15 @@ from functools import cache
 
 import pytest
 
-from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
 from controlplane.scenarios.shrinking import shorten
 from controlplane.scenarios.story import LINES, story_of
+from tests.races.findings import finding
 
 
 @cache
 def short_of(number: str):
-    race = catalogue.find(number)
-    plan = plan_of(race.scenario, **race.unfixed_options)
-    found = Campaign(plan).explore(race.schedules)
-    assert found.findings
-    return shorten(plan, found.findings[0].result.choices, runs=300)
+    campaign, found = finding(number)
+    return shorten(campaign.plan, found.result.choices, runs=300)
 
 
 @pytest.mark.slow

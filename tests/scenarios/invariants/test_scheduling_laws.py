@@ -45,10 +45,30 @@ REPAIRED = {"nobody waits before an open gate": {"fix": ("142294",)}}
 """Where another fix than the scenario's own upholds it."""
 
 
-def explored(name, number, asked, schedules, strategy="random-walk"):
+BREAKS_AT = {
+    "a pod that is gone takes no room": 0,
+    "room is kept for pods that wait": 7,
+    "what is queued is as it was last heard of": 161,
+    "no pod that is gone is in flight": 3,
+    "a pod that waits is in a queue or on its way": 0,
+    "a pod that is bound is tried no longer": 144,
+    "nobody waits before an open gate": 7,
+    "nobody waits before an open gate for ever": 7,
+    "a pod is new to the queue once in each version": 3,
+    "Pop does not sleep beside a pod that may be popped": 297,
+    "no victim is chosen again while its eviction is under way": 159,
+    "room that was made for a pod is kept for it": 35,
+    "bound means PodScheduled=True": 3,
+    "a backoff is as long as its own kind of failures makes it": 0,
+    "no pod is sent to serve a backoff that is over": 0,
+}
+"""By the name of a law: the first schedule of that scenario in which it breaks; see `tests.races.findings`."""
+
+
+def explored(name, number, asked, schedules, strategy="random-walk", seed=0):
     race = catalogue.find(number)
     scenario = evolve(race.scenario, invariants=INVARIANTS[name])
-    return Campaign(plan_of(scenario, **asked), strategy).explore(schedules)
+    return Campaign(plan_of(scenario, **asked), strategy).explore(schedules, seed=seed)
 
 
 @pytest.mark.slow
@@ -56,7 +76,11 @@ def explored(name, number, asked, schedules, strategy="random-walk"):
 def test_it_breaks_without_the_fix_and_holds_with_it(name):
     number = UPHELD_BY[name]
     race = catalogue.find(number)
-    seen = explored(name, number, race.unfixed_options, race.schedules)
+    known = BREAKS_AT[name]
+    assert known < race.schedules
+    seen = explored(name, number, race.unfixed_options, 1, seed=known)
+    if not seen.findings:  # it breaks elsewhere now
+        seen = explored(name, number, race.unfixed_options, race.schedules)
     assert seen.findings, seen.verdicts
     assert seen.findings[0].result.reason.startswith(name)
     asked = REPAIRED.get(name, race.repaired_options)
