@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Standing:
     """A wait of `waiter` for a task of an actor to stand at `point` for the `nth` time; then the task is held."""
 
-    __slots__ = ("_passed", "_patterns", "actor", "held", "nth", "point", "wait_no", "waiter")
+    __slots__ = ("_meant", "_passed", "actor", "held", "nth", "point", "wait_no", "waiter")
 
     def __init__(self, actor: str, point: str, nth: int, waiter: Task, wait_no: int) -> None:
         self.actor = actor
@@ -27,24 +27,27 @@ class Standing:
         self.nth = nth
         self.waiter = waiter
         self.wait_no = wait_no
-        self._patterns = "*" in point or "|" in point
+        self._meant: dict[str, bool] = {point: True}
+        """Of the points that were seen, whether each is one that is asked for."""
         self.held: tuple[Task, int] | None = None
         """The task that stands there, and its wait."""
         self._passed: dict[tuple[int, int], None] = {}
 
     def _is_meant(self, point: str) -> bool:
         """Whether a point is the one asked for; `*` stands for anything, `|` between several."""
-        if point == self.point:
-            return True
-        return self._patterns and any(fnmatchcase(point, each) for each in self.point.split("|"))
+        known = self._meant.get(point)
+        if known is None:
+            patterns = self.point.split("|") if "*" in self.point or "|" in self.point else ()
+            known = self._meant[point] = any(fnmatchcase(point, each) for each in patterns)
+        return known
 
     def takes(self, task: Task) -> bool:
         """Whether a ready task has come to the point for the time that was asked for."""
         if (
             self.held is not None
+            or task.actor.name != self.actor
             or task.state == NEW
             or not self._is_meant(task.point)
-            or task.actor.name != self.actor
         ):
             return False
         self._passed[task.no, task.cause] = None
