@@ -37,17 +37,35 @@ def frozen() -> Iterator[None]:
             gc.set_threshold(*before)
 
 
+class _Told:
+    """Whether the collector leaves alone what existed at some time: Python would count that to tell."""
+
+    left_alone = False
+
+
+def leave_alone() -> None:
+    """From now on the collector leaves alone what exists now, until `look_again`."""
+    gc.collect()
+    gc.freeze()
+    _Told.left_alone = True
+
+
+def look_again() -> None:
+    """The end of `leave_alone`."""
+    gc.unfreeze()
+    _Told.left_alone = False
+
+
 @contextmanager
 def _left_alone() -> Iterator[None]:
-    first = not gc.get_freeze_count()
-    if first:
-        gc.collect()
-        gc.freeze()
+    if _Told.left_alone:
+        yield
+        return
+    leave_alone()
     try:
         yield
     finally:
-        if first:
-            gc.unfreeze()
+        look_again()
 
 
 def sweep() -> None:
@@ -80,6 +98,5 @@ def off() -> Iterator[None]:
 
 def rest() -> None:
     """From now on the collector runs seldom: right for a program that does one long run and ends."""
-    gc.collect()
-    gc.freeze()
+    leave_alone()
     gc.set_threshold(YOUNG, 50, 1000)

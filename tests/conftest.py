@@ -24,8 +24,7 @@ settings.load_profile("fixed")
 
 def pytest_collection_finish() -> None:
     """What tests import stays, and the worlds that they make go soon: the collector need not look at them often."""
-    gc.collect()
-    gc.freeze()
+    collector.leave_alone()
     gc.set_threshold(collector.YOUNG_OF_SHORT_RUNS, *gc.get_threshold()[1:])
 
 

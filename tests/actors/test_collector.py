@@ -15,7 +15,22 @@ def thresholds():
     before = gc.get_threshold()
     yield
     gc.set_threshold(*before)
-    gc.freeze()  # as the tests begin
+    collector.leave_alone()  # as the tests begin
+
+
+@pytest.mark.usefixtures("thresholds")
+def test_whoever_leaves_it_alone_first_ends_that():
+    collector.look_again()
+    with collector.frozen():
+        assert gc.get_freeze_count() > 0
+        with collector.frozen():
+            pass
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0
+    collector.rest()
+    with collector.frozen():
+        pass
+    assert gc.get_freeze_count() > 0
 
 
 @pytest.mark.usefixtures("thresholds")
@@ -37,7 +52,7 @@ def test_whoever_has_it_look_more_seldom_still_or_never_keeps_that():
 
 @pytest.mark.usefixtures("thresholds")
 def test_while_it_is_off_it_does_not_look_and_afterwards_it_does():
-    gc.unfreeze()
+    collector.look_again()
     with collector.off():
         assert not gc.isenabled()
         assert gc.get_freeze_count() > 0
