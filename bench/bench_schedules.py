@@ -49,6 +49,7 @@ def run(plan: Plan, schedules: int, driver: Driver, *, log: bool, first: int = 0
     for seed in range(first, first + schedules):
         kept = EventLog() if log else EventLog(keep=False)
         steps += Execution(plan, RandomWalk(seed), log=kept).execute(driver).steps
+        collector.sweep()  # as a search does
     return steps
 
 
