@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from controlplane.api.tree import Tree
 
-__all__ = ["ALIKE", "KEPT", "alike", "is_often_alike"]
+__all__ = ["ALIKE", "KEPT", "alike", "alike_list", "is_often_alike", "is_shared"]
 
 ALIKE: Final = frozenset(
     ("ContainerState", "HostIP", "OwnerReference", "PodIP", "ResourceRequirements", "Toleration")
@@ -21,7 +21,12 @@ KEPT: Final = 2048
 LONG: Final = 256
 """Parts with longer texts are not remembered."""
 
+SHORT: Final = 16
+"""Lists of more parts are not remembered."""
+
 _known: dict[tuple[Any, ...], Tree] = {}
+_lists: dict[tuple[int, ...], list[Tree]] = {}
+"""By the identities of their parts, which they keep alive."""
 
 
 def is_often_alike(name: str) -> bool:
@@ -44,6 +49,27 @@ def alike(tree: Tree) -> Tree:
         _known.clear()
     _known[key] = tree
     return tree
+
+
+def alike_list(parts: list[Tree]) -> list[Tree]:
+    """A list of the very same parts that was seen before, or this one.
+
+    For lists that components make themselves, of parts that are `alike`; not for what comes from outside.
+    """
+    key = tuple(map(id, parts))
+    found = _lists.get(key)
+    if found is not None:
+        return found
+    if len(_lists) >= KEPT:
+        _lists.clear()
+    if len(parts) <= SHORT:
+        _lists[key] = parts
+    return parts
+
+
+def is_shared(parts: list[Any]) -> bool:
+    """Whether this is such a list, which others may have, too."""
+    return _lists.get(tuple(map(id, parts))) is parts
 
 
 def _key_of(tree: Tree) -> tuple[Any, ...] | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from controlplane.api.alike import alike
+from controlplane.api.alike import KEPT, alike, alike_list, is_shared
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import compute_qos
 from controlplane.api.times import SECOND, format_time
@@ -221,7 +221,7 @@ def stamped(
             tree["message"] = item.message
         trees.append(alike(tree))
     own = {item["type"] for item in trees}
-    return [*(item for item in before if item["type"] not in own), *trees]
+    return alike_list([*(item for item in before if item["type"] not in own), *trees])
 
 
 def container_status(report: ContainerReport) -> Tree:
@@ -311,7 +311,7 @@ def build(
         item for item in before.get("conditions") or () if item["type"] not in RESIZE_CONDITIONS
     ]
     stamps = stamped([*own, *extra], known, generation, now)
-    tree["conditions"] = [*resize, *stamps] if found not in TERMINAL else stamps
+    tree["conditions"] = [*resize, *stamps] if resize and found not in TERMINAL else stamps
     if generation:
         tree["observedGeneration"] = generation
     if has:
@@ -348,20 +348,7 @@ def status_patch(before: Tree, after: Tree) -> Tree:
         if old == value:
             continue
         if key == "conditions" and old:
-            known = {each["type"]: each for each in old}
-            kept = [each["type"] for each in value]
-            changed = [
-                {**dict.fromkeys(known.get(each["type"], ())), **each}
-                for each in value
-                if known.get(each["type"]) != each
-            ]
-            gone = [
-                {"$patch": "delete", "type": each["type"]}
-                for each in old
-                if each["type"] not in kept
-            ]
-            patch["$setElementOrder/conditions"] = [{"type": kind} for kind in kept]
-            patch["conditions"] = changed + gone
+            patch["$setElementOrder/conditions"], patch["conditions"] = _changed(old, value)
         elif key in ("podIPs", "hostIPs") and old:
             gone = [{"$patch": "delete", **each} for each in old if each not in value]
             patch[f"$setElementOrder/{key}"] = list(value)
@@ -369,3 +356,30 @@ def status_patch(before: Tree, after: Tree) -> Tree:
         else:
             patch[key] = value
     return patch
+
+
+_Change = tuple[list[Tree], list[Tree]]
+_changes: dict[tuple[int, int], tuple[list[Tree], list[Tree], _Change]] = {}
+"""By the identity of two lists of conditions, which an entry keeps alive."""
+
+
+def _changed(old: list[Tree], value: list[Tree]) -> _Change:
+    """The order of all conditions, and how those are written that changed: once for all pods that share both lists."""
+    found = _changes.get((id(old), id(value)))
+    if found is not None:
+        return found[2]
+    known = {each["type"]: each for each in old}
+    kept = [each["type"] for each in value]
+    changed = [
+        {**dict.fromkeys(known.get(each["type"], ())), **each}
+        for each in value
+        if known.get(each["type"]) != each
+    ]
+    gone = [{"$patch": "delete", "type": each["type"]} for each in old if each["type"] not in kept]
+    made = [{"type": kind} for kind in kept], changed + gone
+    if is_shared(old) and is_shared(value):
+        alike_list(made[1])
+        if len(_changes) >= KEPT:
+            _changes.clear()
+        _changes[id(old), id(value)] = (old, value, made)
+    return made

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from controlplane.api.alike import alike_list
 from controlplane.api.pod import Pod
 from controlplane.api.tree import Tree
 from controlplane.kubelet.status import OWN_CONDITIONS, TERMINAL
@@ -169,7 +170,7 @@ def merged(api: Tree, known: Tree, *, held: bool = False) -> Tree:
     ]
     replaced = {item["type"] for item in extra}
     kept = [item for item in theirs if item["type"] not in replaced]
-    found: dict[str, Any] = {**known, "conditions": [*kept, *ours, *extra]}
+    found: dict[str, Any] = {**known, "conditions": alike_list([*kept, *ours, *extra])}
     for key in _IGNORED:
         found.pop(key, None)
         if key in api:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api import alike as module
-from controlplane.api.alike import KEPT, LONG, alike
+from controlplane.api.alike import KEPT, LONG, SHORT, alike, alike_list, is_shared
 from controlplane.api.decoding import decode
 from controlplane.api.pod_status import PodCondition
 from controlplane.apiserver.schema import codec
@@ -58,3 +58,33 @@ def test_the_server_keeps_one_condition_for_all_pods_and_it_is_decoded_once():
     (first,), (second,) = one["status"]["conditions"], other["status"]["conditions"]
     assert first is second
     assert decode(PodCondition, first) is decode(PodCondition, second)
+
+
+def test_lists_of_the_same_parts_are_one_and_known_as_such():
+    ready, placed = alike(condition()), alike({"type": "PodScheduled", "status": "True"})
+    one = alike_list([ready, placed])
+    assert alike_list([ready, placed]) is one
+    assert alike_list([placed, ready]) is not one
+    assert is_shared(one)
+    assert not is_shared([ready, placed])
+    assert not is_shared([dict(ready), placed])
+
+
+def test_long_lists_are_not_remembered_nor_ever_too_many():
+    long = [alike(condition(reason=str(number))) for number in range(SHORT + 1)]
+    assert not is_shared(alike_list(long))
+    for number in range(2 * KEPT):
+        alike_list([alike(condition(reason=str(number)))])
+        assert len(module._lists) <= KEPT
+
+
+def test_a_list_that_pods_share_is_read_once_and_read_right():
+    given = alike_list([alike(condition(unknown="x", reason=""))])
+    one, other = (
+        codec.decode("io.k8s.api.core.v1.Pod", {"status": {"phase": phase, "conditions": given}})
+        for phase in ("Pending", "Running")
+    )
+    alone = codec.decode("io.k8s.api.core.v1.Pod", {"status": {"conditions": [dict(given[0])]}})
+    assert one["status"]["conditions"] is other["status"]["conditions"]
+    assert one["status"]["conditions"] == alone["status"]["conditions"]
+    assert "unknown" not in one["status"]["conditions"][0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from controlplane.api.alike import alike, alike_list
+from controlplane.api.tree import Tree
 from controlplane.kubelet.status import status_patch
 
 
@@ -44,3 +46,19 @@ class TestStatusPatch:
             "$setElementOrder/conditions": [{"type": "PodScheduled"}],
             "conditions": [{"$patch": "delete", "type": "Ready"}],
         }
+
+    def test_pods_that_share_their_conditions_share_what_is_sent_of_them(self):
+        def shared(ready: str) -> list[Tree]:
+            found = ({"type": "Ready", "status": ready}, {"type": "PodScheduled", "status": "True"})
+            return alike_list([alike(each) for each in found])
+
+        one, other = (
+            status_patch({"conditions": shared("False")}, {"conditions": shared("True")})
+            for _ in range(2)
+        )
+        assert one["conditions"] is other["conditions"]
+        alone = status_patch(
+            {"conditions": list(shared("False"))}, {"conditions": list(shared("True"))}
+        )
+        assert alone == one
+        assert alone["conditions"] is not one["conditions"]

@@ -18,7 +18,7 @@ from math import isfinite
 from typing import Any
 
 from controlplane.api import quantity
-from controlplane.api.alike import alike, is_often_alike
+from controlplane.api.alike import KEPT, alike, alike_list, is_often_alike, is_shared
 from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.go_types import embedding, text_type
@@ -131,6 +131,8 @@ NO_NUMBERS = frozenset((str, bool, type(None)))
 """The types of values without parts that are no numbers."""
 _TOO_LARGE = 1 << 1024
 """Integers of this size and more are infinite as float64."""
+_READ: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
+"""What lists that objects share were read as: by the identity of the field and of the list, which is kept alive."""
 
 
 def check_numbers(value: Any) -> None:
@@ -280,6 +282,8 @@ class FieldCodec:
             raise _mismatch(value, self.go_type)
         element = self.element
         assert element is not None
+        if element.struct is not None and element.struct.often_alike and is_shared(value):
+            return self._decode_shared(value, old, element)
         if element.kind == Kind.STRING:
             for item in value:
                 if type(item) is not str:
@@ -287,6 +291,21 @@ class FieldCodec:
             else:
                 spend(len(value))
                 return value
+        return self._decode_items(value, old, element)
+
+    def _decode_shared(self, value: list[Any], old: Any, element: FieldCodec) -> list[Any]:
+        """A list that objects share is read once, and what was read is shared, too."""
+        key = (id(self), id(value))
+        known = _READ.get(key)
+        if known is not None:
+            return known[1]
+        read = alike_list(self._decode_items(value, old, element))
+        if len(_READ) >= KEPT:
+            _READ.clear()
+        _READ[key] = (value, read)
+        return read
+
+    def _decode_items(self, value: list[Any], old: Any, element: FieldCodec) -> list[Any]:
         olds = old if isinstance(old, list) else ()
         spend(_STRUCT * len(value))
         out = []

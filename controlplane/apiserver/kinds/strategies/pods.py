@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.api.alike import alike
+from controlplane.api.alike import alike, alike_list
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_requests
 from controlplane.api.quantity import parse
@@ -225,5 +225,5 @@ def _bound_status(before: Tree, since: str) -> Tree:
     }  # fmt: skip
     conditions = status.get("conditions", [])
     others = [each for each in conditions if each["type"] != "PodScheduled"]
-    status["conditions"] = [*others, alike(condition)]
+    status["conditions"] = alike_list([*others, alike(condition)])
     return status

@@ -17,6 +17,7 @@ from controlplane.apiserver.requests.patching.json_patch import (
     json_patch,
 )
 from controlplane.apiserver.requests.patching.merge import merge_patch
+from controlplane.apiserver.requests.patching.plain_merge import UnusualError, plain_merge
 from controlplane.apiserver.requests.patching.restoring import UnfitError, restored
 from controlplane.apiserver.requests.patching.strategic import PatchError, strategic_patch
 from controlplane.apiserver.schema import go_json, status
@@ -46,6 +47,14 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
 
     `current` is in the version of the request, `stored` in the stored one.
     """
+    plain = _merged_plainly(ctx, current)
+    if plain is not None:
+        try:
+            return bodies.read(ctx, plain, stored)
+        except status.ApiError as error:
+            if error.code != 400:
+                raise
+            # What is wrong is said below, with what is left of the patch.
     document, patch = _patched_document(ctx, current, ctx.info.type_name)
     strategic = ctx.request.content_type.startswith(STRATEGIC_PATCH)
     result = document
@@ -73,6 +82,24 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
         if error.code == 400 and problem:
             raise undecodable(document, problem) from None
         raise
+
+
+def _merged_plainly(ctx: Context, current: Tree) -> Tree | None:
+    """The patched document where that is quickly told: a plain strategic patch that came as values."""
+    request, info = ctx.request, ctx.info
+    if (
+        request.path
+        or request.content_type != STRATEGIC_PATCH
+        or info.custom is not None
+        or "fieldValidation" in request.query
+        or type(request.body) is not dict
+    ):
+        return None
+    try:
+        document = plain_merge(current, request.body, struct_type(info.type_name))
+    except UnusualError:
+        return None
+    return document if document.get("apiVersion") == info.api_version else None
 
 
 def _unfit(patch: Any, problem: str) -> status.ApiError:
