@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 class _Sight:
     """Something that checks look at: what was there at the last look, and whether it is something else now."""
 
-    __slots__ = ("changed", "look", "seen")
+    __slots__ = ("changed", "seen")
 
-    def __init__(self, look: Callable[[], Any]) -> None:
-        self.look = look
+    def __init__(self) -> None:
         self.seen: Any = self  # which nobody shows
         self.changed = False
 
@@ -40,18 +39,19 @@ class Checks:
             return
         sight = self._sights.get(looks_at)
         if sight is None:
-            sight = self._sights[looks_at] = _Sight(looks_at)
+            sight = self._sights[looks_at] = _Sight()
         self._all.append(((name, check), sight))
 
     def due(self) -> Sequence[Asked]:
         """Which are to be asked now: those that look at nothing in particular, or at what has changed."""
         any_changed = False
-        for sight in self._sights.values():
-            seen = sight.look()
-            sight.changed = seen != sight.seen
-            if sight.changed:
+        for look, sight in self._sights.items():
+            seen = look()
+            if seen == sight.seen:
+                sight.changed = False
+            else:
                 sight.seen = seen
-                any_changed = True
+                sight.changed = any_changed = True
         if not any_changed:
             return self._always
         return [asked for asked, sight in self._all if sight is None or sight.changed]

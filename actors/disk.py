@@ -20,9 +20,11 @@ _GONE = b"\xc1"  # a byte that MessagePack never produces
 class Disk:
     """A small key-value disk with a write-back cache."""
 
-    __slots__ = ("_cached", "_durable", "_pending")
+    __slots__ = ("_cached", "_durable", "_pending", "changes")
 
     def __init__(self) -> None:
+        self.changes = 0
+        """How often something was written, removed or lost, for who looks at the run from outside."""
         self._durable: dict[str, bytes | Callable[[], Any]] = {}
         self._cached: dict[str, bytes | Callable[[], Any]] = {}
         self._pending: list[tuple[str, bytes | Callable[[], Any]]] = []
@@ -30,16 +32,19 @@ class Disk:
     def write(self, key: str, value: Any) -> None:
         """Write a value; it survives a crash for certain only after `sync`."""
         packed = msgpack.packb(value)
+        self.changes += 1
         self._pending.append((key, packed))
         self._cached[key] = packed
 
     def write_later(self, key: str, make: Callable[[], Any]) -> None:
         """Write what `make` gives, which is asked when somebody reads it: it must give the same at any time."""
+        self.changes += 1
         self._pending.append((key, make))
         self._cached[key] = make
 
     def remove(self, key: str) -> None:
         """Remove a key, if it is there."""
+        self.changes += 1
         self._pending.append((key, _GONE))
         self._cached[key] = _GONE
 
@@ -69,6 +74,7 @@ class Disk:
 
     def crash(self, lose: Callable[[int], int]) -> int:
         """Lose a suffix of the unsynced writes; `lose(n)` draws 0 to n - 1 of them to lose. How many were lost."""
+        self.changes += 1
         count = len(self._pending)
         lost = lose(count + 1) if count else 0
         self._keep(count - lost)

@@ -529,8 +529,11 @@ class Kernel:
     def _hold(self) -> None:
         """Keep back who has come to a point that somebody waits for, and tell him."""
         for standing in self.standings:
+            if standing.held is not None:
+                continue
+            whose = standing.actor
             for task in self.ready:
-                if standing.takes(task):
+                if task.actor.name == whose and standing.takes(task):
                     if self.footprint is not None:
                         self.footprint.everything()
                     self.ready.remove(task)

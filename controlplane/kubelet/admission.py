@@ -307,6 +307,16 @@ def amount(name: str, quantity: Quantity) -> int:
     return quantity.milli_value() if name == CPU else quantity.value()
 
 
+def together(pods: Sequence[Pod]) -> Amounts:
+    """What pods ask for of CPU and memory, and their number."""
+    found = dict.fromkeys((CPU, MEMORY), 0)
+    for pod in pods:
+        for name, quantity in pod_requests(pod).items():
+            if name in found:
+                found[name] += amount(name, quantity)
+    return {**found, PODS: len(pods)}
+
+
 def _host_ports(pod: Pod, *, running: bool) -> list[tuple[str, str, int]]:
     """(IP, protocol, port) of the host ports; `running` counts all init containers too."""
     spec = pod.spec

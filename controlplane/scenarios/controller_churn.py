@@ -20,8 +20,8 @@ from controlplane.scenarios.controller_faults import (
 )
 from controlplane.scenarios.faults import CHAOS, cut, heal, restarts, sometimes
 from controlplane.scenarios.invariants.convergence import converges
+from controlplane.scenarios.invariants.sights import PODS
 from controlplane.scenarios.invariants.workloads import (
-    PODS,
     no_orphans,
     one_active_pod_an_index,
     one_daemon_a_node,

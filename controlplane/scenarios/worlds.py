@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,6 +11,8 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.setting import Setting
+    from controlplane.scheduler.config.model import SchedulerConfig
+    from controlplane.scheduler.plugins.registry import Registry
 
     Build = Callable[[Setting], ClusterConfig]
 
@@ -41,6 +45,13 @@ def with_plugin(cls: Any) -> Mapping[str, Any]:
 
 def with_plugins(*classes: Any) -> Mapping[str, Any]:
     """The fields of a cluster whose scheduler has these plugins besides its own."""
+    config, registry = _configured(classes)
+    return {"scheduler": config, "scheduler_plugins": registry}
+
+
+@lru_cache(maxsize=16)
+def _configured(classes: tuple[Any, ...]) -> tuple[SchedulerConfig, Registry]:
+    """Read once for all schedules: none of it changes."""
     from controlplane.scheduler.config import load as config_load
     from controlplane.scheduler.plugins.registry import Entry, in_tree_registry
 
@@ -51,7 +62,7 @@ def with_plugins(*classes: Any) -> Mapping[str, Any]:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
     }
-    return {"scheduler": config_load.load(document, registry), "scheduler_plugins": registry}
+    return config_load.load(document, registry), MappingProxyType(registry)
 
 
 def lagging_servers(**more: Any) -> Build:

@@ -28,3 +28,20 @@ def test_a_crash_loses_a_suffix_of_what_was_not_synced() -> None:
     disk.write_later("b", lambda: 2)
     assert disk.crash(lambda n: 1) == 1
     assert (disk.read("a"), disk.read("b", "gone")) == (1, "gone")
+
+
+def test_whatever_may_change_what_is_read_is_counted() -> None:
+    disk = Disk()
+    seen = [disk.changes]
+    for change in (
+        lambda: disk.write("a", 1),
+        lambda: disk.write_later("b", lambda: 2),
+        lambda: disk.remove("a"),
+        lambda: disk.crash(lambda n: n - 1),
+    ):
+        change()
+        seen.append(disk.changes)
+    assert sorted(set(seen)) == seen
+    disk.sync()
+    disk.read("b")
+    assert disk.changes == seen[-1]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from attrs import evolve
 
 from controlplane.api.object import Object
 from controlplane.client.expectations import CountedExpectations
 from controlplane.controllers.consistency import ConsistencyStore
+from controlplane.kubelet.container_runtime import Container, Program, Sandbox
 from controlplane.scenarios import loading
 from controlplane.scenarios.controller_churn import FAULTS, PARTS
 from controlplane.scenarios.exploring import Campaign
@@ -14,6 +19,7 @@ from controlplane.scenarios.invariants.workloads import (
     no_orphans,
     one_active_pod_an_index,
     one_daemon_a_node,
+    one_life_of_an_ordinal,
 )
 from controlplane.scenarios.plan import plan_of
 
@@ -71,6 +77,12 @@ class _Run:
         self._objects = objects
         self.cluster = self
         self.store = self
+        self.notes: dict[str, Any] = {}
+        self.machines: dict[str, Any] = {}
+        self.incarnation = self.latest = 1
+
+    def keyspace(self, _prefix: str) -> _Run:
+        return self
 
     def prefixes(self) -> tuple[str, ...]:
         return ("/registry/pods/",)
@@ -115,3 +127,33 @@ def test_two_daemons_of_a_node_are_one_too_many() -> None:
     assert check(_Run(*both)) == "default/a and default/b are both there for node-1"  # type: ignore[arg-type]
     going = _pod("a", "DaemonSet", deletionTimestamp="2026-01-01T00:00:00Z"), both[1]
     assert check(_Run(*going)) is None  # type: ignore[arg-type]
+
+
+def test_two_lives_of_an_ordinal_that_run_at_once_are_one_too_many() -> None:
+    check = one_life_of_an_ordinal("node-1", "node-2").check
+    run = _Run(_pod("web-0", "StatefulSet", uid="first"), _pod("job-0", "Job", uid="other"))
+    sandboxes = {uid: Sandbox(uid) for uid in ("first", "second", "other")}
+    for uid, sandbox in sandboxes.items():
+        sandbox.containers["main"] = Container("main", "image", Program())
+        sandbox.containers["main"].start(uid, 0)
+    run.machines["node-1"] = SimpleNamespace(sandboxes=sandboxes)
+    assert check(run) is None  # type: ignore[arg-type]
+    run._objects = (_pod("web-0", "StatefulSet", uid="second"),)
+    assert check(run) is None, "pods are looked at once one was written"  # type: ignore[arg-type]
+    run.latest = 2
+    said = "two pods run as default/web-0: first and second"
+    assert check(run) == said  # type: ignore[arg-type]
+    sandboxes["first"].containers["main"].running_since = None
+    assert check(run) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("part", ["daemons", "stateful"])
+def test_laws_of_stored_pods_are_asked_when_one_was_written(part) -> None:
+    plan = campaign(part).plan
+    ends = []
+    for looks in (True, False):
+        laws = tuple(each if looks else evolve(each, looks_at=None) for each in plan.invariants())
+        tried = evolve(plan, scenario=evolve(plan.scenario, invariants=laws))
+        result = Campaign(tried).under(1).result
+        ends.append((result.verdict, result.reason, result.steps, result.trace_hash))
+    assert ends[0] == ends[1]

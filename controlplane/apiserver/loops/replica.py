@@ -426,13 +426,15 @@ class _Replica(_Server):
 
         Upstream a progress notification does the former, asked for by whoever waits.
         """
+        heard, held, notifies = self._mirror.revision, self._held, self._options.progress_notify
         for feed in self._fed.values():
-            if feed.resource in self._held:
+            cache = feed.cache
+            if cache.revision >= heard or feed.resource in held:
                 continue
-            if self._has_news(feed.cache):
+            if self._has_news(cache):
                 feed.news.notify_all()
-            elif self._options.progress_notify:
-                feed.cache.revision = max(feed.cache.revision, self._mirror.revision)
+            elif notifies:
+                cache.revision = heard
         self._moved.notify_all()
 
     def _feed_what_is_written(self, news: News) -> None:

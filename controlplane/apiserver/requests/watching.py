@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from controlplane.api.object import Object
 from controlplane.api.request import Request
@@ -114,9 +115,11 @@ class Watching:
         meta: Tree = {"resourceVersion": str(revision)}
         if annotations:
             meta["annotations"] = annotations
-        tree: Tree = {"apiVersion": info.api_version, "kind": info.kind, "metadata": meta}
-        if info.custom is None:
-            tree = decode(info.type_name, tree)
+        if info.custom is not None:
+            named: Tree = {"apiVersion": info.api_version, "kind": info.kind, "metadata": meta}
+            return Object(named)
+        empty = _empty(info.type_name, info.api_version, info.kind)
+        tree = {**empty, "metadata": {**empty["metadata"], **meta}}
         if (info.group, info.resource) in _COUNTED:
             tree["spec"] = {"replicas": 0, **tree["spec"]}
         return Object(tree)
@@ -125,6 +128,12 @@ class Watching:
         """Queue a plain bookmark at the cache's revision for a watch that asked for bookmarks."""
         info: ResourceInfo = watcher.info
         watcher.bookmark(lambda revision: self._bookmark(info, revision, {}))
+
+
+@cache
+def _empty(type_name: str, api_version: str, kind: str) -> Tree:
+    """An object of which nothing is said, as upstream encodes it."""
+    return decode(type_name, {"apiVersion": api_version, "kind": kind, "metadata": {}})
 
 
 def _failed_watch(cache: WatchCache, interest: Interest, error: status.ApiError) -> Watcher:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from controlplane.kubelet.volumes import Mounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from controlplane.api.pod import Pod
     from controlplane.api.quantity import Quantity
-    from controlplane.kubelet.admission import Amounts
     from controlplane.kubelet.cm.container_manager import ContainerManager
     from controlplane.kubelet.container_runtime import Sandbox
     from controlplane.metrics.numbers import Metrics
@@ -30,8 +30,8 @@ class Host:
         """The managers of the kubelet that runs at present, for who looks at the run from outside."""
         self.metrics: Metrics | None = None
         """What that kubelet counts, for the same."""
-        self.promised: Callable[[], tuple[Amounts, Mapping[str, Quantity]]] | None = None
-        """What that kubelet has promised to pods together, and what it may, for the same."""
+        self.promises: Callable[[], tuple[Mapping[str, Quantity], Sequence[Pod]]] | None = None
+        """What that kubelet may promise, and its pods that count with what each was promised, for the same."""
         self.key_of: Callable[[str], str] | None = None
         """The key of a pod that the kubelet knows by its uid, "" of others: for the log."""
         self.refused = ""

@@ -80,7 +80,7 @@ async def run(
     name: str = tree["metadata"]["name"]
     if csi_drivers:
         tree = own_node.managed(tree)
-    host.containers, host.promised, host.writing = (
+    host.containers, host.promises, host.writing = (
         None,
         None,
         0,

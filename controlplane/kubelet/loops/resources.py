@@ -9,14 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.log import ERROR
-from controlplane.api.pod_resources import CPU, MEMORY, PODS, pod_requests
-from controlplane.api.recent import by_identity
 from controlplane.api.resize_policy import forbids_preemption
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.event_recorder import reference
 from controlplane.client.loops.guarded import attempted
 from controlplane.kubelet import preemption
-from controlplane.kubelet.admission import amount
 from controlplane.kubelet.admission_chain import AdmissionChain
 from controlplane.kubelet.allocation.conditions import ResizeConditions
 from controlplane.kubelet.allocation.feasibility import Feasibility
@@ -47,7 +44,6 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.quantity import Quantity
     from controlplane.gates import FixGates
-    from controlplane.kubelet.admission import Amounts
     from controlplane.kubelet.allocation.events import ResizeEvent
     from controlplane.kubelet.allocation.state import PodResources
     from controlplane.kubelet.loops.pod_workers import PodWorkers
@@ -70,13 +66,6 @@ MANAGER_GATES = {
     "pods_once": "141041",
 }
 """The fix gates of the managers, by the names of their switches."""
-
-
-@by_identity
-def _asked(pod: Pod) -> dict[str, int]:
-    """The CPU and memory that a pod asks for, as they are added up."""
-    asked = pod_requests(pod)
-    return {name: amount(name, asked[name]) for name in (CPU, MEMORY) if name in asked}
 
 
 class NodeResources:
@@ -166,17 +155,15 @@ class NodeResources:
                 if pod is not None:
                     self._sync(pod)
 
-    def _promised_together(self) -> tuple[Amounts, Mapping[str, Quantity]]:
-        """What the pods that were admitted and count are promised, and what is allocatable."""
-        together = dict.fromkeys((CPU, MEMORY, PODS), 0)
-        for pod in self._workers.active_pods():
-            promised = self.allocation.allocation(pod.uid)
-            if promised is None or self._workers.get(pod.uid) is None:
-                continue
-            together[PODS] += 1
-            for name, each in _asked(self.allocation.allocated_pod(pod)).items():
-                together[name] += each
-        return together, self._shared.node.status.allocatable
+    def _promises(self) -> tuple[Mapping[str, Quantity], Sequence[Pod]]:
+        """What is allocatable, and the pods that were admitted and count, with what they were promised."""
+        allocation, workers = self.allocation, self._workers
+        counted = [
+            allocation.allocated_pod(pod)
+            for pod in workers.active_pods()
+            if allocation.allocation(pod.uid) is not None and workers.get(pod.uid) is not None
+        ]
+        return self._shared.node.status.allocatable, counted
 
     def _promised(self, uid: str) -> PodResources | None:
         return self.allocation.allocation(uid)
@@ -212,7 +199,7 @@ class NodeResources:
             self._shared.host.refused = str(error)
             return False
         self._shared.host.containers = self.containers
-        self._shared.host.promised = self._promised_together
+        self._shared.host.promises = self._promises
         ctx.spawn(self._retry_now_and_then, name="allocation-manager")
         if self.containers is not None:
             ctx.spawn(self._reconcile_forever, name="cpu-manager")

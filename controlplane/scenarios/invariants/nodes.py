@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from controlplane.scenarios.invariants.sights import PODS, stored_pods
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from controlplane.kubelet.cm.container_manager import ContainerManager
     from controlplane.kubelet.loops.host import Host
     from controlplane.scenarios.run import Run
     from controlplane.scenarios.scenario import Check
-
-PODS = "/registry/pods/"
 
 
 def _own(run: Run, nodes: Sequence[str]) -> Sequence[str]:
@@ -25,17 +25,7 @@ def _own(run: Run, nodes: Sequence[str]) -> Sequence[str]:
 
 def _of_pods(name: str, check: Check) -> Invariant:
     """An invariant of stored pods and of nothing else: once it holds, it does until one is written."""
-
-    def asked(run: Run) -> str | None:
-        revision = run.cluster.store.keyspace(PODS).latest
-        if run.notes.get(name) == revision:
-            return None
-        found = check(run)
-        if found is None:
-            run.notes[name] = revision
-        return found
-
-    return Invariant(name, asked, ("apiserver",))
+    return Invariant(name, check, ("apiserver",), looks_at=stored_pods)
 
 
 def _between_writes(run: Run, nodes: Sequence[str]) -> Iterator[tuple[str, Host, ContainerManager]]:
@@ -46,13 +36,55 @@ def _between_writes(run: Run, nodes: Sequence[str]) -> Iterator[tuple[str, Host,
             yield node, host, host.containers
 
 
-def _unmoved(known: dict[str, tuple[Any, ...]], node: str, manager: ContainerManager) -> bool:
-    """Whether a node's managers remember what they did when this was asked last: each change makes a new state."""
-    states = manager, manager.cpu.state, manager.memory.state
-    before, known[node] = known.get(node), states
-    return before is not None and all(
-        one is other for one, other in zip(before, states, strict=True)
-    )
+def _of_nodes(look: Callable[[Run, str], Any], nodes: tuple[str, ...]) -> Callable[[Run], Any]:
+    """What a law looks at, of the node whose step it was."""
+
+    def looks_at(run: Run) -> Any:
+        return [look(run, node) for node in _own(run, nodes)]
+
+    return looks_at
+
+
+@cache
+def _managers(*nodes: str) -> Callable[[Run], Any]:
+    """What the managers of these nodes remember, but for amid writes that belong together."""
+
+    def look(run: Run, node: str) -> Any:
+        host = run.cluster.machines[node]
+        manager = host.containers
+        if manager is None or host.writing or not run.world.alive(node):
+            return None
+        return manager, manager.cpu.state, manager.memory.state
+
+    return _of_nodes(look, nodes)
+
+
+@cache
+def _running(*nodes: str) -> Callable[[Run], Any]:
+    """The containers that run on these nodes, on which CPUs, and what was written to the nodes' disks."""
+
+    def look(run: Run, node: str) -> Any:
+        host = run.cluster.machines[node]
+        found = [
+            (each.container_id, each.cpus, each.exclusive)
+            for sandbox in host.sandboxes.values()
+            for each in sandbox.containers.values()
+            if each.running_since is not None
+        ]
+        return host.containers, run.world.disk(node).changes, found
+
+    return _of_nodes(look, nodes)
+
+
+@cache
+def _promises(*nodes: str) -> Callable[[Run], Any]:
+    """What these nodes may promise, and the pods that were promised something."""
+
+    def look(run: Run, node: str) -> Any:
+        promises = run.cluster.machines[node].promises
+        return None if promises is None or not run.world.alive(node) else promises()
+
+    return _of_nodes(look, nodes)
 
 
 def nothing_is_handed_out_twice(*nodes: str) -> Invariant:
@@ -61,16 +93,14 @@ def nothing_is_handed_out_twice(*nodes: str) -> Invariant:
     def check(run: Run) -> str | None:
         from controlplane.kubelet.cm.invariants import violations
 
-        sound: dict[str, tuple[Any, ...]] = run.notes.setdefault("what is handed out once", {})
         for node, _, manager in _between_writes(run, _own(run, nodes)):
-            if _unmoved(sound, node, manager):
-                continue
             found = violations(manager)
             if found:
                 return f"{node}: {found[0]}"
         return None
 
-    return Invariant("no CPU and no memory has two owners", check, nodes)
+    managers = _managers(*nodes)
+    return Invariant("no CPU and no memory has two owners", check, nodes, looks_at=managers)
 
 
 def no_two_run_on_one_cpu(*nodes: str) -> Invariant:
@@ -96,7 +126,8 @@ def no_two_run_on_one_cpu(*nodes: str) -> Invariant:
                             return f"{node}: CPU {cpu} is {other}'s and {name}'s"
         return None
 
-    return Invariant("no two containers run on one exclusive CPU", check, nodes)
+    running = _running(*nodes)
+    return Invariant("no two containers run on one exclusive CPU", check, nodes, looks_at=running)
 
 
 def checkpoints_agree(*nodes: str) -> Invariant:
@@ -105,10 +136,7 @@ def checkpoints_agree(*nodes: str) -> Invariant:
     def check(run: Run) -> str | None:
         from controlplane.kubelet.cm.container_manager import FILES
 
-        checked: dict[str, tuple[Any, ...]] = run.notes.setdefault("checkpoints that agree", {})
         for node, _, manager in _between_writes(run, _own(run, nodes)):
-            if _unmoved(checked, node, manager):
-                continue
             disk = run.world.disk(node)
             texts = manager.cpu.state.text, manager.memory.state.text
             for file, remembered in zip(FILES, texts, strict=True):
@@ -117,27 +145,29 @@ def checkpoints_agree(*nodes: str) -> Invariant:
                     return f"{node}: {file} is not what is remembered"
         return None
 
-    return Invariant("files say what managers remember", check, nodes)
+    managers = _managers(*nodes)
+    return Invariant("files say what managers remember", check, nodes, looks_at=managers)
 
 
 def promises_fit(*nodes: str) -> Invariant:
     """Of these nodes: what the pods that were admitted are promised together is never more than is allocatable."""
 
     def check(run: Run) -> str | None:
-        from controlplane.kubelet.admission import amount
+        from controlplane.kubelet.admission import amount, together
 
         for node in _own(run, nodes):
-            host = run.cluster.machines[node]
-            if host.promised is None or not run.world.alive(node):
+            promises = run.cluster.machines[node].promises
+            if promises is None or not run.world.alive(node):
                 continue
-            promised, allocatable = host.promised()
-            for name, total in promised.items():
+            allocatable, pods = promises()
+            for name, total in together(pods).items():
                 most = amount(name, allocatable[name]) if name in allocatable else 0
                 if total > most:
                     return f"{node}: {total} of {name} are promised, {most} are allocatable"
         return None
 
-    return Invariant("no more is promised than is allocatable", check, nodes)
+    promises = _promises(*nodes)
+    return Invariant("no more is promised than is allocatable", check, nodes, looks_at=promises)
 
 
 def ended_pods_hold_nothing(*nodes: str) -> Invariant:
@@ -226,7 +256,7 @@ def no_condition_means_done(*nodes: str) -> Invariant:
             status = obj.tree.get("status") or {}
             if obj.tree["spec"].get("nodeName") not in nodes:
                 continue
-            if obj.view.metadata.deletion_timestamp is not None:
+            if obj.metadata.get("deletionTimestamp"):
                 continue
             if any(
                 each["type"] == "PodResizeInProgress" for each in status.get("conditions") or ()
@@ -326,7 +356,10 @@ def nothing_starts_with_more_than_promised(*nodes: str) -> Invariant:
                     )
         return None
 
-    return Invariant("nothing starts with more than it was promised", check, nodes)
+    running = _running(*nodes)
+    return Invariant(
+        "nothing starts with more than it was promised", check, nodes, looks_at=running
+    )
 
 
 def _most_promised(run: Run, node: str) -> dict[tuple[str, str], str]:

@@ -7,7 +7,7 @@ run has settled.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from controlplane.scenarios.invariants.sights import the_queue
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controlplane.scenarios.run import Run
+    from controlplane.scheduler.queue.invariants import Check
 
 AFTER_EVERY_STEP = ("I1", "I2", "I4", "I5", "I7")
 ONCE_SETTLED = ("I3", "I6")
@@ -52,11 +53,20 @@ def _ask_each(names: tuple[str, ...], run: Run) -> str | None:
     core = run.cluster.scheduler.core
     if core is None:
         return None
-    for name in names:
-        violation = _ask(name, run)
+    queue = core.queue
+    for name, check in _checks(names):
+        violation = check(queue, ())
         if violation is not None:
             return f"{name}: {violation}"
     return None
+
+
+@cache
+def _checks(names: tuple[str, ...]) -> tuple[tuple[str, Check], ...]:
+    """The functions of these names: this is asked after very many steps."""
+    from controlplane.scheduler.queue.invariants import INVARIANTS
+
+    return tuple((name, INVARIANTS[name]) for name in names)
 
 
 def _waiting_uids(run: Run) -> list[str]:

@@ -1,4 +1,4 @@
-"""What laws of the scheduler look at: each value is another one whenever an answer may be."""
+"""What laws look at: each value is another one whenever an answer may be."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from controlplane.scenarios.run import Run
+
+PODS = "/registry/pods/"
+
+
+def stored_pods(run: Run) -> Any:
+    """The pods that the API server stores: the revision of the last write to one, in which life of the store."""
+    store = run.cluster.store
+    return store.incarnation, store.keyspace(PODS).latest
 
 
 def the_queue(run: Run) -> Any:

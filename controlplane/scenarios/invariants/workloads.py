@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from controlplane.scenarios.invariants.sights import PODS, stored_pods
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from controlplane.api.object import Object
     from controlplane.scenarios.run import Run
 
-PODS = "/registry/pods/"
 INDEX = "batch.kubernetes.io/job-completion-index"
 ENDED = ("Succeeded", "Failed")
 
@@ -65,7 +65,7 @@ def one_active_pod_an_index(after: str) -> Invariant:
                 return f"{other} and {obj.key} are both active for index {index}"
         return None
 
-    return Invariant("one active pod for an index", check, (after,))
+    return Invariant("one active pod for an index", check, (after,), looks_at=stored_pods)
 
 
 def one_daemon_a_node(after: str) -> Invariant:
@@ -85,29 +85,40 @@ def one_daemon_a_node(after: str) -> Invariant:
                 return f"{other} and {obj.key} are both there for {node}"
         return None
 
-    return Invariant("one daemon on a node", check, (after,))
+    return Invariant("one daemon on a node", check, (after,), looks_at=stored_pods)
 
 
 def one_life_of_an_ordinal(*nodes: str) -> Invariant:
     """No two pods that had one name one after the other have containers running at once, on these nodes."""
 
     def check(run: Run) -> str | None:
-        running = {
-            uid: sandbox
-            for node in nodes
-            if node in run.cluster.machines
-            for uid, sandbox in run.cluster.machines[node].sandboxes.items()
-            if any(True for _ in sandbox.running())
-        }
-        lives: dict[str, str] = run.notes.setdefault("names of pods", {})
-        for obj in run.objects(PODS):
-            owner = _controller(obj)
-            if owner is not None and owner[0] == "StatefulSet":
-                lives[obj.uid] = obj.key
+        lives = _lives(run)
+        if not lives:
+            return None
+        machines = run.cluster.machines
         seen: dict[str, str] = {}
-        for uid in running:
-            if uid in lives and seen.setdefault(lives[uid], uid) != uid:
-                return f"two pods run as {lives[uid]}: {seen[lives[uid]]} and {uid}"
+        for node in nodes:
+            if node not in machines:
+                continue
+            for uid, sandbox in machines[node].sandboxes.items():
+                if uid not in lives or not sandbox.running():
+                    continue
+                if seen.setdefault(lives[uid], uid) != uid:
+                    return f"two pods run as {lives[uid]}: {seen[lives[uid]]} and {uid}"
         return None
 
     return Invariant("one running pod for an ordinal", check, nodes)
+
+
+def _lives(run: Run) -> Mapping[str, str]:
+    """The keys of all pods of StatefulSets that were ever seen stored, by uid."""
+    known: dict[str, str]
+    seen, known = run.notes.setdefault("pods of StatefulSets", (None, {}))
+    stored = stored_pods(run)
+    if stored != seen:
+        for obj in run.objects(PODS):
+            owner = _controller(obj)
+            if owner is not None and owner[0] == "StatefulSet":
+                known[obj.uid] = obj.key
+        run.notes["pods of StatefulSets"] = stored, known
+    return known

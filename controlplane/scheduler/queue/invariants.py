@@ -6,7 +6,7 @@ exist (in the API server, or in the informer the queue is fed from).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
@@ -14,13 +14,18 @@ from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 Check = Callable[[PriorityQueue, Collection[str]], str | None]
 
 
-def _entries(queue: PriorityQueue) -> Iterator[tuple[str, QueuedPodInfo]]:
-    for name, infos in (
+def _places(queue: PriorityQueue) -> tuple[tuple[str, Iterable[QueuedPodInfo]], ...]:
+    backoff = queue.backoff_q
+    return (
         ("activeQ", queue.active_q.heap),
-        ("podBackoffQ", queue.backoff_q.heap),
-        ("podErrorBackoffQ", queue.backoff_q.error_heap),
+        ("podBackoffQ", backoff.heap),
+        ("podErrorBackoffQ", backoff.error_heap),
         ("the unschedulable pool", queue.unschedulable),
-    ):
+    )
+
+
+def _entries(queue: PriorityQueue) -> Iterator[tuple[str, QueuedPodInfo]]:
+    for name, infos in _places(queue):
         for info in infos:
             yield name, info
 
@@ -100,7 +105,7 @@ def nominations_are_of_live_pods(queue: PriorityQueue, live: Collection[str]) ->
 def gauges_match_content(queue: PriorityQueue, _live: Collection[str]) -> str | None:
     """I7: pending_pods and inflight_events equal what is there."""
     pending = sum(queue.pending_pods().values())
-    entries = sum(1 for _ in _entries(queue))
+    entries = sum(len(list(infos)) for _, infos in _places(queue))
     if pending != entries:
         return f"pending_pods says {pending}, the queues hold {entries}"
     counted = sum(queue.metrics.inflight_events.values())

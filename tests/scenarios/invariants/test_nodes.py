@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
+from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.invariants import nodes
+from controlplane.scenarios.invariants.sights import stored_pods
 from tests.scenarios.test_kubelet_churn import campaign
 
 
-def ends(gate: str, faults: bool, seeds: range) -> list[tuple[str, str, int, str]]:
+def ends(gate: str, faults: bool, seeds: range, always: bool) -> list[tuple[str, str, int, str]]:
     seen = campaign(gate, faults=faults)
+    if always:
+        laws = tuple(evolve(each, looks_at=None) for each in seen.plan.invariants())
+        seen = Campaign(evolve(seen.plan, scenario=evolve(seen.plan.scenario, invariants=laws)))
     runs = [seen.under(seed).result for seed in seeds]
     return [(run.verdict, run.reason, run.steps, run.trace_hash) for run in runs]
 
@@ -22,35 +28,20 @@ def ends(gate: str, faults: bool, seeds: range) -> list[tuple[str, str, int, str
         ("", True, range(3)),
     ],
 )
-def test_to_ask_who_took_the_step_is_to_ask_all(monkeypatch, gate, faults, seeds) -> None:
+def test_to_ask_who_took_the_step_when_something_changed_is_to_ask_all_always(
+    monkeypatch, gate, faults, seeds
+) -> None:
     asked = []
     own = nodes._own
     monkeypatch.setattr(nodes, "_own", lambda run, those: asked.append(run) or own(run, those))
-    found = ends(gate, faults, seeds)
-    assert asked
-    monkeypatch.setattr(nodes, "_own", lambda _run, those: those)
-    monkeypatch.setattr(nodes, "_unmoved", lambda *_: False)
-    assert ends(gate, faults, seeds) == found
+    found = ends(gate, faults, seeds, always=False)
+    looked = len(asked)
+    monkeypatch.setattr(nodes, "_own", lambda run, those: asked.append(run) or those)
+    assert ends(gate, faults, seeds, always=True) == found
+    assert 0 < looked < len(asked) - looked
     assert ("violated" in {verdict for verdict, *_ in found}) is bool(gate)
 
 
-class _Cluster:
-    """A store whose pods were written in some revision."""
-
-    def __init__(self) -> None:
-        self.cluster = self
-        self.store = self
-        self.latest = 1
-        self.notes: dict[str, int] = {}
-
-    def keyspace(self, _prefix: str) -> _Cluster:
-        return self
-
-
-def test_what_only_stored_pods_can_break_is_asked_again_once_one_is_written() -> None:
-    answers = [None, "broken", "broken still"]
-    check = nodes._of_pods("law", lambda _run: answers.pop(0)).check
-    run = _Cluster()
-    assert [check(run), check(run)] == [None, None]  # type: ignore[arg-type]
-    run.latest = 2
-    assert [check(run), check(run)] == ["broken", "broken still"]  # type: ignore[arg-type]
+@pytest.mark.parametrize("law", [nodes.statuses_are_their_own, nodes.no_condition_means_done])
+def test_what_only_stored_pods_can_break_is_asked_when_one_was_written(law) -> None:
+    assert law("node-1").looks_at is stored_pods
