@@ -218,7 +218,7 @@ def zoned(number: int) -> dict[str, Any]:
 
 def measure(nodes: int, pods: int, profiled: str = "", *, events: bool = True) -> None:
     """One course through the phases; ends the process."""
-    from actors import EventLog, collector
+    from actors import Unheard, collector
     from controlplane.cluster import Cluster, ClusterConfig
 
     collector.rest()
@@ -226,7 +226,7 @@ def measure(nodes: int, pods: int, profiled: str = "", *, events: bool = True) -
         nodes=tuple(map(zoned, range(nodes))), joined_informers=True, kubelet_events=events
     )
     limits = {"step_limit": 1 << 40, "livelock_limit": 1 << 40}
-    cluster = Cluster(config, log=EventLog(keep=False), **limits)
+    cluster = Cluster(config, log=Unheard(), **limits)
     cluster.world.keep_no_recording()
     cluster.user("user", Course(cluster, nodes, pods, profiled).run)
     result = cluster.world.run("bare")

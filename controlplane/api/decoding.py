@@ -113,7 +113,23 @@ def _times(value: Any, _: Any) -> dict[str, int]:
 def _tuple_of(item: Hook, kind: Any) -> Hook:
     if item is _as_is:
         return lambda value, _: tuple(value)
-    return lambda value, _: tuple([item(element, kind) for element in value])
+    if not (attrs.has(kind) and alike.is_often_alike(kind.__name__)):
+        return lambda value, _: tuple([item(element, kind) for element in value])
+    known: dict[int, tuple[Any, tuple[Any, ...]]] = {}
+
+    def decode(value: Any, _: Any) -> tuple[Any, ...]:
+        """Lists that objects share are decoded once."""
+        found = known.get(id(value))
+        if found is not None:
+            return found[1]
+        decoded = tuple([item(element, kind) for element in value])
+        if alike.is_shared(value):
+            if len(known) >= alike.KEPT:
+                known.clear()
+            known[id(value)] = (value, decoded)
+        return decoded
+
+    return decode
 
 
 def _hook(kind: Any) -> Hook:

@@ -11,6 +11,7 @@ from typing import Final
 from controlplane.api.equality import remembered
 from controlplane.api.many_requirements import FEW, ManyRequirements
 from controlplane.api.meta import LabelSelector
+from controlplane.api.recent import by_identity
 from controlplane.api.validation import (
     aggregate,
     child,
@@ -251,6 +252,12 @@ def from_label_selector(selector: LabelSelector | None) -> Selector:
         return NOTHING
     if not selector.match_labels and not selector.match_expressions:
         return EVERYTHING
+    if not selector.match_expressions and len(selector.match_labels) <= FEW:
+        return _of_few(selector)
+    return _of_object(selector)
+
+
+def _of_object(selector: LabelSelector) -> Selector:
     items = [requirement(key, EQUALS, (value,)) for key, value in selector.match_labels.items()]
     for expression in selector.match_expressions:
         operator = _OBJECT_OPERATORS.get(expression.operator)
@@ -260,6 +267,10 @@ def from_label_selector(selector: LabelSelector | None) -> Selector:
             )
         items.append(requirement(expression.key, operator, expression.values))
     return Selector(items)
+
+
+_of_few = by_identity(_of_object)
+"""Controllers ask for the same few labels with every turn."""
 
 
 def format_label_selector(selector: LabelSelector | None) -> str:

@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import attrs
 
+from controlplane.api.alike import alike_list
 from controlplane.api.containers import Container as ContainerSpec
 from controlplane.api.pod import Pod
 from controlplane.api.times import MILLISECOND, SECOND
@@ -845,7 +846,7 @@ class PodWorker:
             for item in self._reported.get("conditions") or ()
             if item["type"] in status.OWN_CONDITIONS
         ]
-        return self._reported | {"conditions": [*foreign, *own]}
+        return self._reported | {"conditions": alike_list([*foreign, *own])}
 
     def _next_deadline(self, now: int) -> int | None:
         if self.phase == FINISHED or self.waits_for_cache or self._waits_for_unmount():

@@ -7,7 +7,7 @@ Upstream: pkg/kubelet/kubelet_pods.go (getPhase, generateAPIPodStatus) and pkg/k
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -71,7 +71,7 @@ class ContainerReport:
         return self.exit is not None and self.exit.exit_code == 0
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Condition:
     """A condition before it has a transition time."""
 
@@ -79,6 +79,14 @@ class Condition:
     status: str
     reason: str = ""
     message: str = ""
+
+
+_STARTS: Final = Condition(READY_TO_START, "True")
+_STARTS_NOT: Final = Condition(READY_TO_START, "False")
+_PLACED: Final = Condition(SCHEDULED, "True")
+_INITIALIZED: Final = Condition(INITIALIZED, "True")
+_ALL_READY: Final = Condition(CONTAINERS_READY, "True")
+_IS_READY: Final = Condition(READY, "True")
 
 
 def phase(reports: Sequence[ContainerReport], *, terminating: bool = False) -> str:
@@ -128,11 +136,11 @@ def conditions(
     """The kubelet's own conditions, in upstream's order."""
     containers_ready = _containers_ready(reports, phase)
     return [
-        Condition(READY_TO_START, "True" if sandbox_ready else "False"),
+        _STARTS if sandbox_ready else _STARTS_NOT,
         _initialized(reports, phase),
         _ready(pod, containers_ready),
         containers_ready,
-        Condition(SCHEDULED, "True"),
+        _PLACED,
     ]
 
 
@@ -154,7 +162,7 @@ def _initialized(reports: Sequence[ContainerReport], phase: str) -> Condition:
         if item.role == APP
     )
     if started or not incomplete:
-        return Condition(INITIALIZED, "True")
+        return _INITIALIZED
     message = f"containers with incomplete status: {_listed(incomplete)}"
     return Condition(INITIALIZED, "False", "ContainersNotInitialized", message)
 
@@ -168,7 +176,7 @@ def _containers_ready(reports: Sequence[ContainerReport], phase: str) -> Conditi
     if unready:
         message = f"containers with unready status: {_listed(unready)}"
         return Condition(CONTAINERS_READY, "False", "ContainersNotReady", message)
-    return Condition(CONTAINERS_READY, "True")
+    return _ALL_READY
 
 
 def _ready(pod: Pod, containers: Condition) -> Condition:
@@ -190,17 +198,35 @@ def _ready(pod: Pod, containers: Condition) -> Condition:
             )
     if problems:
         return Condition(READY, "False", "ReadinessGatesNotReady", ", ".join(problems))
-    return Condition(READY, "True")
+    return _IS_READY
 
 
 def stamped(
-    found: Iterable[Condition], before: Iterable[Tree], generation: int, now: int
+    found: Sequence[Condition], before: list[Tree], generation: int, now: int
 ) -> list[Tree]:
     """Conditions as trees: the transition time moves only when the status changes.
 
-    Conditions of others in `before` are kept as they are.
+    Conditions of others in `before` are kept as they are. Pods that share what they had and say the same within one
+    second share the outcome.
     """
-    before = list(before)
+    if before and not is_shared(before):
+        return _stamped(found, before, generation, now)
+    key = (id(before) if before else 0, tuple(found), generation, now // SECOND)
+    known = _stamps.get(key)
+    if known is None:
+        if len(_stamps) >= KEPT:
+            _stamps.clear()
+        known = _stamps[key] = (before, _stamped(found, before, generation, now))
+    return known[1]
+
+
+_stamps: dict[tuple[Any, ...], tuple[list[Tree], list[Tree]]] = {}
+"""By the identity of what was before, which an entry keeps alive, and by what is said when."""
+
+
+def _stamped(
+    found: Sequence[Condition], before: list[Tree], generation: int, now: int
+) -> list[Tree]:
     known = {item["type"]: item for item in before}
     trees: list[Tree] = []
     for item in found:
@@ -307,9 +333,9 @@ def build(
             tree[field] = reason[field]
     own = conditions(pod, reports, found, sandbox_ready=sandbox_ready)
     generation = pod.metadata.generation
-    known = [
-        item for item in before.get("conditions") or () if item["type"] not in RESIZE_CONDITIONS
-    ]
+    known = before.get("conditions") or []
+    if any(item["type"] in RESIZE_CONDITIONS for item in known):
+        known = [item for item in known if item["type"] not in RESIZE_CONDITIONS]
     stamps = stamped([*own, *extra], known, generation, now)
     tree["conditions"] = [*resize, *stamps] if resize and found not in TERMINAL else stamps
     if generation:

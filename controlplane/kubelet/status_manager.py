@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from controlplane.api.alike import alike_list
+from controlplane.api.alike import KEPT, alike_list, is_shared
 from controlplane.api.pod import Pod
 from controlplane.api.tree import Tree
 from controlplane.kubelet.status import OWN_CONDITIONS, TERMINAL
@@ -140,19 +140,35 @@ def can_be_deleted(pod: Pod, known: Versioned) -> bool:
 
 def differs(api: Tree, known: Tree) -> bool:
     """Whether the API server shows something else than the kubelet says, apart from what others write."""
-    return _own(api) != _own(known)
+    for key, value in api.items():
+        if key not in _COMPARED_APART and (key not in known or known[key] != value):
+            return True
+    if any(key not in api and key not in _COMPARED_APART for key in known):
+        return True
+    mine, theirs = api.get("conditions") or [], known.get("conditions") or []
+    if mine is theirs:
+        return False
+    pair = (id(mine), id(theirs))
+    same = _same.get(pair)
+    if same is None:
+        same = (mine, theirs, _own(mine) == _own(theirs))
+        if is_shared(mine) and is_shared(theirs):
+            if len(_same) >= KEPT:
+                _same.clear()
+            _same[pair] = same
+    return not same[2]
 
 
-def _own(status: Tree) -> Tree:
-    """What of a status is the kubelet's."""
-    conditions = [
-        {key: item.get(key) for key in ("type", "status", "reason", "message")}
-        for item in status.get("conditions") or ()
-        if item["type"] in OWN_CONDITIONS
-    ]
-    conditions.sort(key=lambda item: item["type"])
-    rest = {key: value for key, value in status.items() if key not in _IGNORED}
-    return {**rest, "conditions": conditions}
+_COMPARED_APART: Final = frozenset(("conditions", *_IGNORED))
+_same: dict[tuple[int, int], tuple[list[Tree], list[Tree], bool]] = {}
+"""Whether two lists of conditions say the same: by the identity of both, which an entry keeps alive."""
+
+
+def _own(conditions: Sequence[Tree]) -> list[Any]:
+    """What of conditions is the kubelet's."""
+    found = [item for item in conditions if item["type"] in OWN_CONDITIONS]
+    found.sort(key=lambda item: str(item["type"]))
+    return [[item.get(key) for key in ("type", "status", "reason", "message")] for item in found]
 
 
 def merged(api: Tree, known: Tree, *, held: bool = False) -> Tree:

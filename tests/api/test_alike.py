@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controlplane.api import alike as module
 from controlplane.api.alike import KEPT, LONG, SHORT, alike, alike_list, is_shared
 from controlplane.api.decoding import decode
-from controlplane.api.pod_status import PodCondition
+from controlplane.api.pod_status import PodCondition, PodStatus
 from controlplane.apiserver.schema import codec
 
 CONDITIONS = st.fixed_dictionaries(
@@ -88,3 +88,13 @@ def test_a_list_that_pods_share_is_read_once_and_read_right():
     assert one["status"]["conditions"] is other["status"]["conditions"]
     assert one["status"]["conditions"] == alone["status"]["conditions"]
     assert "unknown" not in one["status"]["conditions"][0]
+
+
+def test_the_view_of_a_list_that_pods_share_is_made_once():
+    given = alike_list([alike(condition(reason="View"))])
+    one, other = (
+        decode(PodStatus, {"phase": phase, "conditions": given}) for phase in ("Pending", "Running")
+    )
+    alone = decode(PodStatus, {"conditions": [dict(given[0])]})
+    assert one.conditions is other.conditions
+    assert alone.conditions == one.conditions

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.api.alike import alike, alike_list
+from controlplane.kubelet.status import OWN_CONDITIONS
 from controlplane.kubelet.status_manager import StatusManager, can_be_deleted, differs, merged
 from tests.kubelet.test_pod_config import pod
 
@@ -92,3 +94,43 @@ def test_what_is_written_is_the_kubelets_with_the_conditions_of_others(api, know
         assert found["phase"] == "Failed"
     else:
         assert not differs(found, merged(found, known))
+
+
+def plainly_differs(api, known) -> bool:
+    """What `differs` says, the long way: everything that is the kubelet's, side by side."""
+
+    def own(status):
+        conditions = sorted(
+            (
+                {key: item.get(key) for key in ("type", "status", "reason", "message")}
+                for item in status.get("conditions") or ()
+                if item["type"] in OWN_CONDITIONS
+            ),
+            key=lambda item: item["type"],
+        )
+        others = ("nominatedNodeName", "resourceClaimStatuses", "extendedResourceClaimStatus")
+        rest = {key: value for key, value in status.items() if key not in others}
+        return {**rest, "conditions": conditions}
+
+    return own(api) != own(known)
+
+
+SHOWN = st.builds(
+    lambda status, shared, more: {
+        **status,
+        **more,
+        "conditions": alike_list([alike(item) for item in status["conditions"]])
+        if shared
+        else status["conditions"],
+    },
+    STATUSES,
+    st.booleans(),
+    st.dictionaries(st.sampled_from(("hostIP", "nominatedNodeName", "podIP")), st.just("x")),
+)
+
+
+@given(SHOWN, SHOWN)
+def test_what_differs_is_what_is_not_the_same_side_by_side(api, known) -> None:
+    assert differs(api, known) == plainly_differs(api, known)
+    without = {key: value for key, value in known.items() if key != "conditions"}
+    assert differs(api, without) == plainly_differs(api, without)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from functools import cache
 from math import isfinite
 from typing import Any
@@ -212,47 +213,40 @@ class FieldCodec:
         """The canonical value; None where upstream leaves the field out."""
         if value is old:
             return value
-        kind = self.kind
-        if kind == Kind.STRUCT:
+        struct = self.struct
+        if struct is not None:
             if type(value) is not dict and not isinstance(value, dict):
                 raise _mismatch(value, self.go_type)
-            return self.struct.decode(value, old)  # type: ignore[union-attr]
-        if kind == Kind.LIST:
+            return struct.decode(value, old)
+        kind = self.kind
+        if kind == _LIST:
             return self._decode_list(value, old)
-        if kind == Kind.MAP:
+        if kind == _MAP:
             return self._decode_map(value, old)
-        return self.leaf(value)
+        return _LEAVES_READ[kind](self, value)
 
     def leaf(self, value: Any) -> Any:
         """The canonical form of a value that is neither struct, list nor map."""
-        kind = self.kind
-        if kind == Kind.STRING:
-            if not isinstance(value, str):
-                raise _mismatch(value, self.text_type)
-        elif kind == Kind.BOOL:
-            if not isinstance(value, bool):
-                raise _mismatch(value, "bool")
-        elif kind == Kind.INT:
-            return self._integer(value)
-        elif kind == Kind.NUMBER:
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise _mismatch(value, "float64")
-            check_numbers(value)
-        elif kind == Kind.OPAQUE:
-            return self._opaque(value)
-        elif kind == Kind.QUANTITY:
-            return _quantity(value)
-        elif kind == Kind.TIME:
-            return _time(value)
-        elif kind == Kind.MICRO_TIME:
-            return _micro_time(value)
-        elif kind == Kind.INT_OR_STRING:
-            if isinstance(value, str):
-                return value
-            return self._integer(value, 32)
-        elif kind == Kind.BYTES:
-            return _bytes(value)
+        return _LEAVES_READ[self.kind](self, value)
+
+    def _text(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise _mismatch(value, self.text_type)
         return value
+
+    def _boolean(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise _mismatch(value, "bool")
+        return value
+
+    def _number(self, value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _mismatch(value, "float64")
+        check_numbers(value)
+        return value
+
+    def _integer_or_text(self, value: Any) -> Any:
+        return value if isinstance(value, str) else self._integer(value, 32)
 
     def _opaque(self, value: Any) -> Any:
         """What is kept as it came; a part of a schema that may be a schema or something else is read as one."""
@@ -351,12 +345,14 @@ class FieldCodec:
 class StructCodec:
     """How objects of one struct type are read."""
 
-    __slots__ = ("always", "fields", "often_alike", "type")
+    __slots__ = ("always", "fields", "often_alike", "texts", "type")
 
     def __init__(self, struct: StructType) -> None:
         self.type = struct
         self.often_alike = is_often_alike(struct.short)
         self.fields: dict[str, FieldCodec] = {}
+        self.texts: dict[str, bool] = {}
+        """Those that are texts, and whether an empty one is kept."""
         self.always: list[tuple[str, Any]] = []
 
     def fill(self) -> None:
@@ -367,6 +363,8 @@ class StructCodec:
             )
             named = text_type(self.type.short, name, self.type.package_version)
             self.fields[name] = FieldCodec(field, keep_zero=keep, text_type=named)
+            if field.kind == Kind.STRING:
+                self.texts[name] = keep
             if name in ("apiVersion", "kind") and not field.required:
                 continue
             if field.has_default and (keep or field.kind == Kind.STRUCT):
@@ -391,34 +389,38 @@ class StructCodec:
     def decode(self, value: Tree, old: Any) -> Tree:
         """The canonical object."""
         olds = old if type(old) is dict else _EMPTY
-        fields = self.fields
+        fields, texts = self.fields, self.texts
         out: Tree = {}
         changed = type(value) is not dict
         if len(value) > _FEW:
             spend(len(value))
         for key, item in value.items():
-            found = fields.get(key)
-            if found is None or item is None:
-                changed = True
-                continue
-            kind = found.kind
-            if kind == Kind.STRING and type(item) is str:
-                if item or found.keep_zero:
+            if type(item) is str and key in texts:
+                if item or texts[key]:
                     out[key] = item
                 else:
                     changed = True
                 continue
-            try:
-                decoded = found.decode(item, olds.get(key))
-            except DecodeError as error:
-                error.within(self.type.short, key)
-                raise
-            if not decoded and kind != Kind.STRUCT and not found.keep_zero and (
-                kind != Kind.OPAQUE or decoded is None
-            ) and kind != Kind.INT_OR_STRING and kind != Kind.QUANTITY:  # fmt: skip
+            found = fields.get(key)
+            if found is None or item is None:
                 changed = True
                 continue
-            changed = changed or decoded is not item
+            old = olds.get(key)
+            if item is old:
+                decoded = item
+            else:
+                try:
+                    decoded = found.decode(item, old)
+                except DecodeError as error:
+                    error.within(self.type.short, key)
+                    raise
+            if not decoded and not found.keep_zero and (
+                decoded is None or found.kind not in _KEPT_EMPTY
+            ):  # fmt: skip
+                changed = True
+                continue
+            if decoded is not item:
+                changed = True
             out[key] = decoded
         for key, default in self.always:
             if key not in out:
@@ -430,6 +432,9 @@ class StructCodec:
 
 
 _EMPTY: Tree = {}
+_LIST, _MAP = Kind.LIST, Kind.MAP
+_KEPT_EMPTY = frozenset((Kind.STRUCT, Kind.OPAQUE, Kind.INT_OR_STRING, Kind.QUANTITY))
+"""What is kept though it is empty, or nought."""
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _SCHEMA_OR = f"{_SCHEMA}Or"
 _QUALIFIED = ("v1.DeviceAttribute", "v1.DeviceCapacity")
@@ -636,6 +641,19 @@ def _bad_byte(text: str, good: int) -> int:
         return good
     return min(len(text), good + (4 - quantum))
 
+
+_LEAVES_READ: dict[int, Callable[[FieldCodec, Any], Any]] = {
+    Kind.STRING: FieldCodec._text,
+    Kind.BOOL: FieldCodec._boolean,
+    Kind.INT: FieldCodec._integer,
+    Kind.NUMBER: FieldCodec._number,
+    Kind.OPAQUE: FieldCodec._opaque,
+    Kind.QUANTITY: lambda _, value: _quantity(value),
+    Kind.TIME: lambda _, value: _time(value),
+    Kind.MICRO_TIME: lambda _, value: _micro_time(value),
+    Kind.INT_OR_STRING: FieldCodec._integer_or_text,
+    Kind.BYTES: lambda _, value: _bytes(value),
+}
 
 # Go reads these two whatever the case of their letters.
 _META_KEYS = {"apiversion": "apiVersion", "kind": "kind"}

@@ -86,10 +86,13 @@ def new_status(
     template_labels = replica_set.spec.template.metadata.labels
     min_ready = replica_set.spec.min_ready_seconds
     status: Tree = {"replicas": len(active), "observedGeneration": replica_set.metadata.generation}
+    ready = [pod for pod in active if is_ready(pod)]
     counts = {
         "fullyLabeledReplicas": sum(1 for pod in active if _labelled(pod, template_labels)),
-        "readyReplicas": sum(1 for pod in active if is_ready(pod)),
-        "availableReplicas": sum(1 for pod in active if is_available(pod, min_ready, now)),
+        "readyReplicas": len(ready),
+        "availableReplicas": sum(is_available(pod, min_ready, now) for pod in ready)
+        if min_ready
+        else len(ready),
     }
     status.update({name: count for name, count in counts.items() if count})
     status["terminatingReplicas"] = terminating
@@ -105,8 +108,7 @@ def new_status(
 
 
 def _labelled(pod: Pod, template_labels: Mapping[str, str]) -> bool:
-    labels = pod.labels
-    return all(labels.get(key) == value for key, value in template_labels.items())
+    return template_labels.items() <= pod.labels.items()
 
 
 def _failure(surplus: int, message: str, now: int) -> Tree:

@@ -1,0 +1,56 @@
+"""Conditions as a kubelet writes them: stamped once for all pods that say the same."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.api.alike import KEPT, alike, alike_list
+from controlplane.kubelet import status as module
+from controlplane.kubelet.status import Condition, stamped
+
+SECOND = 10**9
+KINDS = ("Ready", "Initialized", "PodScheduled", "Mine")
+FOUND = st.lists(
+    st.builds(
+        Condition,
+        st.sampled_from(KINDS[:3]),
+        st.sampled_from(("True", "False")),
+        st.sampled_from(("", "Why")),
+    ),
+    max_size=3,
+    unique_by=lambda each: each.type,
+)
+BEFORE = st.lists(
+    st.builds(
+        lambda kind, status: {
+            "type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z",
+        },
+        st.sampled_from(KINDS),
+        st.sampled_from(("True", "False")),
+    ),
+    max_size=4,
+    unique_by=lambda each: each["type"],
+)  # fmt: skip
+
+
+@given(FOUND, BEFORE, st.integers(0, 2), st.integers(0, 3 * SECOND))
+def test_conditions_that_pods_share_are_stamped_as_those_of_one_alone(
+    found, before, generation, now
+):
+    shared = alike_list([alike(dict(each)) for each in before])
+    expected = stamped(found, [dict(each) for each in before], generation, now)
+    assert stamped(found, shared, generation, now) == expected
+    assert stamped(found, shared, generation, now) == expected  # remembered by now
+
+
+def test_pods_that_say_the_same_in_one_second_share_the_outcome_and_later_ones_do_not():
+    found = [Condition("Ready", "True")]
+    one, same, later = (stamped(found, [], 1, at) for at in (SECOND, SECOND + 5, 2 * SECOND))
+    assert one is same
+    assert [each[0]["lastTransitionTime"] for each in (one, later)] == [
+        "1970-01-01T00:00:01Z", "1970-01-01T00:00:02Z",
+    ]  # fmt: skip
+    for number in range(2 * KEPT):
+        stamped(found, [], 1, number * SECOND)
+        assert len(module._stamps) <= KEPT
