@@ -93,11 +93,15 @@ def _warnings(meta: Tree, spec: Tree, meta_path: str, path: str) -> list[str]:
         aliases[alias.get("ip")] = None
         if known:
             found.append(f'{path}.hostAliases[{index}].ip: duplicate ip "{alias.get("ip")}"')
+    secrets: dict[str, None] = {}
     for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
         place = f"{path}.imagePullSecrets[{index}].name"
         name = secret.get("name", "")
         if not name:
             found.append(f'{place}: invalid empty name ""')
+        elif name in secrets:
+            found.append(f'{place}: duplicate name "{name}"')
+        secrets[name] = None
     for key in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(key) or ()):
             found += _container(container, f"{path}.{key}[{index}]")

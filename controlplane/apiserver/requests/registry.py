@@ -390,7 +390,7 @@ class Registry:
         if version == current:
             return new
         if version in {"", "0"}:
-            if self.strategy.unconditional_update or ctx.request.verb == "patch":
+            if self.strategy.unconditional_update:
                 return with_version(new, current)
             raise status.invalid_kind(ctx.info.group, ctx.info.resource, name, [
                 FieldError("FieldValueInvalid", "metadata.resourceVersion", 0,

@@ -49,10 +49,11 @@ def default_node(tree: Tree) -> Tree:
         return status
 
     def spec(spec: Tree) -> Tree:
-        if spec.get("podCIDR") and not spec.get("podCIDRs"):
-            spec = {**spec, "podCIDRs": [spec["podCIDR"]]}
-        if spec.get("podCIDRs") and spec.get("podCIDR") != spec["podCIDRs"][0]:
-            spec = {**spec, "podCIDR": spec["podCIDRs"][0]}
+        one, all_of_them = spec.get("podCIDR"), spec.get("podCIDRs")
+        if one and (not all_of_them or all_of_them[0] != one):  # the older field wins
+            return {**spec, "podCIDRs": [one]}
+        if all_of_them and not one:
+            return {**spec, "podCIDR": all_of_them[0]}
         return spec
 
     return inside(inside(tree, "status", status), "spec", spec)

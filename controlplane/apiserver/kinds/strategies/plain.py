@@ -11,6 +11,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.defaulting import others
 from controlplane.apiserver.kinds.defaulting.pods import each, inside
+from controlplane.apiserver.kinds.disabled_fields import without_disabled_in_template
 from controlplane.apiserver.kinds.strategy import (
     Context,
     Strategy,
@@ -144,8 +145,66 @@ class IngressStrategy(PlainStrategy):
         return rules.validate_ingress(tree, given if given == [] else None)
 
 
+class CountedAsWritten(PlainStrategy):
+    """Kinds whose generation counts each write of a list without items, which is not the same as none.
+
+    What is stored never has such lists, so a write that has one is a change each time. `counted` is
+    the part that counts. Upstream compares by reflect.DeepEqual where other kinds call both equal:
+    pkg/registry/networking/networkpolicy and pkg/registry/admissionregistration/*webhookconfiguration.
+    """
+
+    generation = True
+    counted = "spec"
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        before = old["metadata"].get("generation", 0)
+        new = super().prepare_update(ctx, new, old)
+        meta = new["metadata"]
+        written, read = ctx.written(self.counted), new.get(self.counted)
+        if meta.get("generation", 0) == before and _without_items(written, read):
+            return {**new, "metadata": {**meta, "generation": before + 1}}
+        return new
+
+    def spec_changed(self, new: Tree, old: Tree) -> bool:
+        """Whether an update counts as a new generation."""
+        return not same(new, old, self.counted)
+
+
+def _without_items(written: Any, read: Any) -> bool:
+    """Whether a list or a map of labels was written without items and no default stands for it."""
+    if isinstance(written, list):
+        if not written:
+            return not read
+        return any(_without_items(*pair) for pair in zip(written, read or (), strict=False))
+    if isinstance(written, dict):
+        read = read if isinstance(read, dict) else {}
+        return written.get("matchLabels") == {} or any(
+            _without_items(part, read.get(key)) for key, part in written.items()
+        )
+    return False
+
+
+class QuotaStrategy(PlainStrategy):
+    """Quotas; a refusal shows scopes that were written without items as such."""
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        if ctx.written("spec", "scopes") == []:
+            new = {**new, "spec": {**new["spec"], "scopes": []}}
+        return super().validate_update(ctx, new, old)
+
+
 class PodTemplateStrategy(PlainStrategy):
     """Pod templates count the changes of the template: they have no spec."""
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return super().prepare_create(ctx, _template_without_disabled(tree, None))
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        return super().prepare_update(ctx, _template_without_disabled(new, old), old)
 
     def finish(self, tree: Tree) -> Tree:
         """As it is stored: without labels that are none."""
@@ -154,6 +213,11 @@ class PodTemplateStrategy(PlainStrategy):
     def spec_changed(self, new: Tree, old: Tree) -> bool:
         """Whether an update counts as a new generation."""
         return not same(new, old, "template")
+
+
+def _template_without_disabled(tree: Tree, old: Tree | None) -> Tree:
+    return inside(tree, "template", lambda template: without_disabled_in_template(
+        template, (old or {}).get("template")))  # fmt: skip
 
 
 class AccountStrategy(PlainStrategy):

@@ -10,6 +10,7 @@ from controlplane.api.recent import IdentityCache
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting.pods import default_pod
+from controlplane.apiserver.kinds.disabled_fields import without_disabled
 from controlplane.apiserver.kinds.quality_of_service import qos_class
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
 from controlplane.apiserver.kinds.warnings import pod_warnings
@@ -55,7 +56,9 @@ class PodStrategy(Strategy):
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""
-        spec = tree["spec"]
+        spec = without_disabled(tree["spec"], None)
+        if spec is not tree["spec"]:
+            tree = {**tree, "spec": spec}
         status = _NEW[qos_class(spec)]
         if spec.get("schedulingGates"):
             status = {**status, "conditions": [{
@@ -86,6 +89,10 @@ class PodStrategy(Strategy):
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """What an update of this kind keeps and counts."""
         new = with_status(new, old)
+        if new["spec"] is not old["spec"]:
+            spec = without_disabled(new["spec"], old["spec"])
+            if spec is not new["spec"]:
+                new = {**new, "spec": spec}
         if not same(new, old, "spec"):
             meta = dict(new["metadata"])
             meta["generation"] = old["metadata"].get("generation", 0) + 1

@@ -42,7 +42,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
             others.default_limit_range, rules.validate_limit_range, has_status=False,
             create_on_update=True,
         ),
-        ("", "resourcequotas"): PlainStrategy(
+        ("", "resourcequotas"): plain.QuotaStrategy(
             others.default_quota, rules.validate_quota, rules.validate_quota_update,
             rules.validate_quota_status,
             returns_deleted=True,
@@ -99,9 +99,8 @@ def _table() -> dict[tuple[str, str], Strategy]:
             None, rules.validate_ip_address, rules.validate_ip_address_update, has_status=False,
             name_rule=rules.address_name,
         ),
-        (_NETWORK, "networkpolicies"): PlainStrategy(
+        (_NETWORK, "networkpolicies"): plain.CountedAsWritten(
             others.default_network_policy, rules.validate_network_policy, has_status=False,
-            generation=True,
         ),
         ("node.k8s.io", "runtimeclasses"): PlainStrategy(
             None, rules.validate_runtime_class, rules.validate_runtime_class_update,
@@ -125,13 +124,13 @@ def _table() -> dict[tuple[str, str], Strategy]:
             rules.validate_role_binding_update, has_status=False, create_on_update=True,
             name_rule=names.path_segment,
         ),
-        (_ADMISSION, "mutatingwebhookconfigurations"): PlainStrategy(
-            others.default_mutating_webhooks, rules.validate_webhooks, has_status=False, generation=True,
-            unconditional_update=False,
+        (_ADMISSION, "mutatingwebhookconfigurations"): plain.CountedAsWritten(
+            others.default_mutating_webhooks, rules.validate_webhooks, has_status=False,
+            counted="webhooks", unconditional_update=False,
         ),
-        (_ADMISSION, "validatingwebhookconfigurations"): PlainStrategy(
-            others.default_validating_webhooks, rules.validate_webhooks, has_status=False, generation=True,
-            unconditional_update=False,
+        (_ADMISSION, "validatingwebhookconfigurations"): plain.CountedAsWritten(
+            others.default_validating_webhooks, rules.validate_webhooks, has_status=False,
+            counted="webhooks", unconditional_update=False,
         ),
         (_ADMISSION, "validatingadmissionpolicies"): PlainStrategy(
             others.default_admission_policy, rules.validate_validating_policy, generation=True,

@@ -340,7 +340,8 @@ def _with_ports(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tree:
     used: dict[int, None] | None = None
     if was is None:
         key = ""  # one of the same name is in the way like any other
-    if _wants_node_ports(spec):
+    allocates = _wants_node_ports(spec)
+    if spec.get("type") in ("NodePort", "LoadBalancer"):
         used = _used_ports(ctx, key)
         old_ports = {p.get("nodePort") for p in (was or {}).get("ports", ())}
         ports: list[Tree] = []
@@ -353,6 +354,9 @@ def _with_ports(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tree:
                 path = f"spec.ports[{index}].nodePort"
                 if number not in old_ports:
                     _check_port(ctx, tree, path, number, used)
+            elif not allocates:  # only ports that were asked for
+                ports.append(port)
+                continue
             elif ctx.dry_run:  # as upstream: a number beyond the range stands for the one to come
                 number = max((NODE_PORTS.stop, *(n for _, n in own))) + 1
             else:
@@ -360,10 +364,11 @@ def _with_ports(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tree:
                 shared = _shared_port(ports, port)
                 if shared:
                     number = shared
-                port = {**port, "nodePort": number}
+            port = {**port, "nodePort": number}
             own[port.get("protocol", "TCP"), number] = None
             ports.append(port)
-        spec = {**spec, "ports": ports}
+        if ports:
+            spec = {**spec, "ports": ports}
     if _wants_health_port(spec) and not spec.get("healthCheckNodePort"):
         used = used if used is not None else _used_ports(ctx, key)
         taken = {p.get("nodePort", 0) for p in spec.get("ports", ())}

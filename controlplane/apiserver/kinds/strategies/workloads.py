@@ -8,6 +8,7 @@ from controlplane.api.tree import Tree
 from controlplane.api.validation import parse_int64
 from controlplane.apiserver.kinds.defaulting import workloads as defaults
 from controlplane.apiserver.kinds.defaulting.pods import inside
+from controlplane.apiserver.kinds.disabled_fields import without_disabled_in_template
 from controlplane.apiserver.kinds.strategy import (
     Context,
     Strategy,
@@ -37,6 +38,12 @@ class _Workload(Strategy):
         result: Tree = type(self)._default(tree)
         return result
 
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        return super().prepare_create(ctx, _without_disabled(tree, None))
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        return super().prepare_update(ctx, _without_disabled(new, old), old)
+
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         if old is not None and tree.get("spec") == old.get("spec"):
             return []
@@ -48,6 +55,25 @@ class _Workload(Strategy):
     def finish(self, tree: Tree) -> Tree:
         return inside(tree, "spec", lambda spec: inside(
             spec, "template", lambda made: inside(made, "metadata", without_labels)))  # fmt: skip
+
+
+def _without_disabled(tree: Tree, old: Tree | None) -> Tree:
+    """The object less the fields of its pods' template whose gates are off."""
+    spec, was = tree.get("spec"), (old or {}).get("spec")
+    if spec is None or spec is was:
+        return tree
+
+    def changed(owner: Tree, before: Tree | None) -> Tree:
+        return inside(owner, "template", lambda template: without_disabled_in_template(
+            template, (before or {}).get("template")))  # fmt: skip
+
+    if "jobTemplate" in spec:
+        job = ((was or {}).get("jobTemplate") or {}).get("spec")
+        new = inside(spec, "jobTemplate", lambda made: inside(
+            made, "spec", lambda spec: changed(spec, job)))  # fmt: skip
+    else:
+        new = changed(spec, was)
+    return tree if new is spec else {**tree, "spec": new}
 
 
 class DeploymentStrategy(_Workload):

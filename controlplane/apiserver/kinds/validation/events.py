@@ -23,7 +23,7 @@ __all__ = ["validate_event", "validate_event_update"]
 
 def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
     """An event, by the older rules where it comes in the core group."""
-    if ctx is None or ctx.info.group == "" or ctx.request.verb != "create":
+    if ctx is None or ctx.info.group == "" or ctx.request.verb not in ("create", "patch"):
         return _event(tree, "reportingComponent")
     errors: list[FieldError] = []
     if not tree.get("eventTime"):

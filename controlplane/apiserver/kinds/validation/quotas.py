@@ -266,7 +266,7 @@ def validate_quota_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed quota; its scopes stay."""
     errors = validate_quota(new)
     spec, was = new.get("spec") or {}, old.get("spec") or {}
-    if sorted(spec.get("scopes") or []) != sorted(was.get("scopes") or []):
+    if frozenset(spec.get("scopes") or ()) != frozenset(was.get("scopes") or ()):
         errors.append(invalid("spec.scopes", spec.get("scopes"), "field is immutable"))
     return errors
 

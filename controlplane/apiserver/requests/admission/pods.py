@@ -13,6 +13,7 @@ from controlplane.api import quantity
 from controlplane.api.equality import Seen
 from controlplane.api.recent import KEPT, by_identity
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.names import path_segment
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 
@@ -171,10 +172,13 @@ def service_account(
     account = spec.get("serviceAccountName") or "default"
     found = ctx.find("", "serviceaccounts", ctx.request.namespace, account)
     if found is None:
+        problems = path_segment(account)  # such a name is not even asked for
+        why = f'serviceaccount "{account}" not found'
+        if problems:
+            why = f'invalid resource name "{account}": [{" ".join(problems)}]'
         raise status.forbidden(
             ctx.info, name,
-            f"error looking up service account {ctx.request.namespace}/{account}: serviceaccount "
-            f'"{account}" not found',
+            f"error looking up service account {ctx.request.namespace}/{account}: {why}",
         )  # fmt: skip
     spec = {**spec, "serviceAccountName": account, "serviceAccount": account}
     automount = spec.get("automountServiceAccountToken")
