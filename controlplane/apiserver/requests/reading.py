@@ -92,7 +92,7 @@ class Reader:
     ) -> Response:
         """A list answer of a page."""
         items = page.items
-        if (info.group, info.version) != info.hub:
+        if info.custom is not None or (info.group, info.version) != info.hub:
             items = [self._bodies.external(info, obj) for obj in items]
         meta: Tree = {"resourceVersion": str(page.revision)}
         if page.token:

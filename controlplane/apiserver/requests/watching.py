@@ -76,7 +76,7 @@ class Watching:
         initial_flag = query.get("sendInitialEvents")
         initial = not wanted if initial_flag is None else initial_flag not in ("0", "false")
         convert = None
-        if (info.group, info.version) != info.hub:
+        if info.custom is not None or (info.group, info.version) != info.hub:
             convert = lambda obj: self._bodies.external(info, obj)  # noqa: E731
         if initial:
             if version == "" and cache.lag() and not self._shared:

@@ -70,6 +70,8 @@ _BY_FIELD: Final[dict[str, str]] = {
     "nodeTaintsPolicy": "NodeInclusionPolicy", "scopes": "ResourceQuotaScope",
     "scopeName": "ResourceQuotaScope", "validationActions": "ValidationAction",
     "parameterNotFoundAction": "ParameterNotFoundActionType",
+    "recursiveReadOnly": "RecursiveReadOnlyMode", "stopSignal": "Signal",
+    "propagationPolicy": "DeletionPropagation", "volumesInUse": "UniqueVolumeName",
 }  # fmt: skip
 _BY_STRUCT: Final[dict[str, str]] = {
     "PersistentVolumeClaimStatus.phase": "PersistentVolumeClaimPhase", "PodStatus.phase": "PodPhase",
@@ -91,8 +93,55 @@ _BY_STRUCT: Final[dict[str, str]] = {
     "LimitRangeItem.type": "LimitType", "PodOS.name": "OSName",
     "ContainerResizePolicy.resourceName": "ResourceName",
     "ContainerResizePolicy.restartPolicy": "ResourceResizeRestartPolicy",
+    "ResourceMetricSource.name": "v1.ResourceName", "ResourceMetricStatus.name": "v1.ResourceName",
+    "ContainerResourceMetricSource.name": "v1.ResourceName",
+    "ContainerResourceMetricStatus.name": "v1.ResourceName",
+    "ResourceStatus.name": "ResourceName", "AttachedVolume.name": "UniqueVolumeName",
+    "PodFailurePolicyOnExitCodesRequirement.operator": "PodFailurePolicyOnExitCodesOperator",
+    "PodFailurePolicyRule.action": "PodFailurePolicyAction",
+    "PodFailurePolicyOnPodConditionsPattern.type": "PodConditionType",
+    "PodFailurePolicyOnPodConditionsPattern.status": "ConditionStatus",
+    "AppArmorProfile.type": "AppArmorProfileType",
+    "AzureDiskVolumeSource.cachingMode": "AzureDataDiskCachingMode",
+    "AzureDiskVolumeSource.kind": "AzureDataDiskKind",
+    "ModifyVolumeStatus.status": "PersistentVolumeClaimModifyVolumeStatus",
+    "PodSecurityContext.supplementalGroupsPolicy": "SupplementalGroupsPolicy",
+    "PodSecurityContext.seLinuxChangePolicy": "PodSELinuxChangePolicy",
+    "PodStatus.qosClass": "PodQOSClass", "Capabilities.add": "Capability",
+    "Capabilities.drop": "Capability", "NodeAddress.type": "NodeAddressType",
+    "PodReadinessGate.conditionType": "PodConditionType",
+    "LoadBalancerIngress.ipMode": "LoadBalancerIPMode",
+    "ContainerRestartRule.action": "ContainerRestartRuleAction",
+    "ContainerRestartRuleOnExitCodes.operator": "ContainerRestartRuleOnExitCodesOperator",
+    "ScopedResourceSelectorRequirement.operator": "ScopeSelectorOperator",
+    "HPAScalingPolicy.type": "HPAScalingPolicyType", "MetricStatus.type": "MetricSourceType",
+    "DeviceAllocationConfiguration.source": "AllocationConfigSource",
+    "DeviceTaint.effect": "DeviceTaintEffect", "DeviceToleration.effect": "DeviceTaintEffect",
+    "DeviceToleration.operator": "DeviceTolerationOperator",
+    "DeviceConstraint.matchAttribute": "FullyQualifiedName",
+    "DeviceConstraint.distinctAttribute": "FullyQualifiedName",
+    "ResourceHealth.resourceID": "ResourceID", "ResourceHealth.health": "ResourceHealthStatus",
+    "FlowDistinguisherMethod.type": "FlowDistinguisherMethodType",
+    "LimitResponse.type": "LimitResponseType",
+    "PriorityLevelConfigurationSpec.type": "PriorityLevelEnablement",
+    "CustomResourceDefinitionSpec.scope": "ResourceScope",
+    "CustomResourceConversion.strategy": "ConversionStrategyType",
+    "ValidationRule.reason": "FieldValueErrorReason", "Validation.reason": "StatusReason",
+    "CertificateSigningRequestCondition.type": "RequestConditionType",
 }  # fmt: skip
-_UIDS: Final = ("ObjectMeta.uid", "OwnerReference.uid", "ObjectReference.uid", "Preconditions.uid")
+_UIDS: Final = (
+    "ObjectMeta.uid", "OwnerReference.uid", "ObjectReference.uid", "Preconditions.uid",
+    "ConfigMapNodeConfigSource.uid", "ResourceClaimConsumerReference.uid",
+    "BoundObjectReference.uid",
+)  # fmt: skip
+_CONDITIONS: Final = (
+    "DaemonSetCondition", "DeploymentCondition", "ReplicaSetCondition", "StatefulSetCondition",
+    "JobCondition", "NodeCondition", "PodCondition", "PersistentVolumeClaimCondition",
+    "ReplicationControllerCondition", "NamespaceCondition", "ComponentCondition",
+    "HorizontalPodAutoscalerCondition", "FlowSchemaCondition", "PriorityLevelConfigurationCondition",
+    "CustomResourceDefinitionCondition", "APIServiceCondition",
+)  # fmt: skip
+"""Conditions whose types have a Go type of their own, called as they are."""
 
 
 def text_type(struct: str, name: str, version: str) -> str:
@@ -104,5 +153,9 @@ def text_type(struct: str, name: str, version: str) -> str:
         return "string"
     if name == "status" and struct.endswith("Condition"):
         return "v1.ConditionStatus"
+    if name == "type" and struct in _CONDITIONS:
+        return f"{version}.{struct}Type"
     known = _BY_STRUCT.get(place) or _BY_FIELD.get(name)
-    return "string" if known is None else f"{version}.{known}"
+    if known is None:
+        return "string"
+    return known if "." in known else f"{version}.{known}"

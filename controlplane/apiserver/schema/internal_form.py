@@ -37,6 +37,7 @@ def _json_name(name: str) -> str:
                "FSType": "fsType", "HostPID": "hostPID", "HostIPC": "hostIPC",
                "APIVersion": "apiVersion", "HTTPHeaders": "httpHeaders", "APIGroup": "apiGroup",
                "GCEPersistentDisk": "gcePersistentDisk", "RBD": "rbd", "ISCSI": "iscsi",
+               "IQN": "iqn", "ISCSIInterface": "iscsiInterface",
                "AWSElasticBlockStore": "awsElasticBlockStore", "FC": "fc", "CephFS": "cephfs",
                "StorageOS": "storageos", "CEL": "cel", "PDName": "pdName", "WWIDs": "wwids",
                "PdID": "pdID", "SSLEnabled": "sslEnabled"}  # fmt: skip

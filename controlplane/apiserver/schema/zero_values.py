@@ -75,7 +75,7 @@ _POINTERS = frozenset(
     Preconditions.resourceVersion MutatingWebhook.failurePolicy MutatingWebhook.matchPolicy
     MutatingWebhook.sideEffects MutatingWebhook.reinvocationPolicy ValidatingWebhook.failurePolicy
     ValidatingWebhook.matchPolicy ValidatingWebhook.sideEffects RuleWithOperations.scope
-    ServiceReference.path WebhookClientConfig.url ResourceSliceSpec.nodeName
+    ServiceReference.path WebhookClientConfig.url ResourceSliceSpec.nodeName JSONSchemaProps.$ref
     """.split()
 )
 # The status of an autoscaler/v1 counts generations with a pointer.

@@ -184,3 +184,33 @@ def test_events_expire():
 def test_unknown_resources_are_not_found():
     answer = World().get("nonsense", "a")
     assert (answer.code, answer.tree["reason"]) == (404, "NotFound")
+
+
+def webhooks(**fields):
+    hook = {
+        "name": "h.example.com", "clientConfig": {"url": "https://x"}, "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], **fields,
+    }  # fmt: skip
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "w"}, "webhooks": [hook],
+    }  # fmt: skip
+
+
+def test_webhooks_count_each_change_and_each_list_that_was_written_without_items():
+    world = World()
+    where = {"group": "admissionregistration.k8s.io", "namespace": ""}
+    kind = "validatingwebhookconfigurations"
+
+    def written(**fields):
+        body = webhooks(**fields)
+        body["metadata"] = world.get(kind, "w", **where).tree["metadata"]
+        return world.do("update", kind, "w", body, **where).tree["metadata"]["generation"]
+
+    assert world.create(kind, webhooks(), **where).tree["metadata"]["generation"] == 1
+    assert written() == 1
+    assert written(timeoutSeconds=5) == 2
+    assert written(timeoutSeconds=5) == 2
+    assert written(timeoutSeconds=5, rules=[]) == 3
+    assert written(timeoutSeconds=5, rules=[]) == 4
+    assert written(timeoutSeconds=5, namespaceSelector={}) == 4

@@ -350,3 +350,21 @@ def test_a_rule_deep_in_a_schema_is_asked_where_it_stands(world, schema, value, 
     assert answer.code == 422
     assert [c["field"] for c in answer.tree["details"]["causes"]] == [path]
     assert answer.tree["details"]["causes"][0]["message"].endswith("not bad")
+
+
+def test_lists_and_watches_show_what_the_schema_knows_now(world):
+    made(world, "a", size=2, mode="A")
+    stored = world.get("customresourcedefinitions", f"foos.{GROUP}",
+                       group="apiextensions.k8s.io", namespace="").tree  # fmt: skip
+    changed = definition(schema={"openAPIV3Schema": {"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+        "status": {"type": "object", "properties": {"replicas": {"type": "integer"}}}}}})  # fmt: skip
+    changed["metadata"] = stored["metadata"]
+    answer = world.do("update", "customresourcedefinitions", f"foos.{GROUP}", changed,
+                      group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    assert answer.code == 200
+    assert world.get("foos", "a", group=GROUP).tree["spec"] == {"size": 2}
+    listed = world.do("list", "foos", group=GROUP)
+    assert [item["spec"] for item in listed.tree["items"]] == [{"size": 2}]
+    watched = world.watch("foos", group=GROUP).drain()
+    assert [event.object.tree["spec"] for event in watched] == [{"size": 2}]

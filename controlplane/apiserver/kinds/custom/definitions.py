@@ -9,22 +9,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from attrs import evolve
-
 from controlplane.api.equality import first_by_value
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.custom.cel.costs import Costs, Place, repeated
 from controlplane.apiserver.kinds.custom.internal_versions import internal_part
-from controlplane.apiserver.kinds.custom.rules import RULES, rule_forms, rule_mistakes
-from controlplane.apiserver.kinds.custom.schemas import KNOWN_FORMATS, PRESERVE, validate
+from controlplane.apiserver.kinds.custom.schema_rules import schema_errors
+from controlplane.apiserver.kinds.custom.schemas import KNOWN_FORMATS
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
-from controlplane.apiserver.schema import go_regexp
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,
-    forbidden,
     invalid,
     not_supported,
     required,
@@ -39,8 +34,6 @@ _APPROVAL = "api-approved.kubernetes.io"
 _SEE = "https://github.com/kubernetes/enhancements/pull/1111"
 _DUMPED = ("Name", "Served", "Storage", "Deprecated", "DeprecationWarning", "Schema",
            "Subresources", "AdditionalPrinterColumns", "SelectableFields")  # fmt: skip
-_TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_LIST_TYPES = ("atomic", "set", "map")
 _PART_NAMES = {"schema": "Schema", "subresources": "Subresources",
                "additionalPrinterColumns": "AdditionalPrinterColumns",
                "selectableFields": "SelectableFields"}  # fmt: skip
@@ -420,149 +413,8 @@ def _schema_errors(version: Tree, path: str) -> list[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is None:
         return []
-    path = f"{path}.openAPIV3Schema"
-    unsupported = _unsupported(schema, path)
-    if unsupported:
-        return unsupported
-    kind = schema.get("type", "")
-    if not kind:
-        return [required(f"{path}.type", "must not be empty at the root")]
-    if kind != "object":
-        return [invalid(f"{path}.type", kind, "must be object at the root")]
-    costs = Costs()
-    errors = _part_errors(schema, path, Place(costs), root=True)
-    return [*errors, *costs.total_problems(path)]
-
-
-_UNSUPPORTED = (
-    "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref",
-)  # fmt: skip
-"""Words of JSON schema that definitions may not use, in the order in which they are looked for."""
-
-
-def _unsupported(schema: Tree, path: str) -> list[FieldError]:
-    """Where a schema says what a definition's may not: then nothing else is said of it."""
-    errors = [forbidden(f"{path}.{key}", f"{key} is not supported") for key in _UNSUPPORTED
-              if schema.get(key) is not None and (schema[key] or key not in _EMPTY_IS_NONE)]  # fmt: skip
-    if schema.get("type") == "null":
-        text = "type cannot be set to null, use nullable as an alternative"
-        errors.append(forbidden(f"{path}.type", text))
-    if isinstance(schema.get("items"), list):
-        text = "items must be a schema object and not an array"
-        errors.append(forbidden(f"{path}.items", text))
-    if schema.get("uniqueItems"):
-        text = (
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        )  # fmt: skip
-        errors.append(forbidden(f"{path}.uniqueItems", text))
-    for name, inner in sorted((schema.get("properties") or {}).items()):
-        errors += _unsupported(inner, f"{path}.properties[{name}]")
-    for key in ("items", "additionalProperties", "not"):
-        if isinstance(schema.get(key), dict):
-            errors += _unsupported(schema[key], f"{path}.{key}")
-    for key in ("allOf", "anyOf", "oneOf"):
-        for index, inner in enumerate(schema.get(key) or ()):
-            errors += _unsupported(inner, f"{path}.{key}[{index}]")
-    return errors
-
-
-_EMPTY_IS_NONE = ("id", "patternProperties", "definitions")
-
-
-def _part_errors(schema: Tree, path: str, place: Place, *, root: bool = False) -> list[FieldError]:
-    """What is wrong with a schema and its parts; rules are compiled only where nothing else is."""
-    errors: list[FieldError] = []
-    if schema.get("x-kubernetes-list-type") == "map":
-        keys = schema.get("x-kubernetes-list-map-keys")
-        items = schema.get("items") or {}
-        if not keys:
-            text = "must not be empty if x-kubernetes-list-type is map"
-            errors.append(required(f"{path}.x-kubernetes-list-map-keys", text))
-        if items.get("type") != "object":
-            text = "must be object if parent array's x-kubernetes-list-type is map"
-            errors.append(invalid(f"{path}.items.type", items.get("type", ""), text))
-    if schema.get("default") is not None:
-        found = validate(schema["default"], schema, "")
-        errors += [FieldError(e.reason, f"{path}.default" + (
-            f".{e.field}" if e.field not in ("", "<nil>") else ""
-        ), e.value, e.detail) for e in found]  # fmt: skip
-    for name, inner in sorted((schema.get("properties") or {}).items()):
-        here = f"{path}.properties[{name}]"
-        atomic = path if schema.get("x-kubernetes-map-type") == "atomic" else ""
-        within = evolve(place, loose=place.loose or atomic)
-        errors += _part_errors(inner, here, within)
-        errors += _type_errors(inner, here, "must not be empty for specified object fields")
-    for key, text in (
-        ("items", "must not be empty for specified array items"),
-        ("additionalProperties", "must not be empty for specified object fields"),
-    ):
-        more = schema.get(key)
-        if isinstance(more, dict):
-            kept = (
-                schema.get("x-kubernetes-list-type") == "map"
-                if key == "items"
-                else schema.get("x-kubernetes-map-type") != "atomic"
-            )
-            loose = place.loose or ("" if kept else path)
-            within = evolve(place, loose=loose, many=repeated(place.many, schema))
-            errors += _part_errors(more, f"{path}.{key}", within)
-            errors += _type_errors(more, f"{path}.{key}", text)
-    kind = schema.get("x-kubernetes-list-type")
-    if kind and kind not in _LIST_TYPES:
-        where = f"{path}.x-kubernetes-list-type"
-        errors.append(not_supported(where, kind, _LIST_TYPES, sort=False))
-        if schema.get("x-kubernetes-list-map-keys"):
-            text = "must be map if x-kubernetes-list-map-keys is non-empty"
-            errors.append(invalid(where, kind, text))
-    errors += _pattern_errors(schema, path)
-    errors += rule_forms(schema, path)
-    if not any(map(_is_structural, errors)):
-        embedded = root or bool(schema.get("x-kubernetes-embedded-resource"))
-        errors += rule_mistakes(schema, path, place, root=embedded)
-    return errors
-
-
-def _pattern_errors(schema: Tree, path: str, *, nested: bool = False) -> list[FieldError]:
-    """Patterns of a schema, and of what it combines, that are none of Go's."""
-    errors: list[FieldError] = []
-    for key in ("anyOf", "allOf", "oneOf"):
-        for index, inner in enumerate(schema.get(key) or ()):
-            errors += _pattern_errors(inner, f"{path}.{key}[{index}]", nested=True)
-    if isinstance(schema.get("not"), dict):
-        errors += _pattern_errors(schema["not"], f"{path}.not", nested=True)
-    pattern = schema.get("pattern")
-    if pattern:
-        try:
-            go_regexp.compiled(pattern)
-        except go_regexp.PatternError as error:
-            text = f"must be a valid regular expression, but isn't: {error}"
-            errors.append(invalid(f"{path}.pattern", pattern, text))
-    if nested:
-        if isinstance(schema.get("items"), dict):
-            errors += _pattern_errors(schema["items"], f"{path}.items", nested=True)
-        for name, inner in sorted((schema.get("properties") or {}).items()):
-            errors += _pattern_errors(inner, f"{path}.properties[{name}]", nested=True)
-    return errors
-
-
-def _is_structural(error: FieldError) -> bool:
-    """Whether an error is of the schema or a rule's form, not of what a rule says."""
-    forms = (".fieldPath", ".message", ".reason")
-    return (
-        RULES not in error.field
-        or error.field.endswith(forms)
-        or error.reason == "FieldValueRequired"
-    )
-
-
-def _type_errors(schema: Tree, path: str, text: str) -> list[FieldError]:
-    kind = schema.get("type")
-    if kind and kind not in _TYPES:
-        return [not_supported(f"{path}.type", kind, _TYPES)]
-    free = schema.get(PRESERVE) or schema.get("x-kubernetes-int-or-string")
-    if schema.get("type") or free:
-        return []
-    return [required(f"{path}.type", text)]
+    status = (version.get("subresources") or {}).get("status") is not None
+    return schema_errors(schema, f"{path}.openAPIV3Schema", status=status)
 
 
 _CHECKS = (("schema", _schema_errors), ("subresources", _subresource_errors),

@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.api.tree import Tree
 
-__all__ = ["internal_part"]
+__all__ = ["internal_part", "internal_schema"]
 
 _SCHEMA = (
     'ID:"" Schema:"" Ref:? Description:"" Type:"" Nullable:false Format:"" Title:"" Default:? '
@@ -34,7 +34,8 @@ def _json_name(name: str) -> str:
     return name[0].lower() + name[1:]
 
 
-def _schema(given: Tree) -> Tree:
+def internal_schema(given: Tree) -> Tree:
+    """A schema by the names of upstream's fields, those without a value included."""
     out: Tree = {}
     for entry in _SCHEMA.split():
         name, _, form = entry.partition(":")
@@ -46,22 +47,22 @@ def _value(value: Any, form: str) -> Any:
     if value is None:
         return _ZEROS.get(form)
     if form == "[]":
-        return [_schema(item) for item in value]
+        return [internal_schema(item) for item in value]
     if form == "{}":
         return {
-            key: _schema(item) if isinstance(item, dict) else item
+            key: internal_schema(item) if isinstance(item, dict) else item
             for key, item in sorted(value.items())
         }
     if form == "*":
-        return _schema(value)
+        return internal_schema(value)
     if form == "items":
         if isinstance(value, list):
-            return {"Schema": None, "JSONSchemas": [_schema(item) for item in value]}
-        return {"Schema": _schema(value), "JSONSchemas": None}
+            return {"Schema": None, "JSONSchemas": [internal_schema(item) for item in value]}
+        return {"Schema": internal_schema(value), "JSONSchemas": None}
     if form == "bool":
         if isinstance(value, bool):
             return {"Allows": value, "Schema": None}
-        return {"Allows": True, "Schema": _schema(value)}
+        return {"Allows": True, "Schema": internal_schema(value)}
     if form == "docs":
         return _fields(value, (("Description", ""), ("URL", "")))
     if form == "rules":
@@ -91,7 +92,7 @@ def internal_part(name: str, value: Any) -> Any:
         return None
     if name == "schema":
         inner = value.get("openAPIV3Schema")
-        return {"OpenAPIV3Schema": None if inner is None else _schema(inner)}
+        return {"OpenAPIV3Schema": None if inner is None else internal_schema(inner)}
     if name == "subresources":
         scale = value.get("scale")
         return {

@@ -84,6 +84,16 @@ def default_volume(tree: Tree) -> Tree:
     return inside(_spec(tree, spec), "status", lambda s: filled(s, {"phase": "Pending"}))
 
 
+def default_attachment(tree: Tree) -> Tree:
+    """Defaults of the volume that an attachment describes itself."""
+
+    def inline(spec: Tree) -> Tree:
+        return default_volume_source(inside(spec, "capacity", resource_list))
+
+    return _spec(tree, lambda spec: inside(
+        spec, "source", lambda source: inside(source, "inlineVolumeSpec", inline)))  # fmt: skip
+
+
 def default_claim(tree: Tree) -> Tree:
     """Defaults of a persistent volume claim."""
     tree = _spec(tree, lambda spec: inside(

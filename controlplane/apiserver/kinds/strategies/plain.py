@@ -527,6 +527,10 @@ class AttachmentStrategy(Strategy):
     returns_deleted = True
     unconditional_update = False
 
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        return others.default_attachment(tree)
+
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""
         return {**tree, "status": {"attached": False}}
@@ -547,3 +551,7 @@ class AttachmentStrategy(Strategy):
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
         return rules.validate_attachment_update(new, old, ctx.written("spec"))
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return rules.validate_attachment_update(new, old)

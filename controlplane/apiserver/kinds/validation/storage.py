@@ -197,7 +197,7 @@ def validate_csi_node(tree: Tree) -> list[FieldError]:
             if key in keys:
                 errors.append(duplicate(path, key))
             keys[key] = None
-            errors += label_name(key, path) if key else [required(path)]
+            errors += ([] if key else [required(path)]) + label_name(key, path)
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen[name] = None
@@ -292,7 +292,32 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
         errors += [invalid(place, name, p) for p in names.dns_subdomain(name)]
     node = spec.get("nodeName", "")
     errors += [invalid("spec.nodeName", node, p) for p in names.dns_subdomain(node)]
+    return errors + _attachment_status(tree.get("status") or {})
+
+
+def _attachment_status(status: Tree) -> list[FieldError]:
+    """What a volume attachment reports."""
+    errors: list[FieldError] = []
+    metadata = status.get("attachmentMetadata") or {}
+    if sum(len(part.encode()) for pair in metadata.items() for part in pair) > _MAX_METADATA:
+        errors.append(too_long("status.attachmentMetadata", _MAX_METADATA))
+    for key in ("attachError", "detachError"):
+        error = status.get(key)
+        if error is None:
+            continue
+        message, code = error.get("message", ""), error.get("errorCode")
+        if len(message.encode()) > _MAX_MESSAGE:
+            errors.append(too_long(f"status.{key}.message", _MAX_MESSAGE))
+        if code is not None and not 0 <= code <= _MAX_INT32:
+            text = f"must be between 0 and {_MAX_INT32}, inclusive"
+            errors.append(invalid(f"status.{key}.errorCode", code, text))
     return errors
+
+
+_MAX_METADATA = 256 * 1024
+"""Bytes of all keys and values of what an attachment tells of itself."""
+_MAX_MESSAGE = 1024
+_MAX_INT32 = 2**31 - 1
 
 
 def validate_attachment_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
