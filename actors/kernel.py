@@ -85,6 +85,17 @@ class Named:
 class Kernel:
     """The state of one run. `World` is its public face; actor code reaches it only through its `Context`."""
 
+    __slots__ = (
+        "_alone", "_alone_until", "_busy_timers", "_condition_no", "_dull", "_dull_from_ns", "_eager",
+        "_explored_ns", "_fifo", "_heard", "_instant_start", "_interruption", "_limit", "_livelock_limit",
+        "_look_at", "_mailbox_no", "_outside", "_request_no", "_send_no", "_step_limit", "_strikes",
+        "_struck", "_task_no", "_timer_seq", "_timers", "_uid_no", "_warm_up_ns", "actors", "baton",
+        "checks", "choices", "context", "current", "end_checks", "error", "explored", "footprint", "guard",
+        "hopes", "inlet", "links", "log", "look_outside", "now", "observe_every", "observer", "pace",
+        "passing", "reached", "ready", "reaping", "reason", "sharing", "standings", "step", "strategy",
+        "switch", "tearing_down", "thread", "until_ns", "verdict",
+    )  # fmt: skip
+
     TIMED_OUT: Final = _TimedOut()
 
     def __init__(
@@ -164,6 +175,14 @@ class Kernel:
         self.thread = get_ident()
         self.sharing: Callable[[], str | None] | None = None
         """The debug check for what actors share: a line when it finds something."""
+        self.look_outside: Callable[[], Generator[Any, Any, Any]] | None = None
+        """Set by a driver in whose loop others wait, too: let them run, and come back to the same task."""
+        self._alone = 0
+        self.switch: Callable[[Task, Task | None], Generator[Any, Any, Any]] | None = None
+        """Set by a driver: suspend this task, hand the baton to the other one (None: the run is over).
+
+        Without it a task that parks yields to whoever sent into it, who looks who has got the baton.
+        """
 
     # ------------------------------------------------------------------ actors and tasks
 
@@ -437,16 +456,6 @@ class Kernel:
                 del error  # its traceback has this frame, which would have it: nobody but the collector could part them
         return task.value
 
-    look_outside: Callable[[], Generator[Any, Any, Any]] | None = None
-    """Set by a driver in whose loop others wait, too: let them run, and come back to the same task."""
-    _alone = 0
-
-    switch: Callable[[Task, Task | None], Generator[Any, Any, Any]] | None = None
-    """Set by a driver: suspend this task, hand the baton to the other one (None: the run is over).
-
-    Without it a task that parks yields to whoever sent into it, who looks who has got the baton.
-    """
-
     # ------------------------------------------------------------------ the step
 
     def select(self) -> Task | None:
@@ -531,9 +540,13 @@ class Kernel:
         for standing in self.standings:
             if standing.held is not None:
                 continue
-            whose = standing.actor
+            whose, meant = standing.actor, standing.meant
             for task in self.ready:
-                if task.actor.name == whose and standing.takes(task):
+                if (
+                    task.actor.name == whose
+                    and meant.get(task.point, True)
+                    and standing.takes(task)
+                ):
                     if self.footprint is not None:
                         self.footprint.everything()
                     self.ready.remove(task)

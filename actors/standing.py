@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Standing:
     """A wait of `waiter` for a task of an actor to stand at `point` for the `nth` time; then the task is held."""
 
-    __slots__ = ("_meant", "_passed", "actor", "held", "nth", "point", "wait_no", "waiter")
+    __slots__ = ("_passed", "actor", "held", "meant", "nth", "point", "wait_no", "waiter")
 
     def __init__(self, actor: str, point: str, nth: int, waiter: Task, wait_no: int) -> None:
         self.actor = actor
@@ -27,7 +27,7 @@ class Standing:
         self.nth = nth
         self.waiter = waiter
         self.wait_no = wait_no
-        self._meant: dict[str, bool] = {point: True}
+        self.meant: dict[str, bool] = {point: True}
         """Of the points that were seen, whether each is one that is asked for."""
         self.held: tuple[Task, int] | None = None
         """The task that stands there, and its wait."""
@@ -35,10 +35,10 @@ class Standing:
 
     def _is_meant(self, point: str) -> bool:
         """Whether a point is the one asked for; `*` stands for anything, `|` between several."""
-        known = self._meant.get(point)
+        known = self.meant.get(point)
         if known is None:
             patterns = self.point.split("|") if "*" in self.point or "|" in self.point else ()
-            known = self._meant[point] = any(fnmatchcase(point, each) for each in patterns)
+            known = self.meant[point] = any(fnmatchcase(point, each) for each in patterns)
         return known
 
     def takes(self, task: Task) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from actors import RandomWalk
+from controlplane.apiserver.kinds.custom.resources import resource_of
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.invariants.storage import DRIVER
@@ -13,6 +15,7 @@ from controlplane.scenarios.plan import plan_of
 
 SCENARIO = from_module("controlplane.scenarios.storage_churn")
 SCHEDULES = 10
+DEFINITIONS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 
 
 def explored(schedules=SCHEDULES, **options):
@@ -60,3 +63,32 @@ def test_of_two_controllers_one_leads_and_the_other_takes_over():
         transitions.append([elections[name].get("leaseTransitions", 0) for name in both])
     assert any(first for first, _ in transitions)
     assert any(second for _, second in transitions)
+
+
+@pytest.mark.parametrize(("part", "cut"), [("group", "atomic"), ("consistency", "series")])
+def test_laws_of_what_is_stored_are_asked_when_something_was_written(part, cut):
+    plan = plan_of(SCENARIO, part=part, cut=cut)
+    ends = []
+    for looks in (True, False):
+        laws = tuple(each if looks else evolve(each, looks_at=None) for each in plan.invariants())
+        tried = evolve(plan, scenario=evolve(plan.scenario, invariants=laws))
+        result = Campaign(tried).under(3).result
+        ends.append((result.verdict, result.reason, result.steps, result.trace_hash))
+    assert ends[0] == ends[1]
+
+
+def test_worlds_that_begin_with_one_store_share_what_its_definitions_serve():
+    plan = plan_of(SCENARIO)
+    served = []
+    for _ in range(2):
+        store = Execution(plan, RandomWalk(0)).cluster.store
+        stored = [entry.object.tree for entry in store.keyspace(DEFINITIONS).entries.values()]
+        (crd,) = (each for each in stored if each["spec"]["names"]["plural"] == "volumesnapshots")
+        served.append(resource_of(crd, crd["spec"]["versions"][0]))
+    assert served[0] is served[1]
+    changed = {
+        **crd,
+        "status": {**crd["status"], "acceptedNames": {**crd["spec"]["names"], "shortNames": ["x"]}},
+    }
+    assert resource_of(changed, crd["spec"]["versions"][0]).short_names == ("x",)
+    assert served[0].short_names != ("x",)

@@ -61,6 +61,12 @@ def test_the_message_counts_reasons_and_says_what_preemption_found():
     assert plugins == ["NodeResourcesFit", "NodeUnschedulable"]
 
 
+def test_what_an_attempt_leaves_holds_nothing_of_the_calls_that_made_it():
+    world = world_with(node("a", cpu="1"))
+    submit(world, pod("p", cpu="2"))
+    assert world.attempt().failure.fit_error.__traceback__ is None
+
+
 def test_deleted_and_assumed_pods_are_skipped_and_their_flight_ends():
     world = world_with(node("n"))
     submit(world, pod("p", deletionTimestamp="2026-01-01T00:00:00Z"))

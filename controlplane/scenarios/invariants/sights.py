@@ -10,6 +10,12 @@ if TYPE_CHECKING:
 PODS = "/registry/pods/"
 
 
+def the_store(run: Run) -> Any:
+    """All that the API server stores: the revision of the last write, in which life of the store."""
+    store = run.cluster.store
+    return store.incarnation, store.revision
+
+
 def stored_pods(run: Run) -> Any:
     """The pods that the API server stores: the revision of the last write to one, in which life of the store."""
     store = run.cluster.store

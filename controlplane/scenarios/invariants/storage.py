@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.gates import minor_of
+from controlplane.scenarios.invariants.sights import the_store
 from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
@@ -176,7 +177,9 @@ def members_as_listed() -> Invariant:
                 return f"{content.name} has {', '.join(handles)}, which the selector never chose"
         return None
 
-    return Invariant("groups are what was listed", check, after=("apiserver",), begin=begin)
+    return Invariant(
+        "groups are what was listed", check, ("apiserver",), begin=begin, looks_at=the_store
+    )
 
 
 def _chosen(run: Run, group: Tree) -> tuple[str, ...]:
@@ -292,7 +295,7 @@ def ready_groups_are_whole() -> Invariant:
                     return f"group {group.key} is ready, but {missing}"
         return None
 
-    return Invariant("ready groups are whole", check, after=("apiserver",))
+    return Invariant("ready groups are whole", check, ("apiserver",), looks_at=the_store)
 
 
 def _missing_member(
@@ -354,7 +357,9 @@ def set_once() -> Invariant:
                     return f"{field} of {obj.key} changed from {known} to {value}"
         return None
 
-    return Invariant("times and sizes are set once", check, after=("apiserver",), begin=begin)
+    return Invariant(
+        "times and sizes are set once", check, ("apiserver",), begin=begin, looks_at=the_store
+    )
 
 
 def kept_while_being_made() -> Invariant:
@@ -379,7 +384,9 @@ def kept_while_being_made() -> Invariant:
                     return f"{name} is gone, and {call.method} for it is under way"
         return None
 
-    return Invariant("contents stay while they are made", check, after=("apiserver",), begin=begin)
+    return Invariant(
+        "contents stay while they are made", check, ("apiserver",), begin=begin, looks_at=the_store
+    )
 
 
 _GROUP_REF: Final = "volumeGroupSnapshotRef"

@@ -107,10 +107,11 @@ def schedule(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> 
     try:
         attempt.result = yield from schedule_pod.steps(search, attempt, keep_totals=keep_totals)
     except NoNodesAvailableError as none:
-        attempt.failure = Failure(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, none)
+        # Its traceback has frames that have the attempt: nobody but the collector could part them.
+        attempt.failure = Failure(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, none.with_traceback(None))
     except FitError as unfit:
         yield "scheduler.cycle.post-filter"
-        attempt.failure = _after_fit_error(attempt, unfit)
+        attempt.failure = _after_fit_error(attempt, unfit.with_traceback(None))
     except StatusError as failed:
         attempt.failure = Failure(Code.ERROR, SchedulingError(failed.status.message))
 

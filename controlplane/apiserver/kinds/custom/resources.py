@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from attrs import field, frozen
 
 from controlplane.api.object import Object
+from controlplane.api.recent import IdentityCache
 from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
 from controlplane.api.validation import parse_int64
@@ -548,8 +549,21 @@ def _deprecation(spec: Tree, kind: str, version: Tree) -> str:
     return text if best == name else f"{text}; use {group}/{best} {kind}"
 
 
+_KNOWN: IdentityCache[ResourceInfo] = IdentityCache()
+
+
 def resource_of(crd: Tree, version: Tree) -> ResourceInfo:
-    """The resource that one version of an accepted definition serves."""
+    """The resource that one version of an accepted definition serves.
+
+    Servers that find the same definition, as all worlds do that begin with forks of one store, share it: what
+    it keeps of objects is a function of their content.
+    """
+    name = version["name"]
+    known = _KNOWN.get(crd, name)
+    return _KNOWN.put(crd, _resource_of(crd, version), name) if known is None else known
+
+
+def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
     spec = crd["spec"]
     names = crd["status"]["acceptedNames"]
     group, plural = spec["group"], names["plural"]
