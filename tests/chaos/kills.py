@@ -111,7 +111,7 @@ class Killed:
             for entry in space.entries.values():
                 assert entry.object.resource_version == entry.mod_revision <= store.revision
                 assert entry.create_revision <= entry.mod_revision
-        leased = {(prefix, key) for _, _, prefix, key, _ in store._leases}
+        leased = {(lease.prefix, lease.key) for lease in store.leases}
         assert leased == {(EVENTS, key) for key in store.keyspace(EVENTS).entries}
 
 

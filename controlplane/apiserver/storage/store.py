@@ -9,7 +9,6 @@ Values are shared, immutable objects: nothing is copied on the way in or out.
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from attrs import frozen
 
 from controlplane.api.object import Object
 from controlplane.api.stored import rest
+from controlplane.apiserver.storage.leases import Lease, Leases
 
 __all__ = [
     "CompactedError",
@@ -305,7 +305,7 @@ class Store:
         """Those in use, by prefix; whoever wants one that may be new asks `keyspace`."""
         self._history_limit = history_limit
         self._events = 0
-        self._leases: list[tuple[int, int, str, str, int]] = []
+        self.leases = Leases()
 
     def fork(self) -> Store:
         """An independent store with the same content and history; the objects are shared."""
@@ -313,7 +313,7 @@ class Store:
         copy.compacted = self.compacted
         copy.compactions = self.compactions
         copy._events = self._events
-        copy._leases = list(self._leases)
+        copy.leases = self.leases.fork()
         copy.keyspaces |= {prefix: space.fork(copy) for prefix, space in self.keyspaces.items()}
         return copy
 
@@ -374,25 +374,24 @@ class Store:
 
     def expire_at(self, space: Keyspace, key: str, revision: int, deadline: int) -> None:
         """Attach the key, as written at `revision`, to a lease that ends at `deadline` (ns)."""
-        heapq.heappush(self._leases, (deadline, len(self._leases), space.prefix, key, revision))
+        self.leases.attach(Lease(deadline, space.prefix, key, revision))
 
     def next_expiry(self) -> int | None:
         """When the next lease ends (ns), or None."""
-        return self._leases[0][0] if self._leases else None
+        return self.leases.next_end()
 
     def expire(self, now: int) -> int:
         """Delete the keys whose leases have ended; answers how many."""
         due = self.ended(now)
         for prefix, key, _ in due:
             self.keyspace(prefix).delete(key)
-        while self._leases and self._leases[0][0] <= now:
-            heapq.heappop(self._leases)
+        self.leases.drop(now)
         return len(due)
 
     def ended(self, now: int) -> list[tuple[str, str, Entry]]:
         """The keys whose leases have ended, with their prefixes and entries, in the order in which they did."""
         found = {}
-        for *_, prefix, key, revision in sorted(each for each in self._leases if each[0] <= now):
+        for _, prefix, key, revision in self.leases.ended(now):
             entry = self.keyspace(prefix).get(key)
             if entry is not None and entry.mod_revision == revision:
                 found[prefix, key] = (prefix, key, entry)

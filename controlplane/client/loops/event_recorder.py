@@ -64,19 +64,14 @@ class Write(NamedTuple):
 
 @define(weakref_slot=False)
 class _Posted:
-    """An Event: the number that its name ends with (`_name_of`), when it was first reported, and how often."""
+    """An Event: the number that its name ends with (`_name_of`), when it was first reported, and how often.
+
+    Of one that was reported once, at the time that its name ends with, the number alone is kept: most are.
+    """
 
     number: int
     first_ns: int
     count: int
-
-
-@define(weakref_slot=False)
-class _Similar:
-    """Reports that differ in their message only: the messages, and when the last one came."""
-
-    messages: tuple[str, ...]
-    last_ns: int
 
 
 @define(weakref_slot=False)
@@ -87,20 +82,27 @@ class _Spent:
     until_ns: int
 
 
+def _known(posted: _Posted | int) -> tuple[int, int, int]:
+    """Number, time of the first report (ns) and count of an Event."""
+    if isinstance(posted, int):
+        return posted, posted, 1
+    return posted.number, posted.first_ns, posted.count
+
+
 def _name_of(about: str, number: int) -> str:
     """The name of an Event about an object. Where that is no name (the object has none, say), a uid stands in."""
     name = f"{about}.{number:x}"
     return uid(number) if dns_subdomain_errors(name) else name
 
 
-_messages: dict[str, str] = {}
+_whats: dict[tuple[str, ...], tuple[str, ...]] = {}
 
 
-def _shared(message: str) -> str:
-    """An equal message that was reported lately: most pods of a node say the same, and it is kept for each."""
-    if len(_messages) >= REMEMBERED_MESSAGES:
-        _messages.clear()
-    return _messages.setdefault(message, message)
+def _shared(what: tuple[str, ...]) -> tuple[str, ...]:
+    """An equal one that was reported lately: most pods of a node say the same, and it is kept for each."""
+    if len(_whats) >= REMEMBERED_MESSAGES:
+        _whats.clear()
+    return _whats.setdefault(what, what)
 
 
 class EventCorrelator:
@@ -116,8 +118,9 @@ class EventCorrelator:
     def __init__(self, component: str, host: str = "") -> None:
         self._component = component
         self._host = host
-        self._posted: dict[Key, _Posted] = {}
-        self._similar: dict[Key, _Similar] = {}
+        self._posted: dict[Key, _Posted | int] = {}
+        self._similar: dict[Key, tuple[Any, ...]] = {}
+        """When the last one came of reports that differ in their message only, and the messages."""
         self._spent: dict[Key, _Spent] = {}
         self._last_number: dict[str, int] = {}
 
@@ -129,38 +132,44 @@ class EventCorrelator:
         spent = self._spent.get(subject)
         if spent is not None:
             subject = spent.subject
-        message = _shared(message)
-        key: Key = (subject, about.get("fieldPath", ""), kind, reason, message)
-        if self._is_one_of_many((subject, kind, reason), message, now):
-            key = (subject, kind, reason)
+        what = _shared((about.get("fieldPath", ""), kind, reason, message))
+        key: Key = (subject, what)
+        group = (subject, _shared((kind, reason)))
+        if self._is_one_of_many(group, what[-1], now):
+            key = group
             message = COMBINED + message
         write = self._observe(key, about, kind, reason, message, now)
         return write if self._may_write(subject, now) else None
 
     def _is_one_of_many(self, key: Key, message: str, now: int) -> bool:
         known = self._similar.get(key)
-        if known is None or now - known.last_ns > SIMILAR_NS:
-            known = _Similar((), now)
-        if message not in known.messages:
-            known.messages = (*known.messages, message)
-        known.last_ns = now
-        _remember(self._similar, key, known)
-        if len(known.messages) < SIMILAR_MAX:
-            return False
-        known.messages = known.messages[1:]
-        return True
+        messages = () if known is None or now - known[0] > SIMILAR_NS else known[1:]
+        if message not in messages:
+            messages = (*messages, message)
+        many = len(messages) >= SIMILAR_MAX
+        _remember(self._similar, key, (now, *(messages[1:] if many else messages)))
+        return many
 
     def _observe(
         self, key: Key, about: Tree, kind: str, reason: str, message: str, now: int
     ) -> Write:
         stamp = format_time(now)
-        posted = self._posted.get(key) or _Posted(self._number(about["name"], now), now, 0)
-        posted.count += 1
-        _remember(self._posted, key, posted)
+        posted = self._posted.get(key)
+        if posted is None:
+            first, count = now, 1
+            number = self._number(about["name"], now)
+        else:
+            number, first, count = _known(posted)
+            count += 1
+        _remember(
+            self._posted,
+            key,
+            number if number == first and count == 1 else _Posted(number, first, count),
+        )
         source = {"component": self._component}
         if self._host:
             source["host"] = self._host
-        name = _name_of(about["name"], posted.number)
+        name = _name_of(about["name"], number)
         namespace = about.get("namespace") or "default"
         tree = {
             "apiVersion": "v1",
@@ -173,13 +182,13 @@ class EventCorrelator:
             "source": source,
             "reportingComponent": self._component,
             "reportingInstance": self._host,
-            "firstTimestamp": format_time(posted.first_ns),
+            "firstTimestamp": format_time(first),
             "lastTimestamp": stamp,
-            "count": posted.count,
+            "count": count,
         }
-        if posted.count == 1:
+        if count == 1:
             return Write(tree)
-        patch = {"count": posted.count, "lastTimestamp": stamp, "message": message}
+        patch = {"count": count, "lastTimestamp": stamp, "message": message}
         return Write(tree, name, patch)
 
     def renamed(self, write: Write) -> Write:
@@ -191,9 +200,11 @@ class EventCorrelator:
         taken = metadata["name"]
         about = write.tree["involvedObject"]["name"]
         number = self._number(about, 0)
-        for (subject, *_), posted in self._posted.items():
-            if subject[2] == about and _name_of(about, posted.number) == taken:
-                posted.number = number
+        for (subject, what), posted in self._posted.items():
+            if subject[2] == about:
+                old, first, count = _known(posted)
+                if _name_of(about, old) == taken:
+                    self._posted[subject, what] = _Posted(number, first, count)
         name = _name_of(about, number)
         return Write({**write.tree, "metadata": {**metadata, "name": name}})
 

@@ -342,7 +342,7 @@ def test_damage_is_one_clear_line(path, statement, text):
 def everything(store):
     """All that a store holds, leases and history too."""
     since = store.compacted
-    return store.revision, since, content(store), history(store, since), sorted(store._leases)
+    return store.revision, since, content(store), history(store, since), sorted(store.leases)
 
 
 def small_store(path):

@@ -2,9 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from actors import Context, EventLog, World
 from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
+from controlplane.api.times import format_time
+from controlplane.client.loops import event_recorder
 from controlplane.client.loops.event_recorder import (
     COMBINED,
     RETRY_NS,
@@ -97,6 +103,85 @@ def test_one_object_cannot_flood_the_server():
     assert report(correlator, now=NOW + SPAM_INTERVAL_NS) is not None
     assert report(correlator, now=NOW + SPAM_INTERVAL_NS) is None
     assert report(correlator, about={**POD, "uid": "other"}) is not None
+
+
+class Plain:
+    """What a correlator knows, in the form in which upstream keeps it: an entry for each, the newest last."""
+
+    def __init__(self, remembered: int) -> None:
+        self.remembered = remembered
+        self.events: dict[Any, list[int]] = {}
+        self.groups: dict[Any, tuple[list[str], int]] = {}
+        self.tokens: dict[Any, int] = {}
+        self.numbers: dict[str, int] = {}
+
+    def keep(self, memory: dict[Any, Any], key: Any, value: Any) -> None:
+        memory.pop(key, None)
+        memory[key] = value
+        if len(memory) > self.remembered:
+            del memory[next(iter(memory))]
+
+    def number(self, name: str, now: int) -> int:
+        number = max(now, self.numbers.get(name, 0) + 1)
+        self.keep(self.numbers, name, number)
+        return number
+
+    def report(self, uid: str, name: str, field: str, reason: str, message: str, now: int):
+        """Number of the Event, its first time, its count and its message; None if nothing is written."""
+        key: Any = (uid, field, reason, message)
+        messages, last = self.groups.get((uid, reason), ([], now))
+        messages = [] if now - last > SIMILAR_NS else messages
+        messages = messages if message in messages else [*messages, message]
+        if len(messages) >= 10:
+            key, message, messages = (uid, reason), COMBINED + message, messages[1:]
+        self.keep(self.groups, (uid, reason), (messages, now))
+        if key in self.events:
+            number, first, count = self.events[key]
+            event = [number, first, count + 1]
+        else:
+            event = [self.number(name, now), now, 1]
+        self.keep(self.events, key, event)
+        full = now - SPAM_BURST * SPAM_INTERVAL_NS
+        spent = max(self.tokens.get(uid, full), full) + SPAM_INTERVAL_NS
+        if spent > now:
+            return None
+        self.keep(self.tokens, uid, spent)
+        return (*event, message)
+
+
+reports = st.tuples(
+    st.sampled_from(["u1", "u2", "u3", "u4"]), st.sampled_from(["", "f"]), st.sampled_from(["A", "B"]),
+    st.integers(0, 12), st.sampled_from([0, 0, 1, 10**9, SIMILAR_NS, SIMILAR_NS + 1]), st.booleans(),
+)  # fmt: skip
+
+
+@given(st.lists(reports, max_size=60), st.sampled_from([2, 3, 100]))
+def test_reports_become_what_they_become_where_each_has_an_entry_of_its_own(found, remembered):
+    correlator, plain, now = EventCorrelator("tester"), Plain(remembered), NOW
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(event_recorder, "REMEMBERED", remembered)
+        patch.setattr(event_recorder, "REMEMBERED_MESSAGES", 2)
+        for uid, field, reason, number, later, is_taken in found:
+            now += later
+            name = "p" if uid == "u1" else "q"
+            about = {"kind": "Pod", "name": name, "uid": uid, "fieldPath": field}
+            write = correlator.report(about, "Normal", reason, f"m{number}", now)
+            wanted = plain.report(uid, name, field, reason, f"m{number}", now)
+            assert (write is None) == (wanted is None)
+            if write is None:
+                continue
+            tree = write.tree
+            named, first, count, message = wanted
+            assert tree["metadata"]["name"] == f"{name}.{named:x}"
+            assert (tree["firstTimestamp"], tree["count"]) == (format_time(first), count)
+            assert tree["message"] == message
+            assert write.known == ("" if count == 1 else tree["metadata"]["name"])
+            if is_taken and count == 1:
+                correlator.renamed(write)
+                other = plain.number(name, 0)
+                for (subject, *_), event in plain.events.items():
+                    if event[0] == named and (subject == "u1") == (uid == "u1"):
+                        event[0] = other
 
 
 def test_reports_are_posted_and_retried_while_the_server_is_down():
