@@ -202,7 +202,7 @@ class Context:
             await kernel.park()
             return task.result
         me.idle = idle
-        task.joiners.append((me, kernel.parked(me, f"join {task.name}")))
+        task.joiners = [*task.joiners, (me, kernel.parked(me, f"join {task.name}"))]
         return await kernel.park()
 
     def cancel(self, task: Task) -> None:

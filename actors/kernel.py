@@ -142,7 +142,6 @@ class Kernel:
         self._request_no = 0
         self._task_no = 0
         self._mailbox_no = 0
-        self._condition_no = 0
         self._step_limit = step_limit
         self._livelock_limit = livelock_limit
         self._instant_start = 0
@@ -215,8 +214,7 @@ class Kernel:
         if self.footprint is not None:
             task = self.current
             return self.footprint.named(f"condition of {task.label if task is not None else ''}")
-        self._condition_no += 1
-        return f"condition {self._condition_no}"
+        return "condition"
 
     def new_mailbox(self, actor: Actor, name: str) -> Mailbox:
         """One more mailbox of an actor."""

@@ -163,7 +163,7 @@ class Task:
         self.awaiting: str | None = None
         self.receiving: Mailbox | None = None
         """The mailbox whose next message its next step takes."""
-        self.joiners: list[tuple[Task, int]] = []
+        self.joiners: list[tuple[Task, int]] | tuple[()] = ()
 
     def begin(self) -> Coroutine[Any, Any, Any]:
         """Its coroutine, made for its first step; what it was made from is not kept."""

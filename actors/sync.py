@@ -21,7 +21,7 @@ class Condition:
 
     def __init__(self, kernel: Port) -> None:
         self._kernel = kernel
-        self._waiters: list[tuple[Task, int]] = []
+        self._waiters: list[tuple[Task, int]] | tuple[()] = ()
         self._name = kernel.condition_name()
 
     def touch(self, *, write: bool) -> None:
@@ -48,7 +48,11 @@ class Condition:
         if kernel.footprint is not None:
             self.touch(write=True)
         wait_no = kernel.parked(task, point)
-        self._waiters.append((task, wait_no))
+        waiters = self._waiters
+        if waiters:
+            waiters.append((task, wait_no))
+        else:
+            self._waiters = [(task, wait_no)]
         if timeout_ns is not None:
             kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT)
         ended_by = await kernel.park()
@@ -66,7 +70,7 @@ class Condition:
             self.touch(write=bool(waiters))
         if not waiters:
             return
-        self._waiters = []
+        self._waiters = ()
         for task, wait_no in waiters:
             self._wake(task, wait_no)
 

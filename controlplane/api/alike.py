@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from controlplane.api.compact import compact
 from controlplane.api.tree import Tree
 
 __all__ = ["ALIKE", "KEPT", "alike", "alike_list", "is_often_alike", "is_shared"]
@@ -47,8 +48,8 @@ def alike(tree: Tree) -> Tree:
         return found
     if len(_known) >= KEPT:
         _known.clear()
-    _known[key] = tree
-    return tree
+    made = _known[key] = compact(tree)
+    return made
 
 
 def alike_list(parts: list[Tree]) -> list[Tree]:

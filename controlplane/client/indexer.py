@@ -6,6 +6,7 @@ starts here. Upstream: client-go tools/cache/thread_safe_store.go.
 
 from __future__ import annotations
 
+from sys import intern
 from typing import TYPE_CHECKING, Generic
 
 from controlplane.api.generic import V
@@ -67,7 +68,7 @@ class Indexer(Generic[V]):
 
     def put(self, obj: Object[V]) -> Object[V] | None:
         """Add or replace; the object that was there before."""
-        key = obj.key
+        key = intern(obj.key)  # caches and the store hold the same keys
         old = self._objects.get(key)
         self._objects[key] = obj
         if self._functions:

@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from controlplane.api.alike import alike
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.kubelet import admission
@@ -51,7 +52,7 @@ class AdmissionChain:
         """What another pod counts for, worked out once for each object."""
         known = self._known.get(pod.uid)
         if known is None or known[0] is not pod:
-            known = self._known[pod.uid] = (pod, requested(pod))
+            known = self._known[pod.uid] = (pod, alike(requested(pod)))
         return known[1]
 
     def _forget_all_but(self, pods: Sequence[Pod]) -> None:

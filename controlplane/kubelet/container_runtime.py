@@ -90,6 +90,9 @@ class Program:
         return self.exit_codes[min(attempt, len(self.exit_codes) - 1)]
 
 
+_ENDLESS: Final = Program()
+
+
 def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Program:
     """The program of a container by the pod's annotations; `ends` when it ends without any.
 
@@ -101,6 +104,8 @@ def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Pr
     codes = [part.strip() for part in _annotation(pod, "exit-codes", container).split(",")]
     read = [parse_int64(code) for code in codes if code.isdecimal()]
     numbers = tuple(code for code in read if code is not None)
+    if run_ns is None and not any(name.startswith(PREFIX) for name in pod.annotations):
+        return _ENDLESS
     return Program(
         run_ns=run_ns,
         exit_codes=numbers or (0,),
@@ -273,8 +278,12 @@ class Sandbox:
     ip: str = ""
     ready_at: int | None = None
     containers: dict[str, Container] = attrs.field(factory=dict)
-    refused: dict[str, int] = attrs.field(factory=dict)
-    """By container, "" for the pod: how many updates of resources were refused."""
+    refused: dict[str, int] | None = None
+    """By container, "" for the pod: how many updates of resources were refused; None while none was."""
+
+    def refusals(self, container: str) -> int:
+        """How many updates of a container's resources were refused, or ("") of the pod's."""
+        return 0 if self.refused is None else self.refused.get(container, 0)
 
     def ready(self, now: int) -> bool:
         """Whether containers can be started."""

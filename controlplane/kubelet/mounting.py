@@ -6,6 +6,7 @@ would fail as the one before are left out, and so are the events that only repea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import attrs
@@ -76,17 +77,19 @@ class Volumes(Protocol):
 class Mounting:
     """The volumes of one pod that are not there yet."""
 
+    __slots__ = ("_find", "_left", "_volumes")
+
     def __init__(self, pod: Pod, find: Find, volumes: Volumes | None = None) -> None:
         self._find = find
         self._volumes = volumes
-        self._left = [_Volume(each) for each in volumes_of(pod)]
+        self._left: Sequence[_Volume] = tuple(_Volume(each) for each in volumes_of(pod))
 
     def advance(self, pod: Pod, now: int) -> list[str]:
         """Try what is due; what is to be said of it (events FailedMount)."""
         if not self._left:
             return []
         said: list[str] = []
-        for volume in list(self._left):
+        for volume in self._left:
             claim = self._claim_error(pod, volume)
             if claim is None:
                 continue
@@ -99,7 +102,7 @@ class Mounting:
                 if failed.armed(now) > now:
                     continue
             if not error:
-                self._left.remove(volume)
+                self._left = tuple(each for each in self._left if each is not volume)
             else:
                 delay = CLAIM_DELAY if claim else FIRST_DELAY
                 largest = CLAIM_DELAY if claim else LARGEST_DELAY

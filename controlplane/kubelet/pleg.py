@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from controlplane.api.compact import compact
 from controlplane.api.times import SECOND
 from controlplane.kubelet.container_runtime import Sandbox, Seen
 
@@ -95,7 +96,7 @@ class PodCache:
                 container.settle(now)
             seen = _seen(sandbox)
             if seen != self.get(uid):
-                self._entries[uid] = seen
+                self._entries[uid] = compact(seen)
                 changed.append(uid)
             if all(item.ends_at is None for item in sandbox.containers.values()):
                 del self._moving[uid]
@@ -105,7 +106,7 @@ class PodCache:
         return changed, waited
 
 
-def _seen(sandbox: Sandbox) -> Entry:
+def _seen(sandbox: Sandbox) -> dict[str, Seen]:
     return {
         name: container.seen()
         for name, container in sandbox.containers.items()

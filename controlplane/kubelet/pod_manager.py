@@ -6,6 +6,7 @@ Mirror pods are kept apart: the API server shows static pods by them, and nobody
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator
+from sys import intern
 
 from controlplane.api.pod import Pod
 from controlplane.kubelet.static_pods import is_mirror, is_static
@@ -31,7 +32,7 @@ class PodManager:
                 self._translations[pod.uid] = static
             return
         self._by_uid[pod.uid] = pod
-        self._by_name[pod.key] = pod.uid
+        self._by_name[intern(pod.key)] = pod.uid
         mirror = self._mirrors.get(pod.key)
         if mirror is not None:
             self._translations[mirror.uid] = pod.uid

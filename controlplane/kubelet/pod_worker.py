@@ -16,6 +16,7 @@ from typing import Final, Literal
 import attrs
 
 from controlplane.api.alike import alike_list
+from controlplane.api.compact import compact
 from controlplane.api.containers import Container as ContainerSpec
 from controlplane.api.pod import Pod
 from controlplane.api.times import MILLISECOND, SECOND
@@ -137,7 +138,8 @@ class _Slot:
     stage: str = ""
     """"pull" or "start" while the container is being brought up."""
     due: int | None = None
-    back_off: BackOff = attrs.field(factory=BackOff)
+    back_off: BackOff | None = None
+    """Of one that has ended before."""
     waits_until: int | None = None
     pull_ns: int = 0
     asked_to_stop: bool = False
@@ -228,7 +230,7 @@ class PodWorker:
         self._plan: list[_Slot] | None = None
         self._again_at: int | None = None
         # The pod, what it was given and who runs, when there was nothing to do.
-        self._even: tuple[Pod | None, PodResources | None, list[str]] = (None, None, [])
+        self._even: tuple[Pod | None, PodResources | None, tuple[str, ...]] = (None, None, ())
         self._override: Mapping[str, str] | None = None
         self._extra: tuple[Condition, ...] = ()
         self._grace: int | None = None
@@ -272,6 +274,11 @@ class PodWorker:
             self.pod = pod
             self._terminate(now, None)
 
+    def agreed(self, told: Tree, shown: Tree) -> None:
+        """The API server shows what it was `told`: if that was reported last, the equal tree is kept instead."""
+        if self._reported is told:
+            self._reported = shown
+
     def poke(self) -> None:
         """Something about its containers or probes changed: sync."""
         self._asked = True
@@ -310,18 +317,20 @@ class PodWorker:
         spec = self.pod.spec
         of_job = any(owner.kind == "Job" for owner in self.pod.metadata.owner_references)
         slots: dict[str, _Slot] = {}
+        containers = dict(self.sandbox.containers)
         for item in (*spec.init_containers, *spec.containers):
             role = APP
             if len(slots) < len(spec.init_containers):
                 role = SIDECAR if item.restart_policy == "Always" else INIT
-            container = self.sandbox.containers.get(item.name)
+            container = containers.get(item.name)
             if container is None:
                 ends = role == INIT or (role == APP and of_job)
                 program = runtime.program(self.pod, item.name, ends=ends, durations=self.durations)
                 container = Container(item.name, item.image, program)
-                self.sandbox.containers[item.name] = container
+                containers[item.name] = container
             slots[item.name] = _Slot(item, role, container)
-        return slots
+        self.sandbox.containers = compact(containers)
+        return compact(slots)
 
     # -- syncs ---------------------------------------------------------------------------------
 
@@ -390,6 +399,7 @@ class PodWorker:
 
     def _end_sync(self, now: int) -> None:
         self._busy = False
+        self._plan = None
         self._synced_at = now
 
     def _take_in(self, entry: Mapping[str, Seen], actions: list[Action]) -> None:
@@ -496,7 +506,7 @@ class PodWorker:
             return
         self._again_at = None
         actuated = resizing.actuated.get(self.uid)
-        running = [name for name, slot in self._slots.items() if slot.running]
+        running = tuple(name for name, slot in self._slots.items() if slot.running)
         even = self._even
         if even[0] is self.pod and even[1] is actuated and even[2] == running:
             return
@@ -530,9 +540,9 @@ class PodWorker:
         name = step.container if isinstance(step, ContainerStep) else ""
         if name and not self._runs(name):
             return False
-        refused = self.sandbox.refused.get(name, 0)
+        refused = self.sandbox.refusals(name)
         if runtime.refuses_update(pod, name, refused, happens):
-            self.sandbox.refused[name] = refused + 1
+            self.sandbox.refused = {**(self.sandbox.refused or {}), name: refused + 1}
             error = "the emulated runtime refuses the update"
             if isinstance(step, PodStep):
                 error = (
@@ -591,7 +601,8 @@ class PodWorker:
         """Starts pulling, unless the container is held back after crashes."""
         ended = slot.seen.exit
         if ended is not None and not slot.restarts:
-            until = slot.back_off.held_until(ended.finished_at, now)
+            back_off = slot.back_off = slot.back_off or BackOff()
+            until = back_off.held_until(ended.finished_at, now)
             if until is not None:
                 if slot.waits_until != until:
                     slot.waits_until = until
@@ -600,7 +611,7 @@ class PodWorker:
                     actions.append(Event("Warning", "BackOff", message, slot.spec.name))
                     self._look_again(now)
                 return False
-            slot.back_off.next(ended.finished_at, now)
+            back_off.next(ended.finished_at, now)
         slot.waits_until = None
         takes = 0 if slot.unmade is not None else self.durations(runtime.PULL, slot.spec.name)
         name = slot.spec.image
@@ -685,7 +696,6 @@ class PodWorker:
             return
         if self._busy and self.phase == SYNC:
             self._end_sync(now)  # its context is cancelled
-            self._plan = None
         self.phase = TERMINATING
         self._grace = grace
         for slot in self._slots.values():
@@ -755,6 +765,7 @@ class PodWorker:
                 previous, ended = ended or previous, None
             elif slot.waits_until is not None and ended is not None:
                 waiting, previous, ended = "CrashLoopBackOff", ended, None
+                assert slot.back_off is not None
                 pod = f"{self.pod.name}_{self.pod.namespace}({self.uid})"
                 message = (
                     f"back-off {duration(slot.back_off.delay)} restarting failed "

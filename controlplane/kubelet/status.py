@@ -12,6 +12,7 @@ from typing import Any, Final
 import attrs
 
 from controlplane.api.alike import KEPT, alike, alike_list, is_shared
+from controlplane.api.compact import compact
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import compute_qos
 from controlplane.api.times import SECOND, format_time
@@ -255,7 +256,7 @@ def container_status(report: ContainerReport) -> Tree:
     tree: Tree = {
         "name": report.name,
         "state": alike(_state(report)),
-        "lastState": {"terminated": _terminated(report.previous)} if report.previous else {},
+        "lastState": alike({"terminated": _terminated(report.previous)} if report.previous else {}),
         "ready": report.ready or (report.role == INIT and report.done),
         "restartCount": report.restart_count,
         "image": report.image,
@@ -265,10 +266,10 @@ def container_status(report: ContainerReport) -> Tree:
     if report.container_id:
         tree["containerID"] = report.container_id
     if report.resources:
-        tree["resources"] = report.resources
+        tree["resources"] = alike(report.resources)
     if report.allocated and report.allocated.get("requests"):
-        tree["allocatedResources"] = report.allocated["requests"]
-    return tree
+        tree["allocatedResources"] = alike(report.allocated["requests"])
+    return compact(tree)
 
 
 def _state(report: ContainerReport) -> Tree:
@@ -346,10 +347,10 @@ def build(
         tree["allocatedResources"] = promised["requests"]
     if host_ip:
         tree["hostIP"] = host_ip
-        tree["hostIPs"] = [{"ip": host_ip}]
+        tree["hostIPs"] = alike_list([alike({"ip": host_ip})])
     if ip:
         tree["podIP"] = ip
-        tree["podIPs"] = [{"ip": ip}]
+        tree["podIPs"] = [alike({"ip": ip})]
     tree["startTime"] = format_time(start_time // SECOND * SECOND)
     inits = [container_status(item) for item in reports if item.role != APP]
     if inits:
@@ -358,7 +359,7 @@ def build(
     tree["qosClass"] = pod.status.qos_class or compute_qos(pod)
     if before.get("nominatedNodeName"):
         tree["nominatedNodeName"] = before["nominatedNodeName"]
-    return tree
+    return compact(tree)
 
 
 def status_patch(before: Tree, after: Tree) -> Tree:

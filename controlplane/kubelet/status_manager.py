@@ -97,6 +97,13 @@ class StatusManager:
         for uid in [uid for uid in self._known if uid not in kept]:
             self.forget(uid)
 
+    def agreed(self, told: Versioned, shown: Tree) -> bool:
+        """Whether the API server now shows just what was told: its tree is kept then in the place of an equal one."""
+        if shown != told.status or self._known.get(told.uid) is not told:
+            return False
+        self._known[told.uid] = attrs.evolve(told, status=shown)
+        return True
+
     # ------------------------------------------------------------------ what is to be sent
 
     def unsent(self) -> list[Versioned]:

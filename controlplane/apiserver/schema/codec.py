@@ -20,6 +20,7 @@ from typing import Any
 
 from controlplane.api import quantity
 from controlplane.api.alike import KEPT, alike, alike_list, is_often_alike, is_shared
+from controlplane.api.compact import compact
 from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.go_types import embedding, text_type
@@ -333,7 +334,8 @@ class FieldCodec:
             decoded = element.zero() if item is None else element.decode(item, olds.get(key))
             changed = changed or decoded is not item
             out[key] = decoded
-        return out if changed else value
+        read = out if changed else value
+        return alike(read) if element.kind == Kind.QUANTITY else read
 
     def zero(self) -> Any:
         """What a JSON null becomes as a list element or map value."""
@@ -345,11 +347,12 @@ class FieldCodec:
 class StructCodec:
     """How objects of one struct type are read."""
 
-    __slots__ = ("always", "fields", "often_alike", "texts", "type")
+    __slots__ = ("always", "fields", "often", "often_alike", "texts", "type")
 
     def __init__(self, struct: StructType) -> None:
         self.type = struct
         self.often_alike = is_often_alike(struct.short)
+        self.often = struct.short in _OFTEN
         self.fields: dict[str, FieldCodec] = {}
         self.texts: dict[str, bool] = {}
         """Those that are texts, and whether an empty one is kept."""
@@ -428,9 +431,13 @@ class StructCodec:
                     default is not None)  # fmt: skip
                 out[key] = default
         read = out if changed else value
-        return alike(read) if self.often_alike else read
+        if self.often_alike:
+            return alike(read)
+        return compact(read) if self.often and read is not old else read
 
 
+_OFTEN = frozenset(("ContainerStatus", "PodSpec", "PodStatus"))
+"""Types of which there is one for each pod."""
 _EMPTY: Tree = {}
 _LIST, _MAP = Kind.LIST, Kind.MAP
 _KEPT_EMPTY = frozenset((Kind.STRUCT, Kind.OPAQUE, Kind.INT_OR_STRING, Kind.QUANTITY))

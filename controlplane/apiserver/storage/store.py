@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
+from sys import intern
 
 from attrs import frozen
 
@@ -109,6 +110,7 @@ class Keyspace:
         "forgotten",
         "latest",
         "prefix",
+        "rests",
         "store",
     )
 
@@ -120,7 +122,9 @@ class Keyspace:
         self._pending: list[str] = []
         self._revisions: list[int] = []
         self._events: list[Event] = []
-        self._awake = deque[Object]() if prefix in RESTING else None
+        self.rests = prefix in RESTING
+        """Whether all but the newest of its objects rest as bytes."""
+        self._awake = deque[Object]() if self.rests else None
         self.latest = 0
         """Revision of the last write to one of these keys."""
         self.forgotten = 0
@@ -153,6 +157,8 @@ class Keyspace:
         revision = self.store.advance_revision()
         old = None
         if entry is None:
+            if not self.rests:
+                key = intern(key)  # caches hold the same keys
             self.entries[key] = Entry(obj, revision)
             self._pending.append(key)
         else:

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, final
 
 from attrs import frozen
 
+from controlplane.api.compact import compact
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.storage.store import (
@@ -375,7 +376,11 @@ def _put(
     """Write an object with the version that it gets thereby."""
     revision = store.revision + 1
     meta = {**tree["metadata"], "resourceVersion": str(revision)}
-    obj = Object({**tree, "metadata": meta}, before)
+    whole = {**tree, "metadata": meta}
+    if not space.rests:
+        whole["metadata"] = compact(meta)
+        whole = compact(whole)
+    obj = Object(whole, before)
     if lease_ends:
         store.expire_at(space, key, revision, lease_ends)
     space.put(key, obj)

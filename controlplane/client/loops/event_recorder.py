@@ -251,6 +251,7 @@ class EventRecorder:
     ) -> None:
         self._ctx = ctx
         self._epoch = epoch_ns
+        self._last = 0
         self._server = server
         self._correlator = EventCorrelator(component, host)
         self._pending: deque[tuple[Tree, str, str, str, int]] = deque()
@@ -264,7 +265,10 @@ class EventRecorder:
     def about(self, reference: Tree, kind: str, reason: str, message: str) -> None:
         """Report about an object that is given by reference."""
         self._ctx.touches("events")
-        self._pending.append((reference, kind, reason, message, self._epoch + self._ctx.now))
+        now = self._epoch + self._ctx.now
+        if now != self._last:  # many keep the number: one object for each instant
+            self._last = now
+        self._pending.append((reference, kind, reason, message, self._last))
         self._work.notify_all()
 
     async def _post(self, ctx: Context) -> None:

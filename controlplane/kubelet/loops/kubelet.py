@@ -112,7 +112,7 @@ async def run(
     if FILE in sources:
         ctx.spawn(file_source.run, shared, name="file-source")
     ctx.spawn(workers.pleg.run, name="pleg")
-    ctx.spawn(status_sender.run, shared, workers.may_run, name="status-manager")
+    ctx.spawn(status_sender.run, shared, workers, name="status-manager")
     ctx.spawn(sync_loop.housekeeping, shared, name="housekeeping")
     if heartbeats:
         ctx.spawn(own_node.renew_lease, shared, name="lease")

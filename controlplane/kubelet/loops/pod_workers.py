@@ -33,10 +33,12 @@ from controlplane.kubelet.static_order import BACK_OFF, StaticOrder
 from controlplane.kubelet.status import TERMINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from actors import Condition, Context
     from controlplane.api.pod import Pod
+    from controlplane.api.tree import Tree
+    from controlplane.kubelet.container_runtime import Durations
     from controlplane.kubelet.loops.programs import Programs
     from controlplane.kubelet.loops.shared import Shared
     from controlplane.kubelet.mounting import Volumes
@@ -125,6 +127,8 @@ class PodWorkers:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._workers: dict[str, Worker] = {}
+        self._durations: Durations = self._duration
+        self._cpus: Callable[[str, str], tuple[str, bool]] = self._cpus_of
         self._objects = Objects(shared)
         self._order = StaticOrder()
         self.mirrors = Mirrors(shared)
@@ -240,13 +244,13 @@ class PodWorkers:
         machine = PodWorker(
             pod,
             shared.now(),
-            self._duration,
+            self._durations,
             ip=host.pod_ip(),
             host_ip=host.host_ip,
             sandbox=host.sandboxes.get(pod.uid),
             reported=None if is_static(pod) else shared.statuses.get(pod.uid),
             resizing=resources.resizing,
-            cpus=resources.cpus_of,
+            cpus=self._cpus,
             find=self._objects.find(pod.namespace),
             cache=self.pleg.cache,
             probes=self.probers.results,
@@ -262,6 +266,10 @@ class PodWorkers:
         if pod.metadata.deletion_timestamp is not None:
             worker.pending = pod
         shared.ctx.spawn(self._work, worker, name="pod")
+
+    def _cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
+        assert self.resources is not None
+        return self.resources.cpus_of(uid, container)
 
     def _duration(self, kind: str, _name: str) -> int:
         return DEFAULTS[kind] << self._shared.ctx.choose("duration", SLOWNESS, kind)
@@ -419,6 +427,12 @@ class PodWorkers:
         return self.resources.resizing.finished(wanted.pod) or news
 
     # ------------------------------------------------------------------ who counts
+
+    def agreed(self, uid: str, told: Tree, shown: Tree) -> None:
+        """The API server shows what it was told of a pod, in a tree of its own."""
+        found = self.get(uid)
+        if found is not None:
+            found.agreed(told, shown)
 
     def may_run(self, uid: str) -> bool:
         """Whether containers of a pod may still run. Upstream: CouldHaveRunningContainers."""

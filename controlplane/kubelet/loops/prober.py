@@ -13,7 +13,7 @@ from controlplane.kubelet.container_runtime import READINESS
 from controlplane.kubelet.prober import ProbeWorker, Results, probes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from actors import Condition, Context, Task
     from controlplane.api.pod import Pod
@@ -30,7 +30,7 @@ class Probers:
     def __init__(self, shared: Shared, probed: Callable[[str], None]) -> None:
         self._shared = shared
         self._probed = probed
-        self._tasks: dict[str, list[tuple[str, Task]]] = {}
+        self._tasks: dict[str, Sequence[tuple[str, Task]]] = {}
         self._told: dict[str, Condition] = {}
         self.results = Results()
 
@@ -39,7 +39,8 @@ class Probers:
         if pod.uid in self._tasks:
             return
         shared = self._shared
-        tasks = self._tasks[pod.uid] = []
+        self._tasks[pod.uid] = ()
+        tasks: list[tuple[str, Task]] = []
         sandbox = shared.host.sandboxes[pod.uid]
         for kind, container, probe in probes_of(pod):
             told = self._told.setdefault(pod.uid, shared.ctx.condition())
@@ -50,6 +51,7 @@ class Probers:
                 worker.first += worker.period * share // JITTER_OPTIONS
             task = shared.ctx.spawn(self._probe, pod, worker, told, name="prober")
             tasks.append((kind, task))
+            self._tasks[pod.uid] = tasks
 
     def told(self, uid: str) -> None:
         """The status manager tells something new of a pod."""

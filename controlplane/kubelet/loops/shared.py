@@ -61,6 +61,8 @@ class Shared:
         self.server = server
         self.fixes = fixes
         self.started = ctx.now
+        self._looked_at = -1
+        self._now = 0
         self._recorder = recorder
         self.volumes: InUse | None = None
         """Who knows which volumes are in use, where the node has CSI drivers."""
@@ -92,8 +94,12 @@ class Shared:
         return len(self.ready) == len(self.config.sources)
 
     def now(self) -> int:
-        """Nanoseconds since the Unix epoch."""
-        return self.epoch + self.ctx.now
+        """Nanoseconds since the Unix epoch: in one instant one number, which many keep."""
+        since = self.ctx.now
+        if since != self._looked_at:
+            self._looked_at = since
+            self._now = self.epoch + since
+        return self._now
 
     def next_tick(self, period_s: int) -> int:
         """The next virtual time at which a ticker of this kubelet that runs every so many seconds fires."""

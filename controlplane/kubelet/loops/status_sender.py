@@ -6,7 +6,7 @@ a full one, left out while it would find nothing. What fails is tried again by t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from actors import LinkBroken
 from controlplane.client.errors import ApiError, is_not_found
@@ -15,21 +15,26 @@ from controlplane.kubelet import status_manager
 from controlplane.kubelet.status import status_patch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors import Context
     from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.shared import Shared
     from controlplane.kubelet.status_manager import Versioned
 
-    MayRun = Callable[[str], bool]
-    """Whether containers of the pod with this uid may still run."""
+    class Workers(Protocol):
+        """Who looks after the pods of the node."""
+
+        def may_run(self, uid: str) -> bool:
+            """Whether containers of the pod with this uid may still run."""
+
+        def agreed(self, uid: str, told: Tree, shown: Tree) -> None:
+            """The API server shows what it was told of the pod with this uid, in a tree of its own."""
+
 
 BOUND_TO_UID = "86320"
 TOLD_WHEN_STOPPED = "108366"
 
 
-async def run(ctx: Context, shared: Shared, may_run: MayRun) -> None:
+async def run(ctx: Context, shared: Shared, workers: Workers) -> None:
     """Send for ever."""
     client = Client(ctx, shared.server)
     statuses = shared.statuses
@@ -53,11 +58,11 @@ async def run(ctx: Context, shared: Shared, may_run: MayRun) -> None:
             fresh = statuses.to_send(shared.pods.shown())
         tried = {each.uid: each.version for each in (*unsent, *fresh)}
         for each in fresh:
-            if not await _tell(shared, client, each, may_run) and each.uid in shared.pods:
+            if not await _tell(shared, client, each, workers) and each.uid in shared.pods:
                 failed = True
 
 
-async def _tell(shared: Shared, client: Client, told: Versioned, may_run: MayRun) -> bool:
+async def _tell(shared: Shared, client: Client, told: Versioned, workers: Workers) -> bool:
     """Read the pod by its name, write what differs, and delete it if it may go. Whether that is done with.
 
     Upstream: syncPod. Fix gate 86320: the patch carries the uid, so that a pod recreated between the two is
@@ -77,7 +82,7 @@ async def _tell(shared: Shared, client: Client, told: Versioned, may_run: MayRun
                 statuses.forget(told.uid)
             return True
         before = found.tree.get("status") or {}
-        held = shared.fixes.fixed(TOLD_WHEN_STOPPED) and may_run(told.uid)
+        held = shared.fixes.fixed(TOLD_WHEN_STOPPED) and workers.may_run(told.uid)
         change = status_patch(before, status_manager.merged(before, told.status, held=held))
         if change:
             patch: Tree = {"status": change}
@@ -85,6 +90,9 @@ async def _tell(shared: Shared, client: Client, told: Versioned, may_run: MayRun
                 patch["metadata"] = {"uid": found.uid}
             found = await client.patch(PODS, told.namespace, told.name, patch, subresource="status")
         statuses.sent(told, pods.translated(found.uid))
+        shown = found.tree.get("status") or {}
+        if statuses.agreed(told, shown):
+            workers.agreed(told.uid, told.status, shown)
         if status_manager.can_be_deleted(found.view, told):
             await client.delete(
                 PODS, told.namespace, told.name, uid=told.uid, grace_period_seconds=0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controlplane.api.alike import alike, alike_list
+from controlplane.api.compact import compact
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_requests
 from controlplane.api.quantity import parse
@@ -210,7 +211,7 @@ def _cause(reason: str, text: str) -> Tree:
 
 def bound(ctx: Context, tree: Tree, node: str, annotations: Tree, labels: Tree) -> Tree:
     """The pod on its node: what a binding writes."""
-    spec = {**tree["spec"], "nodeName": node}
+    spec = compact({**tree["spec"], "nodeName": node})
     meta = tree["metadata"]
     if annotations:
         meta = {**meta, "annotations": {**meta.get("annotations", {}), **annotations}}

@@ -46,7 +46,7 @@ def plain_merge(original: Tree, patch: Tree, struct: StructType) -> Tree:
             if type(ours) is not list or type(theirs) is not list or type(value) is not list:
                 raise UnusualError
             if out is None:
-                out = dict(original)
+                out = original.copy()
             out[name] = _merge_lists(name, ours, theirs, value, struct)
             ordered += (name,)
     for key, value in patch.items():
@@ -78,7 +78,7 @@ def plain_merge(original: Tree, patch: Tree, struct: StructType) -> Tree:
             if key not in original:
                 continue
             if out is None:
-                out = dict(original)
+                out = original.copy()
             del out[key]
             continue
         elif kind is str:
@@ -87,7 +87,7 @@ def plain_merge(original: Tree, patch: Tree, struct: StructType) -> Tree:
         elif kind is not bool and (kind is not int or not -_SMALL < value < _SMALL):
             raise UnusualError
         if out is None:
-            out = dict(original)
+            out = original.copy()
         out[key] = value
     return original if out is None else out
 

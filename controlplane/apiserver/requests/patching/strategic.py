@@ -85,7 +85,7 @@ def _merge_map(original: Tree, patch: Tree, struct: StructType | None) -> Tree:
             return {}
         raise _bad_type(directive, patch)
     spend(1 + len(patch) + (len(original) >> 3))
-    out = dict(original)
+    out = original.copy()  # which shares its keys where the original does
     if any(key[:1] == "$" for key in patch):  # most maps have no directives
         out = _retain_keys(out, patch)
         _set_orders(out, patch, struct)
