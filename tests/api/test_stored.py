@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.object import KEPT_JSON, Object
-from controlplane.api.stored import Resting, rest
+from controlplane.api.stored import BLOCK, Resting, rest
 
 TREES = st.dictionaries(
     st.text(max_size=4),
@@ -19,25 +19,37 @@ TREES = st.dictionaries(
 )  # fmt: skip
 
 
-@given(TREES)
-def test_an_object_that_rested_is_what_it_was(tree):
-    obj, before = Object(tree), Object(tree).json
-    rest(obj)
-    assert type(obj) is Resting
-    assert obj.json == before
-    assert obj.tree == tree
-    assert type(obj) is Object
-    assert obj.json == before
+@given(st.lists(TREES, max_size=10), st.randoms())
+def test_objects_that_rested_are_what_they_were(trees, draw):
+    objects = [Object(tree) for tree in trees]
+    rest(objects)
+    found = list(zip(trees, objects, strict=True))
+    draw.shuffle(found)
+    for tree, obj in found:
+        before = Object(tree).json
+        assert type(obj) is Resting
+        assert obj.json == before
+        assert obj.tree == tree
+        assert type(obj) is Object
+        assert obj.json == before
 
 
 def test_what_has_a_view_or_is_long_does_not_rest():
     seen = Object({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}})
     tree = seen.view.tree
-    rest(seen)
+    long, short = Object({"data": "x" * KEPT_JSON}), Object({"data": "x"})
+    rest([seen, short, long])
     assert seen.tree is tree
-    long = Object({"data": "x" * KEPT_JSON})
-    rest(long)
     assert type(long) is Object
+    assert short.tree == {"data": "x"}
+    rest([seen, long])
+    assert (type(seen), type(long)) == (Object, Object)
+
+
+def test_an_object_at_rest_is_viewed_like_any_other():
+    obj = Object({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}})
+    rest([Object({"metadata": {"name": "b"}}), obj])
+    assert obj.view.name == "a"
 
 
 def test_an_event_at_rest_is_packed_to_a_fraction():
@@ -49,12 +61,14 @@ def test_an_event_at_rest_is_packed_to_a_fraction():
     }  # fmt: skip
     obj = Object(event)
     size = len(obj.json)
-    rest(obj)
+    rest([obj])
     assert obj._json is not None
     assert len(obj._json) * 3 < size
     assert obj.name == "web-x2.17f0"
     assert type(obj) is Object
-    again = Object(event)
-    rest(again)
-    rest(again)
-    assert again.json == obj.json
+    block = [Object({**event, "count": number}) for number in range(BLOCK)]
+    rest(block)
+    assert block[0]._json is not None
+    assert len(block[0]._json) < size
+    rest(block)
+    assert [each.tree["count"] for each in block] == list(range(BLOCK))

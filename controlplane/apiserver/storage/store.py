@@ -17,7 +17,7 @@ from sys import intern
 from attrs import frozen
 
 from controlplane.api.object import Object
-from controlplane.api.stored import rest
+from controlplane.api.stored import BLOCK, rest
 from controlplane.apiserver.storage.leases import Lease, Leases
 
 __all__ = [
@@ -223,8 +223,8 @@ class Keyspace:
         self.store.remembered(event)
         if self._awake is not None and event.new is not None:
             self._awake.append(event.new)
-            if len(self._awake) > AWAKE:
-                rest(self._awake.popleft())
+            if len(self._awake) >= AWAKE + BLOCK:
+                rest([self._awake.popleft() for _ in range(BLOCK)])
 
     def _keys(self) -> list[str]:
         if self._pending:

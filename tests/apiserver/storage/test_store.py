@@ -1,7 +1,7 @@
 import pytest
 
 from controlplane.api.object import Object
-from controlplane.api.stored import Resting
+from controlplane.api.stored import BLOCK, Resting
 from controlplane.apiserver.storage.store import AWAKE, CompactedError, Store
 
 
@@ -64,13 +64,16 @@ def test_history_stays_bounded():
 def test_events_but_the_newest_rest_as_bytes_and_read_the_same():
     store = Store()
     space = store.keyspace("/registry/events/")
-    trees = [{"metadata": {"name": f"e-{number}"}, "count": number} for number in range(AWAKE + 5)]
+    trees = [
+        {"metadata": {"name": f"e-{number}"}, "count": number}
+        for number in range(AWAKE + BLOCK + 5)
+    ]
     for number, tree in enumerate(trees):
         space.put(f"default/e-{number}", Object(tree))
     resting = [type(entry.object) is Resting for entry in space.entries.values()]
-    assert resting == [True] * 5 + [False] * AWAKE
+    assert resting == [True] * BLOCK + [False] * (AWAKE + 5)
     assert [entry.object.tree for entry in space.entries.values()] == trees
     others = store.keyspace("/registry/pods/")
-    for number in range(AWAKE + 5):
+    for number in range(AWAKE + BLOCK + 5):
         others.put(f"default/p-{number}", Object({"metadata": {"name": "p"}}))
     assert not any(type(entry.object) is Resting for entry in others.entries.values())
