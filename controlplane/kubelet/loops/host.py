@@ -32,6 +32,8 @@ class Host:
         """What that kubelet counts, for the same."""
         self.promises: Callable[[], tuple[Mapping[str, Quantity], Sequence[Pod]]] | None = None
         """What that kubelet may promise, and its pods that count with what each was promised, for the same."""
+        self.promises_go_by: Callable[[], object] | None = None
+        """Something that differs whenever its promises may."""
         self.key_of: Callable[[str], str] | None = None
         """The key of a pod that the kubelet knows by its uid, "" of others: for the log."""
         self.refused = ""

@@ -80,11 +80,9 @@ async def run(
     name: str = tree["metadata"]["name"]
     if csi_drivers:
         tree = own_node.managed(tree)
-    host.containers, host.promises, host.writing = (
-        None,
-        None,
-        0,
-    )  # whatever a process before had in its memory
+    # Whatever a process before had in its memory.
+    host.containers = host.promises = host.promises_go_by = None
+    host.writing = 0
     node = await own_node.register(ctx, Client(ctx, server), tree, host, epoch_ns)
     recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
     sources = (API,) if settings.manifests is None else (API, FILE)

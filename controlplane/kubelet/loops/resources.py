@@ -165,6 +165,11 @@ class NodeResources:
         ]
         return self._shared.node.status.allocatable, counted
 
+    def _promises_go_by(self) -> tuple[object, ...]:
+        """What `_promises` is told by."""
+        workers, allocatable = self._workers, self._shared.node.status.allocatable
+        return allocatable, self.allocation.state, workers.active_pods(), workers.uids()
+
     def _promised(self, uid: str) -> PodResources | None:
         return self.allocation.allocation(uid)
 
@@ -200,6 +205,7 @@ class NodeResources:
             return False
         self._shared.host.containers = self.containers
         self._shared.host.promises = self._promises
+        self._shared.host.promises_go_by = self._promises_go_by
         ctx.spawn(self._retry_now_and_then, name="allocation-manager")
         if self.containers is not None:
             ctx.spawn(self._reconcile_forever, name="cpu-manager")

@@ -40,7 +40,10 @@ def _of_nodes(look: Callable[[Run, str], Any], nodes: tuple[str, ...]) -> Callab
     """What a law looks at, of the node whose step it was."""
 
     def looks_at(run: Run) -> Any:
-        return [look(run, node) for node in _own(run, nodes)]
+        stepped = run.cluster.world.stepped
+        if stepped in nodes:
+            return look(run, stepped)
+        return [look(run, node) for node in nodes]
 
     return looks_at
 
@@ -78,11 +81,11 @@ def _running(*nodes: str) -> Callable[[Run], Any]:
 
 @cache
 def _promises(*nodes: str) -> Callable[[Run], Any]:
-    """What these nodes may promise, and the pods that were promised something."""
+    """What the promises of these nodes go by."""
 
     def look(run: Run, node: str) -> Any:
-        promises = run.cluster.machines[node].promises
-        return None if promises is None or not run.world.alive(node) else promises()
+        go_by = run.cluster.machines[node].promises_go_by
+        return None if go_by is None or not run.world.alive(node) else go_by()
 
     return _of_nodes(look, nodes)
 
