@@ -18,7 +18,7 @@ from controlplane.api.request import Request
 from controlplane.apiserver.requests.routing import parse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from actors import Message
 
@@ -42,6 +42,8 @@ UNREAD: Final = object()
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 FEW: Final = 4
 """So many that came last are not counted."""
+PLANS: Final = 1024
+"""For so many sorts of requests it is remembered where they are counted; the next one makes all be forgotten."""
 LONG: Final = 1024
 """Longer paths are not remembered."""
 
@@ -117,21 +119,69 @@ def _told_by(method: str, path: str) -> Request | None:
 _about = lru_cache(maxsize=1024)(_told_by)
 
 
+class _Cell:
+    """How many requests of one sort there are, and of those about one object how many of each name."""
+
+    __slots__ = ("count", "names")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.names: dict[str, int] = {}
+
+
+class _Plan:
+    """For all requests that differ in their names only: where each is counted, and what it asks for."""
+
+    __slots__ = ("created", "creates", "many", "named", "quotas", "shown", "somewhere", "sought")
+
+    def __init__(self, one: Request, cell: Callable[..., _Cell]) -> None:
+        mine, namespace = _resource(one), one.namespace
+        self.creates = one.verb == "create" and not one.subresource
+        self.shown = [cell("writes"), cell("of", mine)]
+        if mine in LOOKED_UP:
+            self.shown.append(cell("looked up"))
+        if one.subresource in BESIDE:
+            self.shown.append(cell("beside", BESIDE[one.subresource]))
+        created, others = ("created", mine, namespace), ("at", mine, namespace)
+        if self.creates:
+            self.shown += [cell("creation", namespace), cell("created", mine), cell(*created)]
+        else:
+            self.shown.append(cell(*others))
+        self.many = cell("created by many" if self.creates else "many", mine, namespace)
+        self.named = cell("created named" if self.creates else "named", mine, namespace)
+        self.sought = [cell("looked up"), cell("beside", mine)]
+        if mine in LOOKED_UP:
+            self.sought.append(cell("writes"))
+        if one.subresource in BESIDE:
+            self.sought.append(cell("of", BESIDE[one.subresource]))
+        if mine in ALLOCATING:
+            self.sought.append(cell(*others))
+            self.sought.append(cell("created", mine) if self.creates else cell(*created))
+        self.somewhere = [cell("many", mine, namespace)]
+        self.created = [cell("named", mine, namespace)]
+        if not self.creates:
+            self.somewhere.append(cell("created by many", mine, namespace))
+            self.created.append(cell("created named", mine, namespace))
+        self.quotas = cell("creation", namespace)
+
+
 class Crowd:
     """The requests that wait or are under way, counted so that nobody has to look at each of them.
 
-    In a large cluster thousands wait at once. Each is counted under a few keys, and whoever asks looks for the
-    keys under which those stand that it meets: `meets_any` is the same as asking `meets` of each. A few that
+    In a large cluster thousands wait at once. Each is counted in a few cells, and whoever asks looks into the
+    cells of those that it meets: `meets_any` is the same as asking `meets` of each. A few that
     came last are not counted yet, and each is asked: where few wait nothing is counted at all.
     """
 
-    __slots__ = ("_counts", "_last", "size")
+    __slots__ = ("_cells", "_last", "_plans", "_unknown", "size")
 
     def __init__(self) -> None:
         self.size = 0
         """How many there are, those that read among them."""
-        self._counts: dict[Key, int] = {}
         self._last: list[object] = []
+        self._unknown = 0
+        self._plans: dict[tuple[bool, str, str, str], _Plan] = {}
+        self._cells: dict[tuple[str, ...], _Cell] = {}
 
     def come(self, request: object) -> None:
         """One more."""
@@ -139,10 +189,8 @@ class Crowd:
         last = self._last
         last.append(request)
         if len(last) > FEW:
-            counts = self._counts
             for each in last:
-                for key in _shown(each):
-                    counts[key] = counts.get(key, 0) + 1
+                self._count(each, 1)
             last.clear()
 
     def go(self, request: object) -> None:
@@ -153,13 +201,7 @@ class Crowd:
             if each is request:
                 del last[at]
                 return
-        counts = self._counts
-        for key in _shown(request):
-            left = counts[key] - 1
-            if left:
-                counts[key] = left
-            else:
-                del counts[key]
+        self._count(request, -1)
 
     def arrived(self, message: Message) -> None:
         """A message waits in the mailbox that this is the census of."""
@@ -171,7 +213,6 @@ class Crowd:
 
     def meets_any(self, one: Request | None, has_quotas: Callable[[str], bool]) -> bool:
         """Whether a request meets one of these. One of which nothing is known meets everybody, and all meet it."""
-        counts = self._counts
         if one is None:
             return self.size > 0
         if one.verb in READ_VERBS:
@@ -180,78 +221,59 @@ class Crowd:
             other = from_outside(each) if isinstance(each, ExternalMessage) else each
             if not isinstance(other, Request) or meets(one, other, has_quotas):
                 return True
-        return bool(counts) and (
-            any(key in counts for key in _sought(one))
-            or (
-                _is_creation(one)
-                and (_CREATION, one.namespace) in counts
-                and has_quotas(one.namespace)
-            )
-        )
+        if self._unknown:
+            return True
+        if self.size == len(self._last):
+            return False
+        plan = self._plan(one)
+        for cell in plan.sought:
+            if cell.count:
+                return True
+        for cell in plan.somewhere:
+            if cell.count:
+                return True
+        name = _names(one)
+        for cell in plan.created:
+            if cell.count and (name is None or name in cell.names):
+                return True
+        return plan.creates and plan.quotas.count > 0 and has_quotas(one.namespace)
 
-
-Key = tuple[str, ...]
-_UNKNOWN, _WRITES, _LOOKED_UP = "unknown", "writes", "looked up"
-_OF, _BESIDE = "of", "beside"
-_CREATION, _CREATED, _CREATED_AT = "creation", "created", "created at"
-_CREATED_SOMEWHERE = "created somewhere"
-_NAMED, _MANY, _AT = "named", "many", "at"
-
-
-def _is_creation(request: Request) -> bool:
-    return request.verb == "create" and not request.subresource
-
-
-def _shown(request: object) -> tuple[Key, ...]:
-    """Under which keys a request is counted."""
-    if isinstance(request, ExternalMessage):
-        request = from_outside(request)
-    if not isinstance(request, Request):
-        return ((_UNKNOWN,),)
-    if request.verb in READ_VERBS:
-        return ()
-    resource, namespace, name = _resource(request), request.namespace, _names(request)
-    keys: tuple[Key, ...] = ((_WRITES,), (_OF, resource))
-    if resource in LOOKED_UP:
-        keys += ((_LOOKED_UP,),)
-    if request.subresource in BESIDE:
-        keys += ((_BESIDE, BESIDE[request.subresource]),)
-    if _is_creation(request):
-        return (
-            *keys,
-            (_CREATION, namespace),
-            (_CREATED, resource),
-            (_CREATED, resource, namespace),
-            (_CREATED_SOMEWHERE, resource, namespace)
-            if name is None
-            else (_CREATED_AT, resource, namespace, name),
-        )
-    if name is None:
-        return (*keys, (_AT, resource, namespace), (_MANY, resource, namespace))
-    return (*keys, (_AT, resource, namespace), (_NAMED, resource, namespace, name))
-
-
-def _sought(one: Request) -> Iterator[Key]:
-    """Under which keys those stand that a writing request meets; but for what quotas count."""
-    mine, namespace, name = _resource(one), one.namespace, _names(one)
-    yield (_UNKNOWN,)
-    yield (_LOOKED_UP,)
-    if mine in LOOKED_UP:
-        yield (_WRITES,)
-    if one.subresource in BESIDE:
-        yield _OF, BESIDE[one.subresource]
-    yield _BESIDE, mine
-    all_of_them = mine in ALLOCATING or name is None
-    if all_of_them:
-        yield _AT, mine, namespace
-    else:
-        yield _MANY, mine, namespace
-        yield _NAMED, mine, namespace, name or ""
-    if not _is_creation(one):
-        if all_of_them:
-            yield _CREATED, mine, namespace
+    def _count(self, request: object, by: int) -> None:
+        """Count one that came, or that goes."""
+        if isinstance(request, ExternalMessage):
+            request = from_outside(request)
+        if not isinstance(request, Request):
+            self._unknown += by
+            return
+        if request.verb in READ_VERBS:
+            return
+        plan = self._plan(request)
+        for cell in plan.shown:
+            cell.count += by
+        name = _names(request)
+        if name is None:
+            plan.many.count += by
+            return
+        named = plan.named
+        named.count += by
+        left = named.names.get(name, 0) + by
+        if left:
+            named.names[name] = left
         else:
-            yield _CREATED_SOMEWHERE, mine, namespace
-            yield _CREATED_AT, mine, namespace, name or ""
-    elif mine in ALLOCATING:
-        yield _CREATED, mine
+            del named.names[name]
+
+    def _plan(self, one: Request) -> _Plan:
+        key = (one.verb == "create", one.resource, one.namespace, one.subresource)
+        found = self._plans.get(key)
+        if found is None:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+                self._cells = {at: cell for at, cell in self._cells.items() if cell.count}
+            found = self._plans[key] = _Plan(one, self._cell)
+        return found
+
+    def _cell(self, *at: str) -> _Cell:
+        found = self._cells.get(at)
+        if found is None:
+            found = self._cells[at] = _Cell()
+        return found

@@ -277,7 +277,8 @@ class _Server:
     def _is_met(self, request: Request | ExternalMessage) -> bool:
         """Whether what waits or is under way could come between the parts of a request."""
         self._ctx.inbox.looked_into()
-        if self._core.webhooks.stored() and _is_write(request):
+        core = self._core
+        if not core.none_admit() and core.webhooks.stored() and _is_write(request):
             return True  # a webhook's answer may have to be waited for
         if self._front is not None and _is_long(request):
             return True  # others outside are answered meanwhile
@@ -424,6 +425,8 @@ class _Server:
 
     def _note_policies(self) -> None:
         """Have admission policies compiled that were written, each kind by a task of its own."""
+        if self._core.none_admit():
+            return
         for source in self._core.policies.each:
             if source.resource not in self._compiles and source.is_stale():
                 self._compiles[source.resource] = None

@@ -51,6 +51,12 @@ from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
 __all__ = ["ApiServer", "failure"]
 
 CRDS: Final = "customresourcedefinitions"
+ADMITTING: Final = (
+    "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+    "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+)  # fmt: skip
+"""Resources of objects that admit others."""
 
 
 class ApiServer:
@@ -129,6 +135,7 @@ class ApiServer:
             mutating=mutating,
         )
         self._suffix = suffix
+        self._without_admitters = -1
         self._registered: set[tuple[str, str]] = set()
         self._cursors: dict[str, int] = {}
         services = Services(admission, self.access, uid, suffix, options.track_fields)
@@ -171,6 +178,18 @@ class ApiServer:
     def settle(self, now: int) -> None:
         """Let what the server does on its own account happen, over a store of its own."""
         self.at_hand.run(self.settling(now))
+
+    def none_admit(self) -> bool:
+        """Whether there never was a webhook or an admission policy: asked on every request.
+
+        What is looked for are keyspaces; while there are as many as the last time, there are the same.
+        """
+        keyspaces = self.store.keyspaces
+        if self._without_admitters != len(keyspaces):
+            if any(_prefix(resource) in keyspaces for resource in ADMITTING):
+                return False
+            self._without_admitters = len(keyspaces)
+        return True
 
     def _ever_written(self, resource: str) -> bool:
         """Whether anything of a resource of admission was ever stored: asked on every write."""

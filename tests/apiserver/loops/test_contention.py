@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from actors.inlet import ExternalMessage
 from controlplane.api.request import Request
+from controlplane.apiserver.loops import contention
 from controlplane.apiserver.loops.contention import UNREAD, Crowd, from_outside, meets
 
 REQUESTS = st.builds(
@@ -57,6 +58,23 @@ def test_a_request_meets_some_if_it_meets_one_of_them(one, gone, others, with_qu
         crowd.go(each)
     assert crowd.size == len(others)
     assert crowd.meets_any(one, has_quotas) == any(meets(one, each, has_quotas) for each in others)
+
+
+@given(REQUESTS, st.lists(REQUESTS, max_size=12), st.lists(REQUESTS, max_size=12))
+def test_that_remembers_few_sorts_of_requests_and_forgets_them(one, gone, others):
+    crowd = Crowd()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contention, "PLANS", 2)
+        for each in (*gone, *others):
+            crowd.come(each)
+        for each in gone:
+            crowd.go(each)
+        assert len(crowd._plans) <= 2
+        found = crowd.meets_any(one, lambda _: False)
+    assert found == any(meets(one, each, lambda _: False) for each in others)
+    for each in others:
+        crowd.go(each)
+    assert not any(cell.count or cell.names for cell in crowd._cells.values())
 
 
 def outside(method, path):
