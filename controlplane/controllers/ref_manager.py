@@ -82,10 +82,21 @@ def claim_objects(
     refused: Exception | None = None
     checked = False
 
+    matched: dict[
+        int, bool
+    ] = {}  # by the identity of labels: what comes of one template shares them
+
     def selects(each: C) -> bool:
-        return matcher.matches(each.labels) and (member is None or member(each))
+        labels = each.labels
+        matches = matched.get(id(labels))
+        if matches is None:
+            matches = matched[id(labels)] = matcher.matches(labels)
+        return matches and (member is None or member(each))
 
     for found, decision in claim(owner, candidates, selects):
+        if decision is Decision.MINE:
+            mine.append(found)
+            continue
         try:
             if decision is Decision.RELEASE:
                 yield from _release(resource, owner, found, finalizers)

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.api.meta import ObjectMeta
+from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND
 from controlplane.controllers import slow_start
 from controlplane.controllers.pods import by_deletion_rank, is_available
@@ -122,3 +124,19 @@ def test_a_ready_pod_becomes_available_after_min_ready_seconds():
     later = NOW + 7 * SECOND
     status = replicasets.new_status(wanting, [young], 0, None, later)
     assert replicasets.next_available(wanting, [young], status, later) is None
+
+
+LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"), max_size=3)
+
+
+@given(st.lists(LABELS, min_size=1, max_size=3), LABELS, st.data())
+def test_pods_that_share_their_labels_are_counted_as_if_each_had_its_own(kinds, template, data):
+    picked = data.draw(st.lists(st.integers(0, len(kinds) - 1), max_size=6))
+    pods = [
+        Pod(tree={}, metadata=ObjectMeta(name=f"p{at}", labels=kinds[which]))
+        for at, which in enumerate(picked)
+    ]
+    expected = sum(
+        all(kinds[which].get(key) == value for key, value in template.items()) for which in picked
+    )
+    assert replicasets._labelled(pods, template) == expected

@@ -22,8 +22,9 @@ __all__ = ["validate_labels", "validate_meta", "validate_meta_update", "wiped"]
 
 NameRule = Callable[[str], names.Problems]
 
-_WIPED = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds",
-          "selfLink")  # fmt: skip
+_WIPED = frozenset(
+    ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+)
 _ANNOTATION_LIMIT = 262144
 _NAME = 3
 """Steps to look at a name that was not seen before."""
@@ -32,9 +33,9 @@ _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 def wiped(meta: Tree) -> Tree:
     """The metadata of a created object without what only the server may set."""
-    if any(key in meta for key in _WIPED):
-        return {key: value for key, value in meta.items() if key not in _WIPED}
-    return meta
+    if _WIPED.isdisjoint(meta):
+        return meta
+    return {key: value for key, value in meta.items() if key not in _WIPED}
 
 
 def validate_labels(labels: Tree, path: str) -> list[FieldError]:

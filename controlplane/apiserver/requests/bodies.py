@@ -221,13 +221,26 @@ def check_kind(table: ResourceTable, info: ResourceInfo, body: Any) -> Tree:
 
 def _last_named(body: Tree) -> Tree:
     """The body by the last keys that say its kind, whatever their case: so upstream learns it."""
+    shape = tuple(body)
+    if shape in _plain:
+        return body
     found: Tree = {}
+    plain = len(shape) <= _FEW_KEYS
     for key, value in body.items():
         if len(key) not in _KIND_LENGTHS:
+            plain = plain and len(key) <= _SHORT_KEY
             continue
         name = _KIND_KEYS.get(key.lower())
-        if name is not None and value:
+        if name is None:
+            continue
+        plain = plain and key == name
+        if value:
             found[name] = value
+    if plain:
+        if len(_plain) >= _SHAPES:
+            _plain.clear()
+        _plain.add(shape)
+        return body
     if all(body.get(name) == value for name, value in found.items()):
         return body
     return {**body, **found}
@@ -236,3 +249,6 @@ def _last_named(body: Tree) -> Tree:
 _KIND_KEYS = {"apiversion": "apiVersion", "kind": "kind"}
 _KIND_LENGTHS = frozenset(map(len, _KIND_KEYS))
 """What becomes one of these keys in small letters has its length."""
+_FEW_KEYS, _SHORT_KEY, _SHAPES = 32, 64, 256
+_plain: set[tuple[str, ...]] = set()
+"""Keys of bodies that have their kind under no other name: few and short ones, so many, then all are forgotten."""

@@ -117,6 +117,8 @@ class Informer(Generic[V]):
         )
         self._work = ctx.condition()
         self._listeners: list[Listener[V]] = []
+        self._calls = False
+        """Whether some handler is a plain function, of which nobody knows what it touches."""
         self._synced = ctx.event()
         self._on_synced: Callable[[], None] | None = None
         self._tasks: list[Task] = []
@@ -141,6 +143,7 @@ class Informer(Generic[V]):
         """Add a handler, before the informer starts. With `deletes_only` it hears of nothing else."""
         condition = self._ctx.condition()
         self._listeners.append(Listener(name, handler, None, condition, deletes_only=deletes_only))
+        self._calls = True
 
     def add_task_handler(self, steps: TaskHandler[V], name: str = "handler") -> None:
         """Add a handler that takes several steps. It has a task of its own in any case.
@@ -196,7 +199,7 @@ class Informer(Generic[V]):
             if not self._queue and not self._synced.is_set():
                 self._populated()  # the older queues need not pop anything for an empty list
             return
-        if any(listener.handler is not None for listener in self._listeners):
+        if self._calls:
             self._ctx.undeclared()
         while self._queue:
             self._process_batch()

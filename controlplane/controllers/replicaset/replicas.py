@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from controlplane.api.alike import alike, alike_list
 from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
 from controlplane.controllers.ownership import controller_reference
@@ -62,7 +63,7 @@ def new_pod(replica_set: ReplicaSet) -> Tree:
         if key in {"labels", "annotations", "finalizers"}
     }
     metadata["generateName"] = generate_name(replica_set.name)
-    metadata["ownerReferences"] = [controller_reference(replica_set)]
+    metadata["ownerReferences"] = alike_list([alike(controller_reference(replica_set))])
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -88,7 +89,7 @@ def new_status(
     status: Tree = {"replicas": len(active), "observedGeneration": replica_set.metadata.generation}
     ready = [pod for pod in active if is_ready(pod)]
     counts = {
-        "fullyLabeledReplicas": sum(1 for pod in active if _labelled(pod, template_labels)),
+        "fullyLabeledReplicas": _labelled(active, template_labels),
         "readyReplicas": len(ready),
         "availableReplicas": sum(is_available(pod, min_ready, now) for pod in ready)
         if min_ready
@@ -107,8 +108,12 @@ def new_status(
     return status
 
 
-def _labelled(pod: Pod, template_labels: Mapping[str, str]) -> bool:
-    return template_labels.items() <= pod.labels.items()
+def _labelled(active: Sequence[Pod], template_labels: Mapping[str, str]) -> int:
+    """How many pods have all labels of the template. Most share their labels: each of these is looked at once."""
+    every = [pod.labels for pod in active]
+    asked = template_labels.items()
+    has = {at: asked <= labels.items() for at, labels in {id(each): each for each in every}.items()}
+    return sum([has[id(each)] for each in every])
 
 
 def _failure(surplus: int, message: str, now: int) -> Tree:
