@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from controlplane.api.object import Object
 from controlplane.api.times import format_time
@@ -90,6 +91,25 @@ def _shown(ctx: Context, tree: Tree) -> Tree:
     return ctx.strategy.converted(tree)
 
 
+def _as_written(tree: Tree, document: Any) -> Tree:
+    """The object with lists that are there without items where they were written so.
+
+    Only fields that are always shown have such a list: of others Go leaves it out.
+    """
+    if not isinstance(document, dict):
+        return tree
+    changed: Tree = {}
+    for key, value in tree.items():
+        if value is None:
+            if document.get(key) == []:
+                changed[key] = []
+        elif isinstance(value, dict) and key in document and key != "metadata":
+            inner = _as_written(value, document[key])
+            if inner is not value:
+                changed[key] = inner
+    return {**tree, **changed} if changed else tree
+
+
 def track(
     ctx: Context, tree: Tree, live: Tree | None, sub: str = "", *, timed: bool = True
 ) -> Tree:
@@ -98,7 +118,8 @@ def track(
         return tree
     identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
     fields = updated(
-        _shown(ctx, live) if live is not None else empty(ctx), _shown(ctx, tree), type_of(ctx),
+        _shown(ctx, live) if live is not None else empty(ctx),
+        _as_written(_shown(ctx, tree), ctx.document), type_of(ctx),
         identity,
         ctx.info.api_version, format_time(ctx.now) if timed else "", creating=live is None,
         reset=reset(ctx, sub),
