@@ -347,6 +347,8 @@ def _compare(before: Any, after: Any, known: Field | None, path: Path, out: Diff
         for key in dict.fromkeys((*old, *new)):
             was, now = old.get(key), new.get(key)
             if was is now or was == now:
+                if was is None and (key in old) is not (key in new):  # a null that came or went
+                    (out.added if key in new else out.removed).append((*path, f"f:{key}"))
                 continue
             if parted:
                 _compare(was, now, element, (*path, f"f:{key}"), out)
