@@ -185,7 +185,10 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
                 **changed, "metadata": {**changed["metadata"], "resourceVersion": version}
             }  # fmt: skip
         changed = track(ctx, changed, current, "scale", timed=False)
-        if info.custom is not None or changed.get("spec") != current.get("spec"):
+        if info.custom is not None:  # who scaled owns the field, though the schema may not know it
+            pruned: Tree = info.custom.known(changed)
+            return pruned
+        if changed.get("spec") != current.get("spec"):
             return changed
         return claimed(ctx, changed, ("f:spec", "f:replicas"), "scale")
 

@@ -453,10 +453,13 @@ class CustomResource:
         }  # fmt: skip
 
     def scaled(self, tree: Tree, replicas: int) -> Tree:
-        """The object with another number of replicas."""
+        """The object with another number of replicas, even where the schema does not know them."""
         assert self.scale is not None
-        changed = _with_value(tree, steps(self.scale["specReplicasPath"]), replicas)
-        kept: Tree = pruned(changed, self.stored_schema or self.schema, "", [], root=True)
+        return _with_value(tree, steps(self.scale["specReplicasPath"]), replicas)
+
+    def known(self, tree: Tree) -> Tree:
+        """A stored object less what the schema does not know."""
+        kept: Tree = pruned(tree, self.stored_schema or self.schema, "", [], root=True)
         return kept
 
     def table(self, now: int) -> tuple[list[Tree], Callable[[Tree], list[Any]]]:
