@@ -129,7 +129,6 @@ class Task:
         "incarnation",
         "joiners",
         "label",
-        "name",
         "no",
         "point",
         "receiving",
@@ -145,7 +144,6 @@ class Task:
         self.no = no
         self.actor = actor
         self.incarnation = actor.incarnation
-        self.name = name
         self.label = f"{actor.name}/{name}"
         self.body = body
         self.coro: Coroutine[Any, Any, Any] | None = None
@@ -164,6 +162,11 @@ class Task:
         self.receiving: Mailbox | None = None
         """The mailbox whose next message its next step takes."""
         self.joiners: list[tuple[Task, int]] | tuple[()] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name within its actor."""
+        return self.label[len(self.actor.name) + 1 :]
 
     def begin(self) -> Coroutine[Any, Any, Any]:
         """Its coroutine, made for its first step; what it was made from is not kept."""

@@ -98,8 +98,14 @@ def _quantity(value: Any, _: Any) -> Quantity:
     return parse(value if isinstance(value, str) else str(value))
 
 
-def _quantities(value: Any, _: Any) -> dict[str, Quantity]:
+@by_identity
+def _amounts(value: Tree) -> dict[str, Quantity]:
+    """Decoded once for all pods that share the tree, as what is allocated to pods of one template."""
     return {k: parse(v if isinstance(v, str) else str(v)) for k, v in value.items()}
+
+
+def _quantities(value: Any, _: Any) -> dict[str, Quantity]:
+    return _amounts(value)
 
 
 def _time(value: Any, _: Any) -> int:

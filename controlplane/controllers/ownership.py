@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
+from controlplane.api.alike import alike, alike_list
 from controlplane.api.tree import Tree
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ def controller_reference(owner: View) -> Tree:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def controller_references(owner: View) -> list[Tree]:
+    """The owner references of what it creates: one list for all of one owner."""
+    return alike_list([alike(controller_reference(owner))])
 
 
 class Decision(Enum):

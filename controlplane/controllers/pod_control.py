@@ -11,7 +11,7 @@ from controlplane.client.resources import PODS
 from controlplane.controllers.controller import NORMAL, WARNING, Host
 from controlplane.controllers.effects import Failure, Reconcile, RequestFailed, Retry
 from controlplane.controllers.namespaces import namespace_is_terminating
-from controlplane.controllers.ownership import controller_reference
+from controlplane.controllers.ownership import controller_references
 from controlplane.controllers.pods import generate_name
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def pod_of_template(owner: View, template: Tree) -> Tree:
         if key in {"labels", "annotations", "finalizers"} and value
     }
     metadata["generateName"] = generate_name(owner.name)
-    metadata["ownerReferences"] = [controller_reference(owner)]
+    metadata["ownerReferences"] = controller_references(owner)
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cmp_to_key
 from math import frexp
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.validation import parse_int64
@@ -34,7 +35,7 @@ def condition(pod: Pod, kind: str) -> PodCondition | None:
 def generate_name(owner: str) -> str:
     """The generateName of what is created for an owner: its name and a dash, unless that is too long for a name."""
     prefix = f"{owner}-"
-    return prefix if len(prefix) <= MAX_NAME else owner
+    return intern(prefix if len(prefix) <= MAX_NAME else owner)  # each of its pods has it
 
 
 def is_active(pod: Pod) -> bool:

@@ -47,7 +47,7 @@ from controlplane.kubelet.mounting import Mounting, Retry, Volumes
 from controlplane.kubelet.pleg import PodCache
 from controlplane.kubelet.preemption import is_static
 from controlplane.kubelet.prober import Results
-from controlplane.kubelet.references import Find, environment_error
+from controlplane.kubelet.references import Find, environment_error, volumes_of
 from controlplane.kubelet.resizing import Resizing
 from controlplane.kubelet.restarts import BackOff, may_restart
 from controlplane.kubelet.status import APP, INIT, SIDECAR, Condition, ContainerReport
@@ -218,7 +218,7 @@ class PodWorker:
         self._cpus = cpus
         self._find = find
         self._volumes = volumes
-        self._mounting = Mounting(pod, find, volumes)
+        self._mounting = Mounting(pod, find, volumes) if volumes_of(pod) else None
         self._unmounting = False
         self._cache = cache
         self._probes = probes or Results()
@@ -419,10 +419,11 @@ class PodWorker:
         """The next action of the sync that is under way; False while it waits."""
         if self.phase == TERMINATING:
             return self._advance_termination(now, actions)
-        for message in self._mounting.advance(self.pod, now):
-            actions.append(Event("Warning", "FailedMount", message))
-        if not self._mounting.done:
-            return False
+        if self._mounting is not None:
+            for message in self._mounting.advance(self.pod, now):
+                actions.append(Event("Warning", "FailedMount", message))
+            if not self._mounting.done:
+                return False
         if self.sandbox.ready_at is None:
             self.sandbox.ready_at = now + self.durations(runtime.SANDBOX, self.pod.name)
         if not self.sandbox.ready(now):
@@ -871,7 +872,9 @@ class PodWorker:
                 if slot.unmade is not None and not self._unmakeable(slot):
                     times.append(slot.unmade.armed(now))
         elif self.phase == SYNC:
-            times = [self.sandbox.ready_at, self._mounting.next_try(self.pod, now)]
+            times = [self.sandbox.ready_at]
+            if self._mounting is not None:
+                times.append(self._mounting.next_try(self.pod, now))
             for slot in self._slots.values():
                 times.append(slot.due)
                 times.append(slot.container.ends_at if slot.restarts else None)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from controlplane.api.alike import alike, alike_list
 from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
-from controlplane.controllers.ownership import controller_reference
+from controlplane.controllers.ownership import controller_references
 from controlplane.controllers.pods import (
     available_at,
     by_deletion_rank,
@@ -63,7 +62,7 @@ def new_pod(replica_set: ReplicaSet) -> Tree:
         if key in {"labels", "annotations", "finalizers"}
     }
     metadata["generateName"] = generate_name(replica_set.name)
-    metadata["ownerReferences"] = alike_list([alike(controller_reference(replica_set))])
+    metadata["ownerReferences"] = controller_references(replica_set)
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import intern
 from typing import TYPE_CHECKING
 
 from controlplane.kubelet.volumes import Mounts
@@ -45,7 +46,8 @@ class Host:
     @property
     def host_ip(self) -> str:
         """The node's own address."""
-        return f"172.{16 + (self.number >> 16)}.{(self.number >> 8) & 255}.{self.number & 255}"
+        address = f"172.{16 + (self.number >> 16)}.{(self.number >> 8) & 255}.{self.number & 255}"
+        return intern(address)  # each pod of the node has it
 
     def pod_ip(self) -> str:
         """The next address of the node's range."""
