@@ -113,14 +113,17 @@ class EventCorrelator:
     25 times, and once more every five minutes.
     """
 
-    __slots__ = ("_component", "_host", "_last_number", "_posted", "_similar", "_spent")
+    __slots__ = ("_component", "_first", "_host", "_last_number", "_posted", "_similar", "_spent")
 
     def __init__(self, component: str, host: str = "") -> None:
         self._component = component
         self._host = host
         self._posted: dict[Key, _Posted | int] = {}
-        self._similar: dict[Key, tuple[Any, ...]] = {}
-        """When the last one came of reports that differ in their message only, and the messages."""
+        self._first: dict[tuple[str, str], tuple[str, ...]] = {}
+        """The first of each kind and reason that was reported: most are like it, and it names the others' group."""
+        self._similar: dict[Key, tuple[Any, ...] | int] = {}
+        """When the last one came of reports that differ in their message only, and the messages; where the only one
+        is that of the first, the time alone."""
         self._spent: dict[Key, _Spent] = {}
         self._last_number: dict[str, int] = {}
 
@@ -132,22 +135,28 @@ class EventCorrelator:
         spent = self._spent.get(subject)
         if spent is not None:
             subject = spent.subject
-        what = _shared((about.get("fieldPath", ""), kind, reason, message))
-        key: Key = (subject, what)
-        group = (subject, _shared((kind, reason)))
-        if self._is_one_of_many(group, what[-1], now):
-            key = group
+        what = (about.get("fieldPath", ""), kind, reason, message)
+        first = self._first.setdefault((kind, reason), what)
+        key: Key = (subject, first if what == first else _shared(what))
+        group = key if key[1] is first else (subject, first)
+        if self._is_one_of_many(group, key[1][-1], now):
+            key = (subject, (kind, reason))
             message = COMBINED + message
         write = self._observe(key, about, kind, reason, message, now)
         return write if self._may_write(subject, now) else None
 
     def _is_one_of_many(self, key: Key, message: str, now: int) -> bool:
+        usual = key[1][-1]
         known = self._similar.get(key)
-        messages = () if known is None or now - known[0] > SIMILAR_NS else known[1:]
+        last, *messages = (known, usual) if isinstance(known, int) else known or (now,)
+        if now - last > SIMILAR_NS:
+            messages = []
         if message not in messages:
-            messages = (*messages, message)
+            messages.append(message)
         many = len(messages) >= SIMILAR_MAX
-        _remember(self._similar, key, (now, *(messages[1:] if many else messages)))
+        if many:
+            del messages[0]
+        _remember(self._similar, key, now if messages == [usual] else (now, *messages))
         return many
 
     def _observe(
