@@ -408,12 +408,12 @@ class StructCodec:
             if found is None or item is None:
                 changed = True
                 continue
-            old = olds.get(key)
-            if item is old:
+            before = olds.get(key)
+            if item is before:
                 decoded = item
             else:
                 try:
-                    decoded = found.decode(item, old)
+                    decoded = found.decode(item, before)
                 except DecodeError as error:
                     error.within(self.type.short, key)
                     raise
