@@ -142,6 +142,7 @@ class Kernel:
         self._request_no = 0
         self._task_no = 0
         self._mailbox_no = 0
+        self._condition_no = 0
         self._step_limit = step_limit
         self._livelock_limit = livelock_limit
         self._instant_start = 0
@@ -209,12 +210,16 @@ class Kernel:
         actor.mailbox = self.new_mailbox(actor, "recv")
         return self.spawn(actor, "main", actor.main)
 
-    def condition_name(self) -> str:
-        """A name for one more condition: the same in all runs, where footprints are noted."""
+    def condition_name(self) -> str | int:
+        """A name for one more condition: the same in all runs, where footprints are noted, else its number.
+
+        Footprints may begin to be noted later: even then each condition is one of its own.
+        """
         if self.footprint is not None:
             task = self.current
             return self.footprint.named(f"condition of {task.label if task is not None else ''}")
-        return "condition"
+        self._condition_no += 1
+        return self._condition_no
 
     def new_mailbox(self, actor: Actor, name: str) -> Mailbox:
         """One more mailbox of an actor."""

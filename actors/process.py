@@ -37,7 +37,7 @@ class Port(Protocol):
     def TIMED_OUT(self) -> Any:  # noqa: N802
         """The value of a wait that ended at its time limit."""
 
-    def condition_name(self) -> str:
+    def condition_name(self) -> str | int:
         """A name for one more condition, the same in all runs."""
 
     def running(self) -> Task:

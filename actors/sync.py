@@ -28,7 +28,8 @@ class Condition:
         """Tell the footprint of the running step (runtime only)."""
         footprint = self._kernel.footprint
         if footprint is not None:
-            footprint.shared(self._name, write=write)
+            name = self._name
+            footprint.shared(name if isinstance(name, str) else f"condition {name}", write=write)
 
     @property
     def waiters(self) -> Sequence[tuple[Task, int]]:
