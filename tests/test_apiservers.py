@@ -332,6 +332,31 @@ def test_a_process_with_many_silent_watches_pings_once_for_all_of_them():
         if event.event == "client.ping" and event.actor == "user"
     ]
     assert 5 <= len(pings) <= 10
+    steps = [event.event for event in cluster.world.log if event.actor == "user"]
+    assert steps.count("client.idle") <= len(pings) + 5, "a timer for the connection"
+    assert steps.count("watch configmaps") <= 6, (
+        "a stream wakes for what comes: a bookmark a minute"
+    )
+
+
+def test_a_process_that_changed_its_server_finds_out_again_that_it_cannot_reach_it():
+    heard: list[str] = []
+
+    async def user(ctx: Context, cluster: Cluster) -> None:
+        informer = Informer(ctx, CONFIG_MAPS, server=cluster.address("user"))
+        informer.add_handler(lambda told: heard.append(told.new.name))
+        informer.start()
+        await informer.wait_synced()
+        for cut, other, name in ((A, B, "a"), (B, A, "b"), (A, B, "c")):
+            cluster.world.cut("user", cut)
+            await Client(ctx, RestConfig((other,))).create(CONFIG_MAPS, config_map(name))
+            await ctx.sleep(60 * SECOND)
+            assert heard[-1] == name
+            cluster.world.heal("user", cut)
+
+    cluster = play(user)
+    assert heard == ["a", "b", "c"]
+    assert connections(cluster, "user") == [A, B, A, B]
 
 
 # ---------------------------------------------------------------------- watches

@@ -95,7 +95,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     ),
     "19858": (
         r"fault: crash controller-manager",
-        r"heard of add of ReplicaSet/default/web.* - LATE",
+        r"heard of add of (ReplicaSet|Pod)/default/web.* - LATE",
         r"was asked by controller-manager: create pods",
     ),
     "26120": (

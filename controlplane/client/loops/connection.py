@@ -10,6 +10,7 @@ lost one). When nothing came over it for a while, a ping finds out whether it is
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from attrs import frozen
@@ -18,7 +19,7 @@ from actors import LinkBroken, Timeout
 from controlplane.client.features import PLAIN, ClientFeatures
 
 if TYPE_CHECKING:
-    from actors import Context, Mailbox, Message
+    from actors import Condition, Context, Mailbox, Message
     from controlplane.api.request import Request, Response
 
 SECOND = 1_000_000_000
@@ -77,12 +78,16 @@ def connection(ctx: Context, config: RestConfig) -> Connection:
 class Connection:
     """Where the connection of a process leads, and what was heard over it."""
 
-    __slots__ = ("_current", "_heard_at", "_lost", "config")
+    __slots__ = ("_current", "_heard_at", "_is_kept", "_lost", "_made", "config")
 
     def __init__(self, config: RestConfig) -> None:
         self.config = config
         self._current = self._lost = ""
         self._heard_at = 0
+        self._is_kept = False
+        """Whether somebody looks after it."""
+        self._made: Condition | None = None
+        """Tells him that there is a connection again."""
 
     def connected(self, ctx: Context) -> str:
         """The server that the connection leads to; a new one is made if there is none."""
@@ -93,6 +98,9 @@ class Connection:
             self._current = order[index]
             if len(self.config.servers) > 1:
                 ctx.log("client.connected", data={"server": self._current})
+            self._heard_at = ctx.now
+            if self._made is not None:
+                self._made.notify_all()
         return self._current
 
     def _order(self) -> tuple[str, ...]:
@@ -140,35 +148,45 @@ class Connection:
             ctx.close(stream)
             self.lost(server)
             raise LinkBroken(f"{server} is down")
+        if len(self.config.servers) > 1 and not self._is_kept:
+            self._is_kept = True  # who has nowhere else to go does not ask
+            self._made = ctx.condition()
+            ctx.spawn(self._keep, self._made, name="connection")
         return stream
 
     async def read(self, ctx: Context, stream: Mailbox) -> Message:
-        """The next message of a stream. When nothing comes, a ping tells whether anything can.
-
-        Who has nowhere else to go does not ask.
-        """
+        """The next message of a stream. Raises LinkBroken, when the connection was found dead as well."""
         assert stream.peer is not None
-        server = stream.peer.name
-        limit = READ_IDLE_NS if len(self.config.servers) > 1 else None
+        try:
+            message = await stream.recv(idle=True)
+        except LinkBroken:
+            ctx.touches("connection")
+            self.lost(stream.peer.name)
+            raise
+        ctx.touches("connection")
+        self._heard_at = ctx.now
+        return message
+
+    async def _keep(self, ctx: Context, made: Condition) -> None:
+        """When nothing came over the connection for a while, let a ping tell whether anything can.
+
+        One timer for all that uses the connection. Upstream: http2 ClientConn.healthCheck.
+        """
         while True:
-            try:
-                message = await stream.recv(limit, idle=True)
-            except LinkBroken:
-                ctx.touches("connection")
-                self.lost(server)
-                raise
-            except Timeout:
-                ctx.touches("connection")
-                if ctx.now - self._heard_at >= READ_IDLE_NS:
-                    await self._ping(ctx, server)
-            else:
-                ctx.touches("connection")
-                self._heard_at = ctx.now
-                return message
+            ctx.touches("connection")
+            server = self._current
+            if not server:
+                await made.wait(idle=True, point="client.idle")
+                continue
+            due = self._heard_at + READ_IDLE_NS
+            if ctx.now < due:
+                await ctx.sleep_until(due, idle=True, point="client.idle")
+                continue
+            with suppress(LinkBroken):
+                await self._ping(ctx, server)
 
     async def _ping(self, ctx: Context, server: str) -> None:
-        """Ask whether the server is there. Whoever finds the connection silent meanwhile leaves it to this."""
-        self._heard_at = ctx.now
+        """Ask whether the server is there."""
         try:
             await ctx.ask(server, PING, PING_NS, point="client.ping")
         except LinkBroken:
