@@ -133,6 +133,11 @@ def same(new: Tree, old: Tree, key: str) -> bool:
     return a is b or a == b
 
 
+_KEPT_META = ("deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers",
+              "ownerReferences")  # fmt: skip
+"""What ResetObjectMetaForStatus of apimachinery takes from the stored object."""
+
+
 class Strategy:
     """Rules of one kind.
 
@@ -154,6 +159,8 @@ class Strategy:
     name_rule: Callable[[str], names.Problems] = staticmethod(names.dns_subdomain)
     unsupported_gc = False
     status_keeps_labels = False
+    status_keeps_meta = False
+    """Whether a status update leaves the metadata as it is, but for who manages the fields."""
     meta_steps = "U"
     """How the kind's own update rules check metadata, see `metadata.validate_meta_update`."""
     standard_finalizers = True
@@ -220,6 +227,11 @@ class Strategy:
                 new = with_status(new, old, key)
         if self.status_keeps_labels:
             meta = with_status(new["metadata"], old["metadata"], "labels")
+            new = {**new, "metadata": meta}
+        if self.status_keeps_meta:
+            meta = new["metadata"]
+            for key in _KEPT_META:
+                meta = with_status(meta, old["metadata"], key)
             new = {**new, "metadata": meta}
         return new
 

@@ -36,6 +36,10 @@ def _results(tree: Tree) -> list[Tree]:
     return found
 
 
+def _device(item: Tree) -> tuple[str, str, str]:
+    return (item.get("driver", ""), item.get("pool", ""), item.get("device", ""))
+
+
 def _requests(spec: Tree) -> list[Tree]:
     found: list[Tree] = (spec.get("devices") or {}).get("requests") or []
     return found
@@ -62,6 +66,18 @@ class DeviceClaimStrategy(PlainStrategy):
         asked = "" if had else rules.admin_access(_results(new), place)
         return _admin_allowed(ctx, asked) + rules.validate_device_claim_status(new, old)
 
+    def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps: nothing of devices that are given back."""
+        new = super().prepare_status_update(ctx, new, old)
+        gone = {_device(each) for each in _results(old)} - {_device(each) for each in _results(new)}
+        status = new.get("status") or {}
+        devices = status.get("devices") or []
+        kept = [device for device in devices if _device(device) not in gone]
+        if len(kept) == len(devices):
+            return new
+        status = {**status, "devices": kept} if kept else without(status, "devices")
+        return {**new, "status": status}
+
 
 class ClaimTemplateStrategy(PlainStrategy):
     """Templates of resource claims."""
@@ -83,15 +99,15 @@ class ClaimTemplateStrategy(PlainStrategy):
 
 
 class SliceStrategy(PlainStrategy):
-    """Resource slices: taints of devices say since when, attributes have one value."""
+    """Resource slices: taints of devices say since when; what alpha gates bring is dropped."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""
-        return super().prepare_create(ctx, _devices_prepared(ctx, tree))
+        return _without_disabled(super().prepare_create(ctx, _tainted_now(ctx, tree)), {})
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
-        return super().prepare_update(ctx, _devices_prepared(ctx, new), old)
+        """What an update of this kind keeps and counts; what is dropped counts too, as upstream."""
+        return _without_disabled(super().prepare_update(ctx, _tainted_now(ctx, new), old), old)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
@@ -106,7 +122,13 @@ _LISTS = ("ints", "bools", "strings", "versions")
 """What gate DRAListTypeAttributes brings."""
 
 
-def _devices_prepared(ctx: Context, tree: Tree) -> Tree:
+_MAPPINGS = "nodeAllocatableResourceMappings"
+"""What gate DRANodeAllocatableResources brings."""
+
+
+def _without_disabled(tree: Tree, old: Tree) -> Tree:
+    mapped = any(each.get(_MAPPINGS) for each in (old.get("spec") or {}).get("devices") or ())
+
     def attribute(attribute: Tree) -> Tree:
         for key in _LISTS:
             attribute = without(attribute, key)
@@ -117,7 +139,15 @@ def _devices_prepared(ctx: Context, tree: Tree) -> Tree:
 
     def device(device: Tree) -> Tree:
         device = inside(device, "attributes", attributes)
+        return device if mapped else without(device, _MAPPINGS)
+
+    return inside(tree, "spec", lambda spec: each(spec, "devices", device))
+
+
+def _tainted_now(ctx: Context, tree: Tree) -> Tree:
+    now = format_time(ctx.now)
+
+    def device(device: Tree) -> Tree:
         return each(device, "taints", lambda taint: filled(taint, {"timeAdded": now}))
 
-    now = format_time(ctx.now)
     return inside(tree, "spec", lambda spec: each(spec, "devices", device))

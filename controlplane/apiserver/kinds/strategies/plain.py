@@ -136,6 +136,28 @@ class APIServiceStrategy(PlainStrategy):
         return {**tree, "status": {"conditions": [local_available(format_time(ctx.now))]}}
 
 
+class ServiceCIDRStrategy(PlainStrategy):
+    """Ranges of services; their status may be written everywhere: upstream prepares nothing.
+
+    The fields that upstream resets stand under a group's name that is not theirs, so every writer
+    manages what it wrote. Upstream: pkg/registry/networking/servicecidr/strategy.go.
+    """
+
+    status_keeps_meta = True
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """What a new object of this kind starts with."""
+        return tree
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What an update of this kind keeps and counts."""
+        return new
+
+    def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
+        """Field paths that a write through the endpoint cannot set."""
+        return ()
+
+
 class IngressStrategy(PlainStrategy):
     """Ingresses; what is said of rules that are none shows how they were written."""
 
@@ -501,13 +523,14 @@ class EndpointSliceStrategy(Strategy):
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """What an update of this kind keeps and counts."""
-        if not any("deprecatedTopology" in endpoint for endpoint in old.get("endpoints") or ()):
-            new = each(new, "endpoints", lambda endpoint: without(endpoint, "deprecatedTopology"))
         meta, was = new["metadata"], old["metadata"]
         changed = any(
             new.get(key) != old.get(key)
             for key in ("endpoints", "ports", "addressType")
         ) or meta.get("labels") != was.get("labels")  # fmt: skip
+        # Counted before it is dropped, as upstream does.
+        if not any("deprecatedTopology" in endpoint for endpoint in old.get("endpoints") or ()):
+            new = each(new, "endpoints", lambda endpoint: without(endpoint, "deprecatedTopology"))
         if not changed:
             return new
         return {**new, "metadata": {**meta, "generation": was.get("generation", 0) + 1}}
@@ -518,7 +541,7 @@ class EndpointSliceStrategy(Strategy):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return rules.validate_endpoint_slice(new)
+        return rules.validate_endpoint_slice_update(new, old)
 
 
 class AttachmentStrategy(Strategy):

@@ -92,7 +92,7 @@ def _table() -> dict[tuple[str, str], Strategy]:
             others.default_ingress_class, rules.validate_ingress_class,
             rules.validate_ingress_class_update, has_status=False, generation=True,
         ),
-        (_NETWORK, "servicecidrs"): PlainStrategy(
+        (_NETWORK, "servicecidrs"): plain.ServiceCIDRStrategy(
             None, rules.validate_service_cidr, rules.validate_service_cidr_update,
         ),
         (_NETWORK, "ipaddresses"): PlainStrategy(
@@ -133,8 +133,9 @@ def _table() -> dict[tuple[str, str], Strategy]:
             counted="webhooks", unconditional_update=False,
         ),
         (_ADMISSION, "validatingadmissionpolicies"): PlainStrategy(
-            others.default_admission_policy, rules.validate_validating_policy, generation=True,
-            unconditional_update=False,
+            others.default_admission_policy, rules.validate_validating_policy, None,
+            rules.validate_validating_policy_status, generation=True, unconditional_update=False,
+            status_keeps_meta=True,
         ),
         (_ADMISSION, "mutatingadmissionpolicies"): PlainStrategy(
             others.default_admission_policy, rules.validate_mutating_policy, has_status=False,
@@ -149,14 +150,16 @@ def _table() -> dict[tuple[str, str], Strategy]:
             unconditional_update=False,
         ),
         (_FLOW, "flowschemas"): PlainStrategy(
-            others.default_flow_schema, rules.validate_flow_schema, generation=True,
+            others.default_flow_schema, rules.validate_flow_schema, None,
+            rules.validate_flow_status, generation=True, status_keeps_meta=True,
         ),
         (_FLOW, "prioritylevelconfigurations"): PlainStrategy(
-            others.default_priority_level, rules.validate_priority_level, generation=True,
+            others.default_priority_level, rules.validate_priority_level, None,
+            rules.validate_flow_status, generation=True, status_keeps_meta=True,
         ),
         (_RESOURCE, "resourceclaims"): devices.DeviceClaimStrategy(
             others.default_resource_claim, rules.validate_device_claim,
-            returns_deleted=True,
+            returns_deleted=True, status_keeps_meta=True,
         ),
         (_RESOURCE, "resourceclaimtemplates"): devices.ClaimTemplateStrategy(
             others.default_resource_claim_template, returns_deleted=True, has_status=False,
@@ -173,7 +176,11 @@ def _table() -> dict[tuple[str, str], Strategy]:
         ("apiregistration.k8s.io", "apiservices"): plain.APIServiceStrategy(
             others.default_api_service,
             rules.validate_api_service,
+            None,
+            rules.validate_api_service_status,
             name_rule=names.path_segment,
+            unconditional_update=False,
+            status_keeps_meta=True,
         ),
         ("certificates.k8s.io", "certificatesigningrequests"): PlainStrategy(
             None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.tree import Tree
 from controlplane.api.validation import parse_int64
+from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.defaulting import workloads as defaults
 from controlplane.apiserver.kinds.defaulting.pods import inside
 from controlplane.apiserver.kinds.disabled_fields import without_disabled_in_template
@@ -17,7 +18,7 @@ from controlplane.apiserver.kinds.strategy import (
     without,
     without_labels,
 )
-from controlplane.apiserver.kinds.validation import autoscaling, jobs
+from controlplane.apiserver.kinds.validation import autoscaling, job_status, jobs
 from controlplane.apiserver.kinds.validation import workloads as rules
 from controlplane.apiserver.kinds.warnings import claim_warnings, template_warnings
 from controlplane.apiserver.schema.field_errors import FieldError, required
@@ -30,6 +31,8 @@ class _Workload(Strategy):
     """A kind with a spec that counts generations, defaulted by `_default`."""
 
     generation = True
+    named_pods = False
+    """Whether the name becomes part of the names of pods, and so should be a label."""
     _default: Any = None
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
@@ -50,11 +53,32 @@ class _Workload(Strategy):
         spec, path = tree.get("spec") or {}, "spec.template"
         if "jobTemplate" in spec:
             spec, path = spec["jobTemplate"].get("spec") or {}, "spec.jobTemplate.spec.template"
-        return template_warnings(spec.get("template") or {}, path)
+        found: list[str] = []
+        problems = names.dns_label(tree["metadata"].get("name", "")) if self.named_pods else ()
+        if old is None and problems:
+            found.append(
+                "metadata.name: this is used in Pod names and hostnames, which can result in "
+                f"surprising behavior; a DNS label is recommended: [{' '.join(problems)}]"
+            )
+        found += _indexed_warnings(spec, path.removesuffix(".template"))
+        return found + template_warnings(spec.get("template") or {}, path)
 
     def finish(self, tree: Tree) -> Tree:
         return inside(tree, "spec", lambda spec: inside(
             spec, "template", lambda made: inside(made, "metadata", without_labels)))  # fmt: skip
+
+
+def _indexed_warnings(spec: Tree, path: str) -> list[str]:
+    """What is said of an indexed job that is too large to be followed."""
+    if (spec.get("completionMode") != "Indexed"
+            or (spec.get("completions") or 0) <= jobs.MANY_COMPLETIONS
+            or (spec.get("parallelism") or 0) <= jobs.FEW_AT_ONCE):  # fmt: skip
+        return []
+    return [
+        f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism "
+        "higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number "
+        "of indexes fail"
+    ]
 
 
 def _without_disabled(tree: Tree, old: Tree | None) -> Tree:
@@ -78,6 +102,8 @@ def _without_disabled(tree: Tree, old: Tree | None) -> Tree:
 
 class DeploymentStrategy(_Workload):
     """Deployments; their annotations count for the generation too."""
+
+    named_pods = True
 
     _default = staticmethod(defaults.default_deployment)
     status_keeps_labels = True
@@ -104,6 +130,8 @@ class DeploymentStrategy(_Workload):
 class ReplicaSetStrategy(_Workload):
     """Replica sets."""
 
+    named_pods = True
+
     _default = staticmethod(defaults.default_replica_set)
 
     def reset_status(self, tree: Tree) -> Tree:
@@ -125,6 +153,8 @@ class ReplicaSetStrategy(_Workload):
 
 class ReplicationControllerStrategy(_Workload):
     """Replication controllers; their dependents are orphaned unless asked otherwise."""
+
+    named_pods = True
 
     _default = staticmethod(defaults.default_replication_controller)
     orphan_by_default = True
@@ -205,9 +235,9 @@ class DaemonSetStrategy(_Workload):
 
     def reset_status(self, tree: Tree) -> Tree:
         """The status of a new object of this kind."""
-        names = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled",
-                 "numberReady")  # fmt: skip
-        return {**tree, "status": dict.fromkeys(names, 0)}
+        counts = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled",
+                  "numberReady")  # fmt: skip
+        return {**tree, "status": dict.fromkeys(counts, 0)}
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""
@@ -221,6 +251,12 @@ class DaemonSetStrategy(_Workload):
         if not same(new.get("spec") or {}, old.get("spec") or {}, "template"):
             generation += 1
         return _with_generation(new, generation)
+
+    def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """What a status update of this kind keeps: the template's count too, an annotation of ours."""
+        return _with_generation(
+            super().prepare_status_update(ctx, new, old), _template_generation(old)
+        )
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
@@ -261,6 +297,8 @@ def _template_labels(job: Tree) -> Tree | None:
 class JobStrategy(_Workload):
     """Jobs; selector and template labels are generated from the uid."""
 
+    named_pods = True
+
     _default = staticmethod(defaults.default_job)
     orphan_by_default = True
 
@@ -295,7 +333,7 @@ class JobStrategy(_Workload):
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with a status update of this kind."""
-        return jobs.validate_job_status(new, old)
+        return job_status.validate_job_status(new, old)
 
 
 def _as_written(ctx: Context, tree: Tree) -> Tree:
@@ -331,6 +369,8 @@ def generated_selector(tree: Tree) -> Tree:
 class CronJobStrategy(_Workload):
     """Cron jobs."""
 
+    named_pods = True
+
     _default = staticmethod(defaults.default_cron_job)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
@@ -339,7 +379,7 @@ class CronJobStrategy(_Workload):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """What is wrong with an update of this kind."""
-        return jobs.validate_cron_job(new, update=True)
+        return jobs.validate_cron_job(new, old)
 
 
 class AutoscalerStrategy(Strategy):

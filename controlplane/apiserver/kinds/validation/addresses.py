@@ -83,9 +83,9 @@ def validate_service_cidr(tree: Tree) -> list[FieldError]:
 def validate_service_cidr_update(new: Tree, old: Tree) -> list[FieldError]:
     """Ranges may only be joined by one of the other family."""
     cidrs, was = ((each.get("spec") or {}).get("cidrs") or [] for each in (new, old))
+    if len(cidrs) == len(was):
+        pairs = enumerate(zip(cidrs, was, strict=True))
+        return [e for index, pair in pairs for e in immutable(*pair, f"spec.cidrs[{index}]")]
     if len(was) == 1 and len(cidrs) == 2:
-        if cidrs[0] != was[0]:
-            text = "you can only append to the list of CIDRs"
-            return [*validate_service_cidr(new), invalid("spec.cidrs[0]", cidrs[0], text)]
-        return validate_service_cidr(new)
+        return immutable(cidrs[0], was[0], "spec.cidrs[0]") + validate_service_cidr(new)
     return immutable(cidrs, was, "spec.cidrs")

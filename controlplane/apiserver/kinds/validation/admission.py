@@ -25,6 +25,7 @@ from controlplane.apiserver.kinds.validation.checks import (
     problems,
     repeated,
 )
+from controlplane.apiserver.kinds.validation.conditions import validate_conditions
 from controlplane.apiserver.kinds.validation.selectors import validate_label_selector
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -38,7 +39,8 @@ from controlplane.apiserver.schema.field_errors import (
 
 __all__ = [
     "validate_mutating_policy", "validate_mutating_policy_binding",
-    "validate_validating_policy", "validate_validating_policy_binding", "validate_webhooks",
+    "validate_validating_policy", "validate_validating_policy_binding",
+    "validate_validating_policy_status", "validate_webhooks",
 ]  # fmt: skip
 
 _FAILURE = ("Fail", "Ignore")
@@ -261,7 +263,7 @@ def _conditions(owner: Tree, path: str, *, params: bool = False) -> list[FieldEr
 # -- policies ------------------------------------------------------------------------------------
 
 
-def _policy(spec: Tree, variables: dict[str, Type]) -> list[FieldError]:
+def _policy(spec: Tree, variables: dict[str, Type], *, mutating: bool = False) -> list[FieldError]:
     """What both kinds of policies have, up to the variables, whose types are noted."""
     errors = choice(spec, "failurePolicy", "spec", _FAILURE)
     if spec.get("paramKind") is not None:
@@ -272,6 +274,8 @@ def _policy(spec: Tree, variables: dict[str, Type]) -> list[FieldError]:
     else:
         errors += _match_resources(match, "spec.matchConstraints")
         errors += present(match, "resourceRules", "spec.matchConstraints")
+        if mutating:
+            errors += _mutable(match, "spec.matchConstraints")
     params = spec.get("paramKind") is not None
     errors += _conditions(spec, "spec", params=params)
     for variable, path in entries(spec, "variables", "spec"):
@@ -327,6 +331,17 @@ def _match_resources(match: Tree, path: str) -> list[FieldError]:
     return errors
 
 
+def _mutable(match: Tree, path: str) -> list[FieldError]:
+    """What is deleted cannot be changed; the place of the operation is not told, as upstream."""
+    allowed = tuple(name for name in _OPERATIONS if name != "DELETE")
+    return [
+        not_supported(f"{path}.resourceRules.operations", operation, allowed)
+        for rule in match.get("resourceRules") or ()
+        for operation in rule.get("operations") or ()
+        if operation not in allowed
+    ]
+
+
 def _variable(variable: Tree, path: str, types: dict[str, Type]) -> list[FieldError]:
     errors: list[FieldError] = []
     name, expression = variable.get("name", ""), variable.get("expression", "")
@@ -378,6 +393,17 @@ def validate_validating_policy(tree: Tree) -> list[FieldError]:
     return errors
 
 
+def validate_validating_policy_status(new: Tree, _old: Tree) -> list[FieldError]:
+    """What was found when the policy's types were checked, and its conditions."""
+    status = new.get("status") or {}
+    checked, errors = status.get("typeChecking") or {}, []
+    for warning, path in entries(checked, "expressionWarnings", "status.typeChecking"):
+        errors += present(warning, "warning", path)
+        if not warning.get("fieldRef", "").strip():
+            errors.append(required(f"{path}.fieldRef"))
+    return errors + validate_conditions(status.get("conditions"), "status.conditions")
+
+
 def _validation(
     validation: Tree, path: str, types: dict[str, Type], plain: dict[str, Type]
 ) -> list[FieldError]:
@@ -409,7 +435,7 @@ def validate_mutating_policy(tree: Tree) -> list[FieldError]:
     """A MutatingAdmissionPolicy."""
     spec = tree.get("spec") or {}
     variables: dict[str, Type] = {}
-    errors = _policy(spec, variables)
+    errors = _policy(spec, variables, mutating=True)
     types = policy_types(variables, params=spec.get("paramKind") is not None, patches=True)
     if not spec.get("mutations"):
         errors.append(required("spec.mutations", "mutations must contain at least one item"))
@@ -478,7 +504,8 @@ def _param_ref(reference: Tree, path: str) -> list[FieldError]:
 
 def validate_mutating_policy_binding(tree: Tree) -> list[FieldError]:
     """A MutatingAdmissionPolicyBinding."""
-    return _binding(tree.get("spec") or {})
+    spec = tree.get("spec") or {}
+    return _binding(spec) + _mutable(spec.get("matchResources") or {}, "spec.matchResources")
 
 
 def validate_validating_policy_binding(tree: Tree) -> list[FieldError]:

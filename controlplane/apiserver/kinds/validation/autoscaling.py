@@ -43,7 +43,9 @@ def validate_autoscaler(tree: Tree) -> list[FieldError]:
     if low is not None and high < low:
         errors.append(invalid("spec.maxReplicas", high,
                               "must be greater than or equal to `minReplicas`"))  # fmt: skip
-    errors += _reference(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
+    target = spec.get("scaleTargetRef") or {}
+    grouped = target.get("kind") not in _CORE_SCALED
+    errors += _reference(target, "spec.scaleTargetRef", grouped=grouped)
     errors += _metrics(spec.get("metrics") or [], "spec.metrics", low)
     behavior = spec.get("behavior")
     if behavior is not None:
@@ -57,7 +59,8 @@ _CORE_SCALED = ("ReplicationController",)
 """What has a scale in the group without a name."""
 
 
-def _reference(ref: Tree, path: str) -> list[FieldError]:
+def _reference(ref: Tree, path: str, *, grouped: bool) -> list[FieldError]:
+    """What is scaled or measured; `grouped` when its version must name a group."""
     errors: list[FieldError] = []
     for key in ("kind", "name"):
         value = ref.get(key, "")
@@ -69,7 +72,7 @@ def _reference(ref: Tree, path: str) -> list[FieldError]:
     if version.count("/") > 1:
         errors.append(invalid(f"{path}.apiVersion", version,
                               f"unexpected GroupVersion string: {version}"))  # fmt: skip
-    elif "/" not in version and (version != "v1" or ref.get("kind") not in _CORE_SCALED):
+    elif grouped and not version.rpartition("/")[0]:
         errors.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
     return errors
 
@@ -114,10 +117,14 @@ def _source(key: str, source: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     target = source.get("target") or {}
     if key in {"resource", "containerResource"}:
-        if key == "containerResource" and not source.get("container"):
-            errors.append(required(f"{path}.container", "must specify a container"))
         if not source.get("name"):
             errors.append(required(f"{path}.name", "must specify a resource name"))
+        container = source.get("container", "")
+        if key == "containerResource" and not container:
+            errors.append(required(f"{path}.container", "must specify a container"))
+        elif key == "containerResource":
+            problems = names.dns_label(container)
+            errors += [invalid(f"{path}.container", container, text) for text in problems]
         errors += _target(target, f"{path}.target")
         if target.get("averageUtilization") is None and target.get("averageValue") is None:
             errors.append(required(f"{path}.target.averageUtilization", (
@@ -131,13 +138,15 @@ def _source(key: str, source: Tree, path: str) -> list[FieldError]:
     errors += _identifier(source.get("metric") or {}, f"{path}.metric")
     errors += _target(target, f"{path}.target")
     if key == "object":
-        errors = _reference(source.get("describedObject") or {}, f"{path}.describedObject") + errors
+        thing = source.get("describedObject") or {}
+        errors = _reference(thing, f"{path}.describedObject", grouped=False) + errors
     if key == "pods" and target.get("averageValue") is None:
         errors.append(required(f"{path}.target.averageValue",
                                "must specify a positive target averageValue"))  # fmt: skip
     elif key != "pods" and target.get("value") is None and target.get("averageValue") is None:
         errors.append(required(f"{path}.target.averageValue", (
-            "must set either a target value for metric or a per-pod target"
+            "must set either a target value or averageValue" if key == "object"
+            else "must set either a target value for metric or a per-pod target"
         )))  # fmt: skip
     elif key == "external" and target.get("value") and target.get("averageValue"):
         text = "may not set both a target value for metric and a per-pod target"
@@ -206,4 +215,7 @@ def _rules(rules: Tree, path: str) -> list[FieldError]:
         if period > 1800:
             errors.append(invalid(f"{place}.periodSeconds", period,
                                   "must be less than or equal to 1800"))  # fmt: skip
+    tolerance = rules.get("tolerance")
+    if tolerance is not None and quantity.parse(tolerance).sign() < 0:
+        errors.append(invalid(f"{path}.tolerance", tolerance, "must be greater than or equal to 0"))
     return errors

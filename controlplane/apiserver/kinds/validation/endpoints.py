@@ -8,6 +8,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import NameRule
 from controlplane.apiserver.kinds.validation.selectors import label_name
+from controlplane.apiserver.kinds.validation.shared import immutable
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
@@ -17,7 +18,7 @@ from controlplane.apiserver.schema.field_errors import (
     too_many,
 )
 
-__all__ = ["validate_endpoint_slice", "validate_endpoints"]
+__all__ = ["validate_endpoint_slice", "validate_endpoint_slice_update", "validate_endpoints"]
 
 
 # -- endpoints -----------------------------------------------------------------------------------
@@ -111,6 +112,12 @@ def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
     for index, endpoint in enumerate(endpoints):
         errors += _slice_endpoint(endpoint, kind, f"endpoints[{index}]")
     return errors
+
+
+def validate_endpoint_slice_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed endpoint slice; its type of addresses stays."""
+    kind, was = new.get("addressType", ""), old.get("addressType", "")
+    return validate_endpoint_slice(new) + immutable(kind, was, "addressType")
 
 
 def _slice_endpoint(endpoint: Tree, kind: str, path: str) -> list[FieldError]:

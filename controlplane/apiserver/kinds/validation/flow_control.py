@@ -15,13 +15,14 @@ from controlplane.apiserver.kinds.validation.checks import (
 )
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
+    duplicate,
     forbidden,
     invalid,
     not_supported,
     required,
 )
 
-__all__ = ["validate_flow_schema", "validate_priority_level"]
+__all__ = ["validate_flow_schema", "validate_flow_status", "validate_priority_level"]
 
 MAX_PRECEDENCE = 10_000
 MAX_QUEUES = 10_000_000
@@ -67,6 +68,19 @@ def validate_flow_schema(tree: Tree) -> list[FieldError]:
         errors.append(required(place, "must reference a priority level"))
     for rule, path in entries(spec, "rules", "spec"):
         errors += _rule(rule, path)
+    return errors
+
+
+def validate_flow_status(new: Tree, _old: Tree) -> list[FieldError]:
+    """Conditions of a flow schema or a priority level: each has a type, and each type is there once."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for condition, path in entries(new.get("status") or {}, "conditions", "status"):
+        kind = condition.get("type", "")
+        if kind in seen:
+            errors.append(duplicate(f"{path}.type", kind))
+        seen.add(kind)
+        errors += present(condition, "type", path)
     return errors
 
 

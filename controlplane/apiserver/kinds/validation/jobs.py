@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import meta_step
+from controlplane.apiserver.kinds.strategy import with_status
+from controlplane.apiserver.kinds.validation.job_indexes import IndexesError, count_indexes
 from controlplane.apiserver.kinds.validation.pods import validate_template
 from controlplane.apiserver.kinds.validation.schedules import known_zone, schedule_problem
 from controlplane.apiserver.kinds.validation.selectors import (
@@ -31,19 +32,34 @@ from controlplane.apiserver.schema.field_errors import (
 from controlplane.apiserver.schema.field_order import in_order
 from controlplane.apiserver.schema.internal_form import internal
 
-__all__ = ["validate_cron_job", "validate_job", "validate_job_status", "validate_job_update"]
+__all__ = ["validate_cron_job", "validate_job", "validate_job_update"]
 
 _MODES = ("NonIndexed", "Indexed")
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
-_DOMAIN_PATH = re.compile(
-    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-)
+_PATH_FORM = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_PATH = re.compile(_PATH_FORM)
+MANY_COMPLETIONS = 100_000
+FEW_AT_ONCE = 10_000
+"""How many pods, and how many failed indexes, a job of many completions may have at once."""
+MAX_INDEXES_TEXT = 64 * 1024
 
 
 def validate_job(tree: Tree) -> list[FieldError]:
     """A job."""
+    return _job(tree, prefixed=True)
+
+
+def _job(tree: Tree, *, prefixed: bool) -> list[FieldError]:
     spec = tree.get("spec") or {}
-    return _generated(tree, spec) + _whole_spec(spec)
+    errors = _generated(tree, spec, prefixed=prefixed) + _whole_spec(spec)
+    count = spec.get("completions") or 0
+    if spec.get("completionMode") == "Indexed" and count > 0:
+        name = tree["metadata"].get("name", "")
+        longest = f"{name}-{count - 1}"
+        if names.dns_label(longest):
+            text = f"will not able to create pod with invalid DNS label: {longest}"
+            errors.append(invalid("metadata.name", name, text))
+    return errors
 
 
 def _whole_spec(spec: Tree) -> list[FieldError]:
@@ -59,33 +75,32 @@ def _whole_spec(spec: Tree) -> list[FieldError]:
     return errors
 
 
-def _generated(tree: Tree, spec: Tree) -> list[FieldError]:
-    """A generated selector holds exactly the job's own uid."""
+_UID, _NAME = "controller-uid", "job-name"
+_PREFIX = "batch.kubernetes.io/"
+
+
+def _generated(tree: Tree, spec: Tree, *, prefixed: bool) -> list[FieldError]:
+    """A generated selector chooses pods with the labels that are generated, `prefixed` ones as well."""
     if spec.get("manualSelector"):
         return []
     uid, name = tree["metadata"].get("uid", ""), tree["metadata"].get("name", "")
     selector = spec.get("selector")
     if selector is None:
         return []
-    errors: list[FieldError] = []
+    errors = [] if uid else [required("metadata.uid")]
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    for key, value in (
-        ("controller-uid", uid), ("job-name", name),
-        ("batch.kubernetes.io/controller-uid", uid), ("batch.kubernetes.io/job-name", name),
-    ):  # fmt: skip
+    expected = {_UID: uid, _NAME: name}
+    if prefixed:
+        expected |= {_PREFIX + _UID: uid, _PREFIX + _NAME: name}
+    for key, value in expected.items():
         given = labels.get(key)
         path = f"spec.template.metadata.labels[{key}]"
         if given is None:
             errors.append(required(path, f"must be '{value}'"))
         elif given != value:
             errors.append(invalid(path, labels, f"must be '{value}'"))
-    if selector_of(selector) is None:  # which is said elsewhere
-        return errors
-    matched = selector.get("matchLabels") or {}
-    keys = ("batch.kubernetes.io/controller-uid", "controller-uid")
-    if len(matched) != 1 or selector.get("matchExpressions") or not any(
-        matched.get(key) == uid for key in keys
-    ):  # fmt: skip
+    chosen = selector_of(selector)  # a malformed one is spoken of elsewhere
+    if chosen is not None and not chosen.matches(expected):
         errors.append(
             invalid("spec.selector", selector_shown(selector), "`selector` not auto-generated")
         )
@@ -106,11 +121,8 @@ def _job_spec(spec: Tree, path: str) -> list[FieldError]:
                                    "when maxFailedIndexes is specified"))  # fmt: skip
     manager = spec.get("managedBy")
     if manager is not None:
-        if not _DOMAIN_PATH.fullmatch(manager):
-            errors.append(invalid(f"{path}.managedBy", manager,
-                                  'must be a domain-prefixed path (such as "acme.io/foo")'
-                                  ))  # fmt: skip
-        elif len(manager) > 63:
+        errors += _domain_path(manager, f"{path}.managedBy")
+        if len(manager) > 63:
             errors.append(too_long(f"{path}.managedBy", 63))
     mode = spec.get("completionMode")
     indexed = mode == "Indexed"
@@ -144,16 +156,45 @@ def _job_spec(spec: Tree, path: str) -> list[FieldError]:
     return errors
 
 
+def _domain_path(text: str, path: str) -> list[FieldError]:
+    """A path with a domain before it. Upstream: IsDomainPrefixedPath of apimachinery."""
+    if not text:
+        return [required(path)]
+    domain, _, rest = text.partition("/")
+    if not domain or not rest:
+        return [invalid(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    errors = [invalid(path, domain, problem) for problem in names.dns_subdomain(domain)]
+    if not _PATH.fullmatch(rest):
+        detail = f"Invalid path (regex used for validation is '{_PATH_FORM}')"
+        errors.append(invalid(path, rest, detail))
+    return errors
+
+
 def _indexed(spec: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    completions = spec.get("completions")
+    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    failed, place = spec.get("maxFailedIndexes"), f"{path}.maxFailedIndexes"
     if completions is None:
         errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    parallelism = spec.get("parallelism")
-    if parallelism is not None and parallelism > 100_000:
+    if parallelism is not None and parallelism > MANY_COMPLETIONS:
         errors.append(invalid(f"{path}.parallelism", parallelism, (
-            "must be less than or equal to 100000 when completion mode is Indexed"
+            f"must be less than or equal to {MANY_COMPLETIONS} when completion mode is Indexed"
         )))  # fmt: skip
+    if completions is not None and failed is not None and failed > completions:
+        errors.append(invalid(place, failed, "must be less than or equal to completions"))
+    if failed is not None and failed > MANY_COMPLETIONS:
+        errors.append(invalid(place, failed, f"must be less than or equal to {MANY_COMPLETIONS}"))
+    if (completions or 0) <= MANY_COMPLETIONS or spec.get("backoffLimitPerIndex") is None:
+        return errors
+    if failed is None:
+        text = f"must be specified when completions is above {MANY_COMPLETIONS}"
+        errors.append(required(place, text))
+    for key, value in (("parallelism", parallelism), ("maxFailedIndexes", failed)):
+        if value is not None and value > FEW_AT_ONCE:
+            errors.append(invalid(f"{path}.{key}", value, (
+                f"must be less than or equal to {FEW_AT_ONCE} when completions are above "
+                f"{MANY_COMPLETIONS} and used with backoff limit per index"
+            )))  # fmt: skip
     return errors
 
 
@@ -198,6 +239,8 @@ def _failure_rule(spec: Tree, rule: Tree, containers: list[str], path: str) -> l
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
     if codes is not None:
         errors += _exit_codes(codes, containers, f"{path}.onExitCodes")
+    if conditions and len(conditions) > 20:
+        errors.append(too_many(f"{path}.onPodConditions", len(conditions), 20))
     for index, pattern in enumerate(conditions or ()):
         place = f"{path}.onPodConditions[{index}]"
         errors += label_name(pattern.get("type", ""), f"{place}.type")
@@ -205,8 +248,6 @@ def _failure_rule(spec: Tree, rule: Tree, containers: list[str], path: str) -> l
         choices = ("False", "True", "Unknown")
         if state not in choices:
             errors.append(not_supported(f"{place}.status", state, choices))
-    if conditions and len(conditions) > 20:
-        errors.append(too_many(f"{path}.onPodConditions", len(conditions), 20))
     if codes is not None and conditions:
         errors.append(redacted(path, (
             "specifying both OnExitCodes and OnPodConditions is not supported"
@@ -271,7 +312,34 @@ def _success_policy(spec: Tree, path: str, *, indexed: bool) -> list[FieldError]
         if rule.get("succeededCount") is None and rule.get("succeededIndexes") is None:
             errors.append(required(place, "at least one of succeededCount or succeededIndexes "
                                           "must be specified"))  # fmt: skip
-        errors += non_negative_field(rule, "succeededCount", place)
+        errors += _succeeded(rule, spec.get("completions") or 0, place)
+    return errors
+
+
+def _succeeded(rule: Tree, completions: int, path: str) -> list[FieldError]:
+    """The indexes that must succeed, and how many of them."""
+    errors: list[FieldError] = []
+    indexes, count, named = rule.get("succeededIndexes"), rule.get("succeededCount"), 0
+    if indexes is not None:
+        place = f"{path}.succeededIndexes"
+        if len(indexes) > MAX_INDEXES_TEXT:
+            errors.append(too_long(place, MAX_INDEXES_TEXT))
+        try:
+            named = count_indexes(indexes, completions)
+        except IndexesError as problem:
+            errors.append(invalid(place, indexes, f"error parsing succeededIndexes: {problem}"))
+    if count is None:
+        return errors
+    place = f"{path}.succeededCount"
+    errors += non_negative_field(rule, "succeededCount", path)
+    if count > completions:
+        text = f"must be less than or equal to {completions} (the number of specified completions)"
+        errors.append(invalid(place, count, text))
+    if indexes is not None and count > named:
+        errors.append(invalid(place, count, (
+            f"must be less than or equal to {named} (the number of indexes in the specified "
+            "succeededIndexes field)"
+        )))  # fmt: skip
     return errors
 
 
@@ -290,20 +358,15 @@ def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
     if new.get("spec") is old.get("spec") and same_uid:
         return meta
     spec, was = new.get("spec") or {}, old.get("spec") or {}
-    errors = validate_job(new) + meta + _whole_spec(spec)  # upstream looks at the spec twice
-    if spec.get("completions") != was.get("completions") and not (
-        spec.get("completionMode") == "Indexed"
-        and spec.get("completions") == spec.get("parallelism")
-    ):
-        errors.append(invalid("spec.completions", spec.get("completions"), "field is immutable"))
+    had = ((was.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    prefixed = _PREFIX + _NAME in had and _PREFIX + _UID in had
+    # Upstream looks at the spec twice.
+    errors = _job(new, prefixed=prefixed) + meta + _whole_spec(spec)
+    errors += _completions(spec, was)
     errors += immutable(
         selector_shown(spec.get("selector")), selector_shown(was.get("selector")), "spec.selector"
     )
-    if spec.get("template") != was.get("template"):
-        suspended = was.get("suspend") and "startTime" not in (old.get("status") or {})
-        if not suspended or _fixed_part(spec) != _fixed_part(was):
-            errors.append(invalid("spec.template", _template_form(spec.get("template") or {}),
-                                  "field is immutable"))  # fmt: skip
+    errors += _template_kept(spec, was, old.get("status") or {})
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy",
                 "successPolicy"):  # fmt: skip
         errors += immutable(_shown(spec, key), _shown(was, key), f"spec.{key}")
@@ -319,134 +382,116 @@ def _shown(spec: Tree, key: str) -> Any:
 _INTERNAL = {"podFailurePolicy": "FailurePolicy", "successPolicy": "SuccessPolicy"}
 
 
-_SCHEDULING = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
+def _completions(spec: Tree, was: Tree) -> list[FieldError]:
+    count, before = spec.get("completions"), was.get("completions")
+    if spec.get("completionMode") != "Indexed":
+        return immutable(count, before, "spec.completions")
+    if count is None or count == before or count == spec.get("parallelism"):
+        return []
+    text = "can only be modified in tandem with spec.parallelism"
+    return [invalid("spec.completions", count, text)]
 
 
-def _fixed_part(spec: Tree) -> Tree:
-    """What of a suspended job's template may not change: all but the scheduling directives."""
-    template = spec.get("template") or {}
-    meta = {k: v for k, v in (template.get("metadata") or {}).items()
-            if k not in ("labels", "annotations")}  # fmt: skip
-    pod = {k: v for k, v in (template.get("spec") or {}).items() if k not in _SCHEDULING}
-    return {"metadata": meta, "spec": pod}
+_SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 
 
-def _is_true(status: Tree, kind: str) -> bool:
-    return any(c.get("type") == kind and c.get("status") == "True"
-               for c in status.get("conditions") or ())  # fmt: skip
+def _template_kept(spec: Tree, was: Tree, state: Tree) -> list[FieldError]:
+    """The template stays, but for where the pods of a suspended job may run and what they ask for.
+
+    Gates MutablePodResourcesForSuspendedJobs and MutableSchedulingDirectivesForSuspendedJobs.
+    """
+    template, old = spec.get("template") or {}, was.get("template") or {}
+    if template == old:
+        return []
+    suspended = bool(was.get("suspend"))
+    pod, before = template.get("spec") or {}, old.get("spec") or {}
+    if suspended and "startTime" not in state:
+        before = _rescheduled(before, pod)
+    if suspended and not state.get("active"):
+        for key in ("containers", "initContainers"):
+            before = _resized(before, pod, key)
+        if pod == before:
+            return []
+        return [invalid("spec.template.spec", internal("PodSpec", pod), "field is immutable")]
+    return [invalid("spec.template", _template_form(template), "field is immutable")]
 
 
-def validate_job_status(new: Tree, old: Tree) -> list[FieldError]:
-    """Counters, times and conditions of a job's status."""
-    status, was = new.get("status") or {}, old.get("status") or {}
-    errors: list[FieldError] = []
-    for key in ("active", "succeeded", "failed", "ready", "terminating"):
-        errors += non_negative_field(status, key, "status")
-    complete, failed = _is_true(status, "Complete"), _is_true(status, "Failed")
-    finished = complete or failed
-    start, completion = status.get("startTime"), status.get("completionTime")
-    if completion is not None:
-        if not complete:
-            errors.append(invalid("status.completionTime", completion,
-                                  "cannot set completionTime when there is no Complete=True "
-                                  "condition"))  # fmt: skip
-        if start is not None and parse_time(completion) < parse_time(start):
-            errors.append(invalid("status.completionTime", completion,
-                                  "must be equal to or after `startTime`"))  # fmt: skip
-    elif complete:
-        errors.append(required("status.completionTime", "completionTime is required for Complete "
-                                                        "jobs"))  # fmt: skip
-    if finished and status.get("active", 0) > 0:
-        errors.append(invalid("status.active", status["active"],
-                              "active>0 is invalid for finished job"))  # fmt: skip
-    if complete and failed:
-        errors.append(redacted("status.conditions",
-                               "cannot set Complete=True and Failed=true conditions"))  # fmt: skip
-    errors += _index_errors(new.get("spec") or {}, status, was)
-    was_complete, was_failed = _is_true(was, "Complete"), _is_true(was, "Failed")
-    if start != was.get("startTime") and was.get("startTime") is not None:
-        if not (new.get("spec") or {}).get("suspend"):
-            errors.append(invalid("status.startTime", start,
-                                  "field is immutable for unsuspended job once set"
-                                  ))  # fmt: skip
-    if was_complete and not complete:
-        errors.append(redacted("status.conditions",
-                               "cannot disable the terminal Complete=True condition"))  # fmt: skip
-    if was_failed and not failed:
-        errors.append(redacted("status.conditions",
-                               "cannot disable the terminal Failed=True condition"))  # fmt: skip
-    if status.get("ready", 0) > status.get("active", 0):
-        errors.append(invalid("status.ready", status["ready"],
-                              "cannot set more ready pods than active"))  # fmt: skip
-    for key in ("failed", "succeeded"):
-        if status.get(key, 0) < was.get(key, 0):
-            errors.append(invalid(f"status.{key}", status.get(key, 0),
-                                  f"cannot decrease the {key} counter"))  # fmt: skip
-    for kind in ("FailureTarget", "SuccessCriteriaMet"):
-        if _is_true(was, kind) and not _is_true(status, kind):
-            errors.append(redacted("status.conditions",
-                                   f"cannot disable the {kind}=True condition"))  # fmt: skip
+def _rescheduled(old: Tree, new: Tree) -> Tree:
+    """The old pod with the new one's directives of scheduling."""
+    taken = {key: new[key] for key in _SCHEDULING if key in new}
+    affinity = {k: v for k, v in (old.get("affinity") or {}).items() if k != "nodeAffinity"}
+    wished = new.get("affinity")
+    if wished is not None and "nodeAffinity" in wished:
+        affinity["nodeAffinity"] = wished["nodeAffinity"]
+    if affinity or wished is not None:
+        taken["affinity"] = affinity
+    return {k: v for k, v in old.items() if k not in (*_SCHEDULING, "affinity")} | taken
+
+
+def _resized(old: Tree, new: Tree, key: str) -> Tree:
+    """The old pod with what the new one's containers ask for."""
+    mine, theirs = old.get(key) or [], new.get(key) or []
+    if not mine or len(mine) != len(theirs):
+        return old
+    taken = [
+        with_status(own, other, "resources") if own.get("name") == other.get("name") else own
+        for own, other in zip(mine, theirs, strict=True)
+    ]
+    return {**old, key: taken}
+
+
+_ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
+
+
+def _schedule(spec: Tree, *, zones: bool) -> list[FieldError]:
+    """A schedule that can be read; with a zone in it only if it had one before."""
+    schedule, path = spec["schedule"], "spec.schedule"
+    problem = schedule_problem(schedule)
+    errors = [invalid(path, schedule, problem)] if problem else []
+    if "TZ" not in schedule:
+        return errors
+    if not zones:
+        text = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        errors.append(invalid(path, schedule, text))
+    elif spec.get("timeZone") is not None:
+        text = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        errors.append(invalid(path, schedule, text))
     return errors
 
 
-def _index_errors(spec: Tree, status: Tree, was: Tree) -> list[FieldError]:
-    """Indexes that a status names anew must be numbers, and the job must have such indexes."""
+def _zone(zone: str | None) -> list[FieldError]:
+    path = "spec.timeZone"
+    if zone is None:
+        return []
+    if not zone:
+        return [invalid(path, zone, "timeZone must be nil or non-empty string")]
+    unknown = invalid(path, zone, f"unknown time zone {zone}")
+    for part in zone.split("/"):
+        if part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part):
+            return [unknown]
     errors: list[FieldError] = []
-    done, failed = status.get("completedIndexes", ""), status.get("failedIndexes")
-    limited = spec.get("backoffLimitPerIndex") is not None
-    if done != was.get("completedIndexes", ""):
-        if done and spec.get("completions") is not None:
-            errors += _unreadable_index("completedIndexes", done)
-        if done and spec.get("completionMode") != "Indexed":
-            text = "cannot set non-empty completedIndexes when non-indexed completion mode"
-            errors.append(invalid("status.completedIndexes", done, text))
-    if failed is not None and failed != was.get("failedIndexes"):
-        if limited and spec.get("completions") is not None:
-            errors += _unreadable_index("failedIndexes", failed)
-        if not limited:
-            text = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-            errors.append(invalid("status.failedIndexes", failed, text))
-    return errors
-
-
-def _unreadable_index(key: str, text: str) -> list[FieldError]:
-    for part in (number for interval in text.split(",") for number in interval.split("-")[:2]):
-        if not (part.isascii() and part.isdigit()):
-            problem = f'cannot convert string to integer for index: "{part}"'
-            return [invalid(f"status.{key}", text, f"error parsing {key}: {problem}")]
-    return []
+    if zone.lower() == "local":
+        text = (
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        )
+        errors.append(invalid(path, zone, text))
+    return errors if zone == "Local" or known_zone(zone) else [*errors, unknown]
 
 
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 
 
-def validate_cron_job(tree: Tree, *, update: bool = False) -> list[FieldError]:
-    """A cron job."""
-    spec = tree.get("spec") or {}
+def validate_cron_job(tree: Tree, old: Tree | None = None) -> list[FieldError]:
+    """A cron job, or what `old` shall become."""
+    spec, was = tree.get("spec") or {}, (old or {}).get("spec") or {}
     errors: list[FieldError] = []
-    schedule = spec.get("schedule", "")
-    if not schedule:
+    if not spec.get("schedule"):
         errors.append(required("spec.schedule"))
     else:
-        problem = (
-            "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-            if "TZ" in schedule else schedule_problem(schedule)
-        )  # fmt: skip
-        if problem:
-            errors.append(invalid("spec.schedule", schedule, problem))
+        errors += _schedule(spec, zones="TZ" in was.get("schedule", ""))
     errors += non_negative_field(spec, "startingDeadlineSeconds", "spec")
-    zone = spec.get("timeZone")
-    if zone is not None:
-        if not zone:
-            errors.append(
-                invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string")
-            )
-        elif zone == "Local":
-            errors.append(invalid("spec.timeZone", zone, "timeZone must be an explicit time zone as "
-                                                         "defined in https://www.iana.org/time-zones"
-                                  ))  # fmt: skip
-        elif not known_zone(zone):
-            errors.append(invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
+    if old is None or spec.get("timeZone") != was.get("timeZone"):
+        errors += _zone(spec.get("timeZone"))
     policy = spec.get("concurrencyPolicy", "")
     if policy not in _CONCURRENCY:
         errors.append(
@@ -465,6 +510,6 @@ def validate_cron_job(tree: Tree, *, update: bool = False) -> list[FieldError]:
     for key in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         errors += non_negative_field(spec, key, "spec")
     name = tree["metadata"].get("name", "")
-    if not update and len(name) > 52:
+    if old is None and len(name) > 52:
         errors.append(invalid("metadata.name", name, "must be no more than 52 characters"))
     return errors

@@ -27,7 +27,7 @@ from controlplane.apiserver.schema.field_errors import (
 )
 from controlplane.apiserver.schema.internal_form import difference, internal
 
-__all__ = ["validate_volume", "validate_volume_update"]
+__all__ = ["validate_inline_volume", "validate_volume", "validate_volume_update"]
 
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _SOURCES = frozenset(
@@ -73,16 +73,7 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
     spec = tree.get("spec") or {}
     capacity = spec.get("capacity") or {}
     errors: list[FieldError] = []
-    modes = spec.get("accessModes") or []
-    if not modes:
-        errors.append(required("spec.accessModes"))
-    for mode in modes:
-        if mode not in ACCESS_MODES:
-            errors.append(not_supported("spec.accessModes", mode, ACCESS_MODES))
-    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
-        errors.append(forbidden("spec.accessModes",
-                                "may not use ReadWriteOncePod with other access modes"
-                                ))  # fmt: skip
+    errors += _access_modes(spec, "spec.accessModes")
     if not capacity:
         errors.append(required("spec.capacity"))
     if "storage" not in capacity or len(capacity) > 1:
@@ -123,8 +114,50 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
     return errors + _attributes_class(spec)
 
 
-def _attributes_class(spec: Tree) -> list[FieldError]:
-    name, path = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
+def _access_modes(spec: Tree, path: str) -> list[FieldError]:
+    modes = spec.get("accessModes") or []
+    errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    if not modes:
+        errors.append(required(path))
+    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+        text = "may not use ReadWriteOncePod with other access modes"
+        errors.append(forbidden(path, text))
+    return errors
+
+
+_INLINE = "in the context of inline volumes"
+
+
+def validate_inline_volume(spec: Tree, path: str) -> list[FieldError]:
+    """A volume that stands in an attachment: a CSI volume, and nothing of what claims need."""
+    refused = f"may not be specified {_INLINE}"
+    errors = [forbidden(f"{path}.{key}", refused) for key in ("claimRef", "capacity")
+              if spec.get(key) is not None]  # fmt: skip
+    if spec.get("csi") is None:
+        errors.append(required(f"{path}.csi", f"has to be specified {_INLINE}"))
+    errors += _access_modes(spec, f"{path}.accessModes")
+    if spec.get("persistentVolumeReclaimPolicy") not in (None, "", "Retain"):
+        place = f"{path}.persistentVolumeReclaimPolicy"
+        errors.append(forbidden(place, f"may only be Retain {_INLINE}"))
+    if spec.get("nodeAffinity") is not None:
+        errors.append(forbidden(f"{path}.nodeAffinity", refused))
+    errors += validate_sources(
+        _source_part(spec), path, "must specify a volume type",
+        overrides={"csi": _pv_csi, "local": _local}, tolerated="flexVolume",
+    )  # fmt: skip
+    if spec.get("local") is not None and len(_source_part(spec)) == 1:
+        text = "Local volume requires node affinity"
+        errors.append(required(f"{path}.nodeAffinity", text))
+    if spec.get("storageClassName"):
+        errors.append(forbidden(f"{path}.storageClassName", refused))
+    if spec.get("volumeMode") not in (None, "Filesystem"):
+        text = f"may not specify volumeMode other than Filesystem {_INLINE}"
+        errors.append(forbidden(f"{path}.volumeMode", text))
+    return errors + _attributes_class(spec, path)
+
+
+def _attributes_class(spec: Tree, root: str = "spec") -> list[FieldError]:
+    name, path = spec.get("volumeAttributesClassName"), f"{root}.volumeAttributesClassName"
     if name is None:
         return []
     errors = [] if name else [required(path, "an empty string is disallowed")]
@@ -132,7 +165,7 @@ def _attributes_class(spec: Tree) -> list[FieldError]:
         errors += [invalid(path, name, p) for p in names.dns_subdomain(name)]
     if spec.get("csi") is None:
         text = "has to be specified when using volumeAttributesClassName"
-        errors.append(required("spec.csi", text))
+        errors.append(required(f"{root}.csi", text))
     return errors
 
 

@@ -67,10 +67,10 @@ def validate_budget(tree: Tree) -> list[FieldError]:
 def validate_budget_status(new: Tree, _old: Tree) -> list[FieldError]:
     """A budget's counts and conditions."""
     status = new.get("status") or {}
-    errors: list[FieldError] = []
+    errors = validate_conditions(status.get("conditions"), "status.conditions")
     for key in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
         errors += non_negative_field(status, key, "status")
-    return errors + validate_conditions(status.get("conditions"), "status.conditions")
+    return errors
 
 
 # -- priority classes, leases, runtime classes ---------------------------------------------------

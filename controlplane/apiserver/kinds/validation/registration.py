@@ -11,7 +11,7 @@ import re
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.validation.checks import present, problems, repeated
+from controlplane.apiserver.kinds.validation.checks import entries, present, problems, repeated
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
@@ -23,7 +23,8 @@ from controlplane.apiserver.schema.field_errors import (
 )
 
 __all__ = [
-    "validate_api_service", "validate_signing_request", "validate_signing_request_status",
+    "validate_api_service", "validate_api_service_status", "validate_signing_request",
+    "validate_signing_request_status",
 ]  # fmt: skip
 
 MIN_SECONDS = 600
@@ -81,6 +82,18 @@ def validate_api_service(tree: Tree) -> list[FieldError]:
         text = "may not be true if caBundle is present"
         errors.append(invalid("spec.insecureSkipTLSVerify", True, text))
     return errors
+
+
+def validate_api_service_status(new: Tree, _old: Tree) -> list[FieldError]:
+    """Conditions of an APIService are true, false, or not known."""
+    return [
+        not_supported(f"{path}.status", condition.get("status", ""), _STATES, sort=False)
+        for condition, path in entries(new.get("status") or {}, "conditions", "status")
+        if condition.get("status", "") not in _STATES
+    ]
+
+
+_STATES = ("True", "False", "Unknown")
 
 
 # -- certificate signing requests ----------------------------------------------------------------

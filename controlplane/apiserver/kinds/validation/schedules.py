@@ -19,6 +19,7 @@ _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midni
 
 
 _EVERY = "@every "
+_ZONES = ("TZ=", "CRON_TZ=")
 
 
 class _ScheduleError(ValueError):
@@ -37,6 +38,11 @@ def schedule_problem(text: str) -> str:
 def _parse(text: str) -> None:
     if not text:
         raise _ScheduleError("empty spec string")
+    if text.startswith(_ZONES) and " " in text:
+        zone, _, text = text.partition("=")[2].partition(" ")
+        if zone and zone != "Local" and not known_zone(zone):
+            raise _ScheduleError(f"provided bad location {zone}: unknown time zone {zone}")
+        text = text.strip()
     if text.startswith("@"):
         if text.startswith(_EVERY):
             try:

@@ -52,9 +52,9 @@ def at_most_full(value: int | str | None, path: str) -> list[FieldError]:
 
 
 def scaled(value: int | str | None) -> int:
-    """The number of a count or percentage; 0 for anything else."""
+    """The number of a count or percentage; 0 for a text that is neither."""
     if isinstance(value, str):
-        return _percentage(value) if _PERCENT.fullmatch(value) else 0
+        return _percentage(value) if _PERCENT.fullmatch(value) else parse_int64(value) or 0
     return value or 0
 
 

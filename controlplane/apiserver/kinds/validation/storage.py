@@ -9,6 +9,7 @@ from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.strategy import without
+from controlplane.apiserver.kinds.validation.persistent_volumes import validate_inline_volume
 from controlplane.apiserver.kinds.validation.selectors import (
     label_name,
     validate_label_selector,
@@ -120,6 +121,9 @@ def validate_storage_class_update(new: Tree, old: Tree) -> list[FieldError]:
 _FS_GROUP = ("File", "None", "ReadWriteOnceWithFSType")
 
 _LIFECYCLES = ("Persistent", "Ephemeral")
+MIN_PERIOD = 10
+"""Seconds between two looks at what a node can hold, at least."""
+MAX_NODE_ID = 192
 
 
 def validate_csi_driver(tree: Tree) -> list[FieldError]:
@@ -156,15 +160,19 @@ def validate_csi_driver(tree: Tree) -> list[FieldError]:
             errors.append(invalid(f"{path}.expirationSeconds", seconds,
                                   "may not specify a duration larger than 2^32 seconds"
                                   ))  # fmt: skip
+    for mode in spec.get("volumeLifecycleModes") or ():
+        if mode not in _LIFECYCLES:
+            errors.append(not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLES,
+                                        sort=False))  # fmt: skip
+    period = spec.get("nodeAllocatableUpdatePeriodSeconds")
+    if period is not None and period < MIN_PERIOD:
+        text = f"must be greater than or equal to {MIN_PERIOD} seconds"
+        errors.append(invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, text))
     in_secrets = spec.get("serviceAccountTokenInSecrets")
     if in_secrets is not None and not spec.get("tokenRequests"):
         errors.append(invalid("spec.serviceAccountTokenInSecrets", in_secrets, (
             "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
         )))  # fmt: skip
-    for mode in spec.get("volumeLifecycleModes") or ():
-        if mode not in _LIFECYCLES:
-            errors.append(not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLES,
-                                        sort=False))  # fmt: skip
     return errors
 
 
@@ -188,16 +196,22 @@ def validate_csi_node(tree: Tree) -> list[FieldError]:
         path = f"spec.drivers[{index}]"
         name = driver.get("name", "")
         errors += csi_driver_name(name, f"{path}.name")
-        if not driver.get("nodeID"):
+        node = driver.get("nodeID", "")
+        if not node:
             errors.append(required(f"{path}.nodeID"))
+        if len(node.encode()) > MAX_NODE_ID:
+            text = f"must be {MAX_NODE_ID} characters or less"
+            errors.append(invalid(f"{path}.nodeID", node, text))
         errors += non_negative_field(driver.get("allocatable") or {}, "count",
                                      f"{path}.allocatable")  # fmt: skip
         keys: dict[str, None] = {}
         for key in driver.get("topologyKeys") or ():
+            if not key:
+                errors.append(required(path))
             if key in keys:
                 errors.append(duplicate(path, key))
             keys[key] = None
-            errors += ([] if key else [required(path)]) + label_name(key, path)
+            errors += label_name(key, path)
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen[name] = None
@@ -285,6 +299,8 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
     elif name is None and source.get("inlineVolumeSpec") is None:
         errors.append(required("spec.source", "must specify exactly one of inlineVolumeSpec and "
                                               "persistentVolumeName"))  # fmt: skip
+    elif name is None:
+        errors += validate_inline_volume(source["inlineVolumeSpec"], "spec.source.inlineVolumeSpec")
     if name is not None:
         place = "spec.source.persistentVolumeName"
         if not name:
@@ -307,7 +323,7 @@ def _attachment_status(status: Tree) -> list[FieldError]:
             continue
         message, code = error.get("message", ""), error.get("errorCode")
         if len(message.encode()) > _MAX_MESSAGE:
-            errors.append(too_long(f"status.{key}.message", _MAX_MESSAGE))
+            errors.append(too_long(f"status.{key}.message", _MAX_METADATA))  # as upstream says
         if code is not None and not 0 <= code <= _MAX_INT32:
             text = f"must be between 0 and {_MAX_INT32}, inclusive"
             errors.append(invalid(f"status.{key}.errorCode", code, text))

@@ -128,7 +128,7 @@ def _deployment_strategy(strategy: Tree, path: str) -> list[FieldError]:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     errors = int_or_percent(unavailable, f"{place}.maxUnavailable")
     errors += int_or_percent(surge, f"{place}.maxSurge")
-    if not scaled(unavailable) and not scaled(surge) and not errors:
+    if not scaled(unavailable) and not scaled(surge):
         errors.append(invalid(f"{place}.maxUnavailable", unavailable,
                               "may not be 0 when `maxSurge` is 0"))  # fmt: skip
     return errors + at_most_full(unavailable, f"{place}.maxUnavailable")
@@ -218,7 +218,7 @@ def validate_replica_status(new: Tree, _old: Tree) -> list[FieldError]:
     status = new.get("status") or {}
     errors: list[FieldError] = []
     for key in ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas",
-                "terminatingReplicas", "observedGeneration"):  # fmt: skip
+                "observedGeneration", "terminatingReplicas"):  # fmt: skip
         errors += non_negative_field(status, key, "status")
     return errors + _counts(status, [
         ("fullyLabeledReplicas", "replicas"), ("readyReplicas", "replicas"),
