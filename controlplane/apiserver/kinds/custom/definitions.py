@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 from controlplane.api.equality import first_by_value
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.custom.conversion_rules import conversion_errors
 from controlplane.apiserver.kinds.custom.internal_versions import internal_part
 from controlplane.apiserver.kinds.custom.schema_rules import schema_errors
 from controlplane.apiserver.kinds.custom.schemas import KNOWN_FORMATS
+from controlplane.apiserver.kinds.custom.version_parts import deprecation_errors, selectable_errors
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
+from controlplane.apiserver.kinds.validation.shared import immutable
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,
@@ -56,6 +60,7 @@ class DefinitionStrategy(Strategy):
 
     generation = True
     standard_finalizers = False
+    unconditional_update = False
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """Names derived from the kind, and no conversion."""
@@ -114,7 +119,7 @@ class DefinitionStrategy(Strategy):
         """Everything that can be wrong with a definition."""
         spec = tree["spec"]
         given = spec.get("names") or {}
-        errors = []
+        errors: list[FieldError] = []
         wanted = f"{given.get('plural', '')}.{spec.get('group', '')}"
         name = tree["metadata"].get("name", "")
         prefix = tree["metadata"].get("generateName", "")
@@ -125,12 +130,8 @@ class DefinitionStrategy(Strategy):
             errors.append(
                 invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
             )
-        if ctx.written("spec", "versions") == []:
-            spec = {**spec, "versions": []}
-        errors += _spec_errors(spec)
-        errors += _stored_errors(tree.get("status") or {}, spec.get("versions") or [])
-        errors += _approval_errors(tree)
-        return errors
+        errors += _spec_errors(_as_written(ctx, spec))
+        return errors + _state_errors(tree) + _approval_errors(tree) + _unknown_fields(spec)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """Formats that nothing validates are named."""
@@ -144,20 +145,48 @@ class DefinitionStrategy(Strategy):
                 if form not in known]  # fmt: skip
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """The same, and what must not change once resources are served."""
-        errors = self.validate(ctx, new)
+        """The same but for the name, and what must not change once resources are served."""
         spec, was = new["spec"], old["spec"]
-        text = "field is immutable"
-        if spec.get("group") != was.get("group"):
-            errors.append(invalid("spec.group", spec.get("group", ""), text))
+        given, before = spec.get("names") or {}, was.get("names") or {}
         conditions = (old.get("status") or {}).get("conditions") or ()
-        if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
-            if spec.get("scope") != was.get("scope"):
-                errors.append(invalid("spec.scope", spec.get("scope", ""), text))
-            for key in ("kind", "plural"):
-                if spec["names"].get(key) != was["names"].get(key):
-                    errors.append(invalid(f"spec.names.{key}", spec["names"].get(key, ""), text))
-        return errors
+        served = any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+        errors = _spec_errors(_as_written(ctx, spec), was, served=served)
+        if served:
+            errors += immutable(spec.get("scope", ""), was.get("scope", ""), "spec.scope")
+            errors += immutable(given.get("kind", ""), before.get("kind", ""), "spec.names.kind")
+        errors += immutable(spec.get("group", ""), was.get("group", ""), "spec.group")
+        errors += immutable(given.get("plural", ""), before.get("plural", ""), "spec.names.plural")
+        errors += _state_errors(new)
+        if _approval(new)[0] != _approval(old)[0]:
+            errors += _approval_errors(new)
+        return errors if was.get("preserveUnknownFields") else errors + _unknown_fields(spec)
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with a status update of this kind."""
+        return _accepted_errors(new)
+
+
+def _as_written(ctx: Context, spec: Tree) -> Tree:
+    """The spec with a list of versions where one was written without items."""
+    return {**spec, "versions": []} if ctx.written("spec", "versions") == [] else spec
+
+
+def _state_errors(tree: Tree) -> list[FieldError]:
+    versions = (tree.get("spec") or {}).get("versions") or []
+    return _accepted_errors(tree) + _stored_errors(tree.get("status") or {}, versions)
+
+
+def _accepted_errors(tree: Tree) -> list[FieldError]:
+    names_of = (tree.get("status") or {}).get("acceptedNames") or {}
+    return _name_forms(names_of, "status.acceptedNames")
+
+
+def _unknown_fields(spec: Tree) -> list[FieldError]:
+    if not spec.get("preserveUnknownFields"):
+        return []
+    text = ("cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+            "spec.versions[*].schema instead")  # fmt: skip
+    return [invalid("spec.preserveUnknownFields", True, text)]
 
 
 def _formats(schema: Any) -> list[str]:
@@ -173,8 +202,9 @@ def _formats(schema: Any) -> list[str]:
     return found
 
 
-def _labels(text: str, path: str, detail: str = "") -> list[FieldError]:
-    return [invalid(path, text, detail + problem) for problem in names.dns_1035_label(text)]
+def _labels(text: str, path: str) -> list[FieldError]:
+    found = names.dns_1035_label(text)
+    return [invalid(path, text, ",".join(found))] if found else []
 
 
 def _hoisted(versions: list[Tree], key: str) -> bool:
@@ -200,49 +230,48 @@ def _dumped(given: list[Tree] | None) -> Raw:
     return Raw(json.dumps(out if given is not None else None, separators=(",", ":")))
 
 
-def _spec_errors(spec: Tree) -> list[FieldError]:
+def _spec_errors(spec: Tree, was: Tree | None = None, *, served: bool = False) -> list[FieldError]:
+    """What is wrong with a spec, which `was` another before if it is not new."""
     errors: list[FieldError] = []
     group = spec.get("group", "")
     if not group:
         errors.append(required("spec.group"))
     else:
         found = names.dns_subdomain(group)
-        errors += [invalid("spec.group", group, text) for text in found]
-        if not found and "." not in group:
+        if found:
+            errors.append(invalid("spec.group", group, ",".join(found)))
+        elif "." not in group:
             errors.append(invalid("spec.group", group, "should be a domain with at least one dot"))
     scope = spec.get("scope", "")
     if scope not in ("Cluster", "Namespaced"):
         errors.append(required("spec.scope") if not scope else not_supported(
             "spec.scope", scope, ("Cluster", "Namespaced")
         ))  # fmt: skip
-    if spec.get("preserveUnknownFields"):
-        text = ("cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
-                "spec.versions[*].schema instead")  # fmt: skip
-        errors.append(invalid("spec.preserveUnknownFields", True, text))
-    errors += _version_errors(spec.get("versions"))
+    loose = bool(spec.get("preserveUnknownFields"))
+    errors += _version_errors(spec.get("versions"), loose=loose)
     errors += _name_errors(spec.get("names") or {})
     errors += _common_errors(spec.get("versions") or [])
-    errors += _conversion_errors(spec.get("conversion") or {})
-    return errors
+    conversion = spec.get("conversion") or {}
+    if loose and conversion.get("strategy") != "None":
+        text = "must be None if spec.preserveUnknownFields is true"
+        errors.append(invalid("spec.conversion.strategy", conversion.get("strategy", ""), text))
+    return errors + conversion_errors(conversion, (was or {}).get("conversion"), served=served)
 
 
-def _version_errors(given: list[Tree] | None) -> list[FieldError]:
+def _version_errors(given: list[Tree] | None, *, loose: bool) -> list[FieldError]:
+    """What is wrong with versions; with `loose` schemas fields that these do not know are kept."""
     errors: list[FieldError] = []
     versions = given or []
     for index, version in enumerate(versions):
-        errors += _labels(version.get("name", ""), f"spec.versions[{index}].name")
-    for index, version in enumerate(versions):
         if version.get("schema", {}).get("openAPIV3Schema") is None:
             errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
-    if len({version.get("name") for version in versions}) != len(versions):
-        errors.append(invalid("spec.versions", _dumped(given), "must contain unique version names"))
-    if sum(1 for version in versions if version.get("storage")) != 1:
-        text = "must have exactly one version marked as storage version"
-        errors.append(invalid("spec.versions", _dumped(given), text))
-    if versions:
-        errors += _labels(versions[0].get("name", ""), "spec.version")
+    if loose and any(_has_default(version.get("schema")) for version in versions):
+        text = "must be false in order to use defaults in the schema"
+        errors.append(invalid("spec.preserveUnknownFields", True, text))
     hoisted = {key: _hoisted(versions, key) for key in ("schema", *(key for key, _ in _CHECKS))}
     for index, version in enumerate(versions):
+        errors += _labels(version.get("name", ""), f"spec.versions[{index}].name")
+        errors += deprecation_errors(version, f"spec.versions[{index}].deprecationWarning")
         for key, check in _CHECKS:
             if hoisted[key]:
                 continue
@@ -254,46 +283,75 @@ def _version_errors(given: list[Tree] | None) -> list[FieldError]:
                     errors.append(invalid(where, "", text))
                 continue
             errors += check(version, where)
+    if len({version.get("name") for version in versions}) != len(versions):
+        errors.append(invalid("spec.versions", _dumped(given), "must contain unique version names"))
+    if sum(1 for version in versions if version.get("storage")) != 1:
+        text = "must have exactly one version marked as storage version"
+        errors.append(invalid("spec.versions", _dumped(given), text))
+    if versions:
+        errors += _labels(versions[0].get("name", ""), "spec.version")
     return errors
+
+
+_NAMED = ("properties", "patternProperties", "definitions", "dependencies")
+
+
+def _has_default(schema: Any) -> bool:
+    """Whether a schema, or one within it, has a default."""
+    if isinstance(schema, list):
+        return any(map(_has_default, schema))
+    if not isinstance(schema, dict):
+        return False
+    named = [inner for key in _NAMED for inner in (schema.get(key) or {}).values()]
+    others = [inner for key, inner in schema.items() if key not in _NAMED]
+    return schema.get("default") is not None or any(map(_has_default, [*named, *others]))
 
 
 def _common_errors(versions: list[Tree]) -> list[FieldError]:
     """What is wrong with parts that all versions share: upstream keeps them once, and checks them last."""
     errors: list[FieldError] = []
     for key, check in _CHECKS if versions else ():
-        if _hoisted(versions, key):
-            errors += check(versions[0], "spec.validation" if key == "schema" else f"spec.{key}")
+        if not _hoisted(versions, key):
+            continue
+        if key == "schema":
+            # What one version's status allows, the schema that all share may hold.
+            states = [
+                v for v in versions if (v.get("subresources") or {}).get("status") is not None
+            ]
+            shown = {**(states or versions)[0], "schema": versions[0].get("schema") or {}}
+            errors += check(shown, "spec.validation")
+        else:
+            errors += check(versions[0], f"spec.{key}")
     return errors
 
 
 def _name_errors(given: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
-    mixed = "may have mixed case, but should otherwise match: "
     errors += [required(f"spec.names.{key}") for key in ("plural", "singular", "kind", "listKind")
                if not given.get(key)]  # fmt: skip
+    return errors + _name_forms(given, "spec.names")
+
+
+def _name_forms(given: Tree, path: str) -> list[FieldError]:
+    """The names that are there, each by itself."""
+    errors: list[FieldError] = []
+    mixed = "may have mixed case, but should otherwise match: "
     for key in ("plural", "singular"):
         if given.get(key):
-            errors += _labels(given[key], f"spec.names.{key}")
+            errors += _labels(given[key], f"{path}.{key}")
     for key in ("kind", "listKind"):
         if given.get(key):
             problems = names.dns_1035_label(given[key].lower())
-            errors += [invalid(f"spec.names.{key}", given[key], mixed + text) for text in problems]
-    for key in ("shortNames", "categories"):
-        for index, text in enumerate(given.get(key) or ()):
-            errors += _labels(text, f"spec.names.{key}[{index}]")
+            if problems:
+                errors.append(invalid(f"{path}.{key}", given[key], mixed + ",".join(problems)))
+    for index, short in enumerate(given.get("shortNames") or ()):
+        errors += _labels(short, f"{path}.shortNames[{index}]")
     if given.get("kind") and given.get("kind") == given.get("listKind"):
         text = "kind and listKind may not be the same"
-        errors.append(invalid("spec.names.listKind", given["listKind"], text))
+        errors.append(invalid(f"{path}.listKind", given["listKind"], text))
+    for index, category in enumerate(given.get("categories") or ()):
+        errors += _labels(category, f"{path}.categories[{index}]")
     return errors
-
-
-def _conversion_errors(conversion: Tree) -> list[FieldError]:
-    strategy = conversion.get("strategy", "")
-    if not strategy:
-        return [required("spec.conversion.strategy")]
-    if strategy not in ("None", "Webhook"):
-        return [not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
-    return []
 
 
 def _stored_errors(state: Tree, versions: list[Tree]) -> list[FieldError]:
@@ -316,6 +374,20 @@ def _stored_errors(state: Tree, versions: list[Tree]) -> list[FieldError]:
     return errors
 
 
+def _approval(tree: Tree) -> tuple[str, str]:
+    """How far a name of the community's is approved, and the text that says so."""
+    value: str = (tree["metadata"].get("annotations") or {}).get(_APPROVAL, "")
+    if not value:
+        return "missing", value
+    if value.startswith("unapproved"):
+        return "bypassed", value
+    try:
+        url = urlsplit(value)
+    except ValueError:
+        return "invalid", value
+    return "approved" if url.scheme and url.netloc else "invalid", value
+
+
 def _approval_errors(tree: Tree) -> list[FieldError]:
     group = tree["spec"].get("group", "")
     protected = group.endswith((".k8s.io", ".kubernetes.io")) or group in (
@@ -324,12 +396,12 @@ def _approval_errors(tree: Tree) -> list[FieldError]:
     )
     if not protected:
         return []
-    value = tree["metadata"].get("annotations", {}).get(_APPROVAL, "")
+    state, value = _approval(tree)
     path = f"metadata.annotations[{_APPROVAL}]"
-    if not value:
+    if state == "missing":
         text = f'protected groups must have approval annotation "{_APPROVAL}", see {_SEE}'
         return [required(path, text)]
-    if value.startswith(("unapproved", "https://")):
+    if state != "invalid":
         return []
     text = (f'protected groups must have approval annotation "{_APPROVAL}" with either a URL or a '
             f'reason starting with "unapproved", see {_SEE}')  # fmt: skip
@@ -388,27 +460,6 @@ def _column_errors(version: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def _selectable_errors(version: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    root = version.get("schema", {}).get("openAPIV3Schema") or {}
-    for index, item in enumerate(version.get("selectableFields") or ()):
-        target = item.get("jsonPath", "")
-        here: Any = root
-        for name in target.split(".")[1:]:
-            here = here.get("properties", {}).get(name) if isinstance(here, dict) else None
-        where = f"{path}[{index}].jsonPath"
-        if not target:
-            errors.append(required(where))
-        elif here is None:
-            text = "is an invalid path: does not refer to a valid field"
-            errors.append(invalid(where, target, text))
-        elif here.get("type") not in ("string", "boolean", "integer"):
-            text = ("must point to a field of type string, boolean or integer. Enum string fields "
-                    "and strings with formats are allowed.")  # fmt: skip
-            errors.append(invalid(where, target, text))
-    return errors
-
-
 def _schema_errors(version: Tree, path: str) -> list[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is None:
@@ -419,4 +470,4 @@ def _schema_errors(version: Tree, path: str) -> list[FieldError]:
 
 _CHECKS = (("schema", _schema_errors), ("subresources", _subresource_errors),
            ("additionalPrinterColumns", _column_errors),
-           ("selectableFields", _selectable_errors))  # fmt: skip
+           ("selectableFields", selectable_errors))  # fmt: skip
