@@ -134,3 +134,27 @@ def test_what_differs_is_what_is_not_the_same_side_by_side(api, known) -> None:
     assert differs(api, known) == plainly_differs(api, known)
     without = {key: value for key, value in known.items() if key != "conditions"}
     assert differs(api, without) == plainly_differs(api, without)
+
+
+def test_the_tree_that_the_api_server_shows_takes_the_place_of_an_equal_one() -> None:
+    statuses = StatusManager()
+    said, shown = ({"phase": "Pending", "podIP": "10.0.0.1"} for _ in range(2))
+    statuses.set(POD, said)
+    (told,) = statuses.unsent()
+    assert statuses.agreed(told, shown)
+    assert statuses.get("1") is shown
+    assert [each.version for each in statuses.unsent()] == [told.version]
+    assert not statuses.set(POD, said)
+
+
+def test_what_is_shown_otherwise_or_said_since_stays() -> None:
+    statuses = StatusManager()
+    said = {"phase": "Pending"}
+    statuses.set(POD, said)
+    (told,) = statuses.unsent()
+    assert not statuses.agreed(told, {"phase": "Running"})
+    assert statuses.get("1") is said
+    newer = {"phase": "Running"}
+    statuses.set(POD, newer)
+    assert not statuses.agreed(told, {"phase": "Pending"})
+    assert statuses.get("1") is newer

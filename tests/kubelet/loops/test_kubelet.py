@@ -6,6 +6,8 @@ import pytest
 
 from actors import LinkBroken
 from controlplane.client.errors import ApiError
+from controlplane.kubelet.loops import pod_workers
+from controlplane.kubelet.pod_worker import PodWorker
 from controlplane.scenarios import Run, Scenario
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.faults import restarts
@@ -55,6 +57,26 @@ def test_pods_run_although_the_api_server_was_away_for_three_seconds_meanwhile(d
 
     web = found(run(workload)).status
     assert (web.phase, web.container_statuses[0].ready) == ("Running", True)
+
+
+def test_a_kubelet_keeps_the_tree_that_the_api_server_shows(monkeypatch) -> None:
+    machines = []
+
+    class Kept(PodWorker):
+        def __init__(self, *args, **more) -> None:
+            super().__init__(*args, **more)
+            machines.append(self)
+
+    monkeypatch.setattr(pod_workers, "PodWorker", Kept)
+
+    async def workload(user) -> None:
+        await user.create(pod("web"))
+        await user.sleep(60)
+
+    done = run(workload)
+    (machine,) = machines
+    assert machine._reported["phase"] == "Running"
+    assert machine._reported is found(done).tree["status"]
 
 
 def test_readiness_that_others_took_away_comes_back() -> None:
