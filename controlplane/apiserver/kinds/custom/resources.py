@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from attrs import field, frozen
 
@@ -315,8 +315,11 @@ class CustomResource:
     """The schema of the stored version, if this is another one."""
     converter: Converter | None
     """What brings objects from one version to another, where more than the version changes."""
-    _shown: WeakKeyDictionary[Object, Object | None] = field(factory=WeakKeyDictionary, init=False)
-    """What stored objects were read as; none for those that are read as they are."""
+    first: bool
+    """Whether the definition never changed: what this version stored is read as it is."""
+    _shown: WeakKeyDictionary[Object, Object] = field(factory=WeakKeyDictionary, init=False)
+    """What stored objects were read as, but for those that are read as they are."""
+    _as_is: WeakSet[Object] = field(factory=WeakSet, init=False)
 
     def read(self, ctx: Context, body: Any, old: Tree | None) -> Tree:
         """A request's body as a pruned, defaulted object of the stored version."""
@@ -367,11 +370,16 @@ class CustomResource:
 
     def shown(self, obj: Object) -> Object:
         """A stored object as this version reads it: the same one where that makes no difference."""
+        if (self.first and self.stored_schema is None) or obj in self._as_is:
+            return obj
         known = self._shown.get(obj)
         if known is None:
             tree = self.external(obj.tree)
-            known = self._shown[obj] = None if tree == obj.tree else Object(tree)
-        return obj if known is None else known
+            if tree == obj.tree:
+                self._as_is.add(obj)
+                return obj
+            known = self._shown[obj] = Object(tree)
+        return known
 
     def external(self, tree: Tree) -> Tree:
         """A stored object in this version, without what either version does not know."""
@@ -619,6 +627,7 @@ def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         ruled=ruled_places(schema),
         stored_schema=None if storage == name else _schema(stored),
         converter=None if storage == name else converter_of(crd),
+        first=crd["metadata"].get("generation", 1) == 1,
     )  # fmt: skip
     return ResourceInfo(
         group=group, version=name, resource=plural, kind=kind, namespaced=namespaced, verbs=VERBS,
