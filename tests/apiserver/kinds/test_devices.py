@@ -21,6 +21,7 @@ from controlplane.apiserver.kinds.validation.dynamic_resources import (
     validate_device_claim,
     validate_device_claim_update,
 )
+from tests.apiserver.world import World
 
 CLAIM: dict[str, Any] = {
     "metadata": {"name": "c", "namespace": "default"},
@@ -183,3 +184,12 @@ def test_conditions_are_whole_and_stand_once() -> None:
     assert found[1].startswith('c[1].status: Unsupported value: "x"')
     assert found[2] == "c[1].lastTransitionTime: Required value"
     assert found[3].startswith('c[1].reason: Invalid value: "1": a condition reason must start')
+
+
+def test_lists_of_a_slice_that_are_empty_are_given_too() -> None:
+    """Upstream asks whether they are nil, and what was written as [] is not."""
+    for devices, counters, code in (([], [], 422), (None, [], 201), ([], None, 201)):
+        body = copy.deepcopy(SLICE)
+        body["spec"] |= {"devices": devices, "sharedCounters": counters}
+        answer = World().create("resourceslices", body, group="resource.k8s.io", namespace="")
+        assert answer.code == code

@@ -1,8 +1,12 @@
-"""Requests for certificates that are none."""
+"""Requests for certificates: those that are none, who asks, and what is decided."""
 
 import base64
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from tests.apiserver.world import World
 
@@ -28,3 +32,80 @@ def test_what_holds_no_request_is_told(request_text, problem):
     (cause,) = answer.tree["details"]["causes"]
     assert cause["field"] == "spec.request"
     assert problem in cause["message"]
+
+
+KIND = {"group": "certificates.k8s.io", "namespace": ""}
+RESOURCE = "certificatesigningrequests"
+
+
+def asked(world, **status):
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "u")])
+    made = x509.CertificateSigningRequestBuilder().subject_name(name)
+    signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    text = base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode()
+    spec = {"request": text, "signerName": "a.io/b", "usages": ["digital signature"],
+            "username": "other", "extra": {"k": ["v"]}}  # fmt: skip
+    body = {"metadata": {"name": "c"}, "spec": spec, "status": status}
+    return world.create(RESOURCE, body, **KIND).tree
+
+
+def decided(world, tree, *conditions, sub="approval", **status):
+    body = {**tree, "status": {**status, "conditions": list(conditions)}}
+    body["metadata"] = {"name": "c"}
+    return world.do("update", RESOURCE, "c", body, sub=sub, **KIND)
+
+
+def condition(kind, value="True", **more):
+    return {"type": kind, "status": value, **more}
+
+
+def test_who_sends_a_request_is_who_asks():
+    tree = asked(World(), conditions=[condition("Approved")])
+    assert tree["spec"]["username"] == "system:admin"
+    assert "system:authenticated" in tree["spec"]["groups"]
+    assert "extra" not in tree["spec"]
+    assert tree["status"] == {}
+
+
+def test_an_update_changes_neither_what_is_asked_nor_what_is_decided():
+    world = World()
+    tree = asked(world)
+    sent = {**tree, "spec": {**tree["spec"], "signerName": "x.io/y"},
+            "status": {"conditions": [condition("Approved")]}}  # fmt: skip
+    answer = world.do("update", RESOURCE, "c", sent, **KIND)
+    assert (answer.tree["spec"], answer.tree["status"]) == (tree["spec"], {})
+
+
+def test_a_decision_gets_its_times_and_changes_conditions_alone():
+    world = World()
+    tree = asked(world)
+    answer = decided(world, tree, condition("Approved"), certificate="eA==")
+    (found,) = answer.tree["status"]["conditions"]
+    assert found["lastUpdateTime"] == found["lastTransitionTime"]
+    assert "certificate" not in answer.tree["status"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "sub", "told"),
+    [
+        ([condition("Approved", "False")], "approval", "status.conditions[0].status"),
+        ([condition("Other", "")], "approval", "status.conditions[0].status"),
+        ([condition("Other", "x")], "status", "status.conditions[0].status"),
+        ([condition("Approved"), condition("Denied")], "approval", "status.conditions"),
+        ([condition("Denied")], "status", "status.conditions"),
+    ],
+)
+def test_what_cannot_be_decided_so_is_told(conditions, sub, told):
+    world = World()
+    answer = decided(world, asked(world), *conditions, sub=sub)
+    assert [cause["field"] for cause in answer.tree["details"]["causes"]] == [told]
+
+
+def test_a_signer_neither_changes_nor_removes_a_decision():
+    world = World()
+    tree = asked(world)
+    before = decided(world, tree, condition("Approved", reason="r")).tree["status"]["conditions"]
+    kept = decided(world, tree, condition("Approved", reason="s"), sub="status")
+    assert kept.tree["status"]["conditions"] == before
+    gone = decided(world, tree, sub="status")
+    assert [cause["field"] for cause in gone.tree["details"]["causes"]] == ["status.conditions"]

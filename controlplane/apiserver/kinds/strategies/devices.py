@@ -109,6 +109,14 @@ class SliceStrategy(PlainStrategy):
         """What an update of this kind keeps and counts; what is dropped counts too, as upstream."""
         return _without_disabled(super().prepare_update(ctx, _tainted_now(ctx, new), old), old)
 
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """What is wrong with a new object of this kind."""
+        return super().validate(ctx, _as_written(ctx, tree))
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind."""
+        return super().validate_update(ctx, _as_written(ctx, new), old)
+
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
         driver = (tree.get("spec") or {}).get("driver", "")
@@ -116,6 +124,13 @@ class SliceStrategy(PlainStrategy):
             return []
         said = f'"{driver}" contains uppercase characters'
         return [f"spec.driver: driver names should be lowercase; {said}"]
+
+
+def _as_written(ctx: Context, tree: Tree) -> Tree:
+    """The slice with those lists that were written without items: they too are given."""
+    empty: Tree = {key: [] for key in ("sharedCounters", "devices")
+                   if ctx.written("spec", key) == []}  # fmt: skip
+    return {**tree, "spec": {**empty, **tree["spec"]}} if empty else tree
 
 
 _LISTS = ("ints", "bools", "strings", "versions")

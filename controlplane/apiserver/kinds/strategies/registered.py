@@ -11,6 +11,7 @@ from controlplane.apiserver.kinds.strategies import devices, plain, workloads
 from controlplane.apiserver.kinds.strategies.plain import EndpointsStrategy, PlainStrategy
 from controlplane.apiserver.kinds.strategies.pods import PodStrategy
 from controlplane.apiserver.kinds.strategies.services import ServiceStrategy
+from controlplane.apiserver.kinds.strategies.signing_requests import SigningRequestStrategy
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.validation import common as rules
 
@@ -182,11 +183,8 @@ def _table() -> dict[tuple[str, str], Strategy]:
             unconditional_update=False,
             status_keeps_meta=True,
         ),
-        ("certificates.k8s.io", "certificatesigningrequests"): PlainStrategy(
-            None,
-            rules.validate_signing_request,
-            None,
-            rules.validate_signing_request_status,
+        ("certificates.k8s.io", "certificatesigningrequests"): SigningRequestStrategy(
+            None, rules.validate_signing_request
         ),
     }
     special: dict[tuple[str, str], Strategy] = {

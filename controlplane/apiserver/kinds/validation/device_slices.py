@@ -67,7 +67,7 @@ def _slice(spec: Tree, was: Tree | None) -> list[FieldError]:
         for key in ("driver", "nodeName"):
             errors += immutable(spec.get(key), was.get(key), f"spec.{key}")
     errors += _placement(spec)
-    if spec.get("sharedCounters") and spec.get("devices"):
+    if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
         text = "only one of `sharedCounters` or `devices` is allowed"
         errors.append(invalid("spec", "", text))
     errors += _devices(spec, was)

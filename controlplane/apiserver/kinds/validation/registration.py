@@ -186,42 +186,49 @@ def _signer(name: str) -> list[FieldError]:
 def _conditions(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
-    conditions = (tree.get("status") or {}).get("conditions") or []
-    for index, condition in enumerate(conditions):
-        path, kind = f"status.conditions[{index}]", condition.get("type", "")
+    for condition, path in entries(tree.get("status") or {}, "conditions", "status"):
+        kind, value = condition.get("type", ""), condition.get("status", "")
         if not kind:
             errors.append(required(f"{path}.type"))
-        if kind in ("Approved", "Denied", "Failed"):
-            value = condition.get("status", "")
-            if not value:
-                errors.append(required(f"{path}.status"))
-            elif value != "True":
-                errors.append(not_supported(f"{path}.status", value, ("True",)))
+        allowed = ("True",) if kind in _LASTING else _STATES
+        if not value:
+            errors.append(required(f"{path}.status"))
+        elif value not in allowed:
+            errors.append(not_supported(f"{path}.status", value, allowed))
+        other = {"Approved": "Denied", "Denied": "Approved"}.get(kind)
+        if other in seen:
+            text = "Approved and Denied conditions are mutually exclusive"
+            errors.append(invalid("status.conditions", kind, text))
         if kind in seen:
             errors.append(duplicate(f"{path}.type", kind))
         seen.add(kind)
-    if {"Approved", "Denied"} <= seen:
-        text = "Approved and Denied conditions are mutually exclusive"
-        errors.append(invalid("status.conditions", "Denied", text))
     return errors
 
 
-def validate_signing_request_status(new: Tree, old: Tree) -> list[FieldError]:
-    """A decision or a certificate: neither can be taken back."""
-    errors = _conditions(new)
-    for kind in ("Approved", "Denied", "Failed"):
-        had, has = (
-            any(
-                each.get("type") == kind
-                for each in (tree.get("status") or {}).get("conditions") or ()
-            )
-            for tree in (old, new)
-        )
-        if had and not has:
+_LASTING = ("Approved", "Denied", "Failed")
+
+
+def validate_signing_request_status(new: Tree, old: Tree, *, approving: bool) -> list[FieldError]:
+    """A decision or a certificate: neither can be taken back, and each has its own endpoint."""
+    errors: list[FieldError] = []
+    where = "status.conditions"
+    for kind in _LASTING:
+        had, has = _of_type(old, kind), _of_type(new, kind)
+        if len(has) < len(had):
             text = f"updates may not remove a condition of type {go_quote(kind)}"
-            errors.append(forbidden("status.conditions", text))
+            errors.append(forbidden(where, text))
+    for kind in () if approving else ("Approved", "Denied"):
+        had, has = _of_type(old, kind), _of_type(new, kind)
+        if len(has) > len(had):
+            text = f"updates may not add a condition of type {go_quote(kind)}"
+            errors.append(forbidden(where, text))
     certificate, was = ((tree.get("status") or {}).get("certificate") for tree in (new, old))
     if was and certificate != was:
-        text = "updates may not change existing certificate content"
+        text = "updates may not modify existing certificate content"
         errors.append(forbidden("status.certificate", text))
     return errors
+
+
+def _of_type(tree: Tree, kind: str) -> list[Tree]:
+    conditions: list[Tree] = (tree.get("status") or {}).get("conditions") or []
+    return [each for each in conditions if each.get("type") == kind]
