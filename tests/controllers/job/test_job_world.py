@@ -51,7 +51,7 @@ def test_failed_pods_are_replaced_with_growing_delay_until_the_limit():
 
 def test_an_index_that_fails_too_often_does_not_keep_the_others_from_succeeding():
     spec = {"completions": 3, "parallelism": 3, "completionMode": "Indexed"}
-    limits = {"backoffLimitPerIndex": 1, "maxFailedIndexes": 5}
+    limits = {"backoffLimitPerIndex": 1, "maxFailedIndexes": 3}
     failing = job(**spec, **limits, annotations={"exit-codes": "1"})
     done = Small(("job",), failing).run().one("jobs")
     assert done.status.failed_indexes == "0-2"
