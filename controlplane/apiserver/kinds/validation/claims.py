@@ -53,7 +53,7 @@ def _access_modes(modes: list[str], path: str, missing: str) -> list[FieldError]
     for mode in modes:
         if mode not in ACCESS_MODES:
             errors.append(not_supported(path, mode, ACCESS_MODES))
-    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+    if "ReadWriteOncePod" in modes and len({*modes} & {*ACCESS_MODES}) > 1:
         errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
     return errors
 
@@ -114,7 +114,8 @@ def _data_source(source: Tree, path: str) -> list[FieldError]:
             "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         )))  # fmt: skip
     if group:
-        errors += [invalid(path, group, problem) for problem in names.dns_subdomain(group)]
+        place = f"{path}.apiGroup"
+        errors += [invalid(place, group, problem) for problem in names.dns_subdomain(group)]
     return errors
 
 
@@ -159,6 +160,11 @@ def validate_claim_update(new: Tree, old: Tree, written: Any = None) -> list[Fie
             internal("ClaimSpec", before), internal("ClaimSpec", merged, written))))  # fmt: skip
     errors += _claim_size(spec, was, status)
     errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
+    path, name = "spec.volumeAttributesClassName", spec.get("volumeAttributesClassName")
+    earlier = was.get("volumeAttributesClassName")
+    if earlier is not None and name != earlier and not name:
+        what = "nil" if name is None else "an empty string"
+        errors.append(forbidden(path, f"update from non-nil value to {what} is forbidden"))
     return errors
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "validate_containers",
     "validate_ephemeral_containers",
     "validate_field_ref",
+    "validate_image",
     "validate_init_containers",
 ]
 
@@ -165,8 +166,8 @@ def restarts_init_containers(spec: Tree) -> bool:
     )
 
 
-_NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", "livenessProbe", "readinessProbe",
-                  "startupProbe", "lifecycle")  # fmt: skip
+_NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
+                  "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")  # fmt: skip
 """What ephemeral containers may not have, in the order of the type."""
 
 
@@ -181,16 +182,16 @@ def validate_ephemeral_containers(
     for index, container in enumerate(containers):
         place = f"{path}[{index}]"
         errors += _common(container, scope, place)
+        errors += validate_image(container, place)
         name = container.get("name", "")
         if name in seen:
             errors.append(duplicate(f"{place}.name", name))
-        elif name:
-            seen[name] = None
+        seen[name] = None
         target = container.get("targetContainerName", "")
         if target and target not in targets:
             errors.append(not_found(f"{place}.targetContainerName", target))
         for key in _NOT_EPHEMERAL:
-            if container.get(key):
+            if container.get(key) or (key != "resources" and container.get(key) is not None):
                 errors.append(
                     forbidden(f"{place}.{key}", "cannot be set for an Ephemeral Container")
                 )
@@ -201,6 +202,14 @@ def validate_ephemeral_containers(
                                             "cannot be set for an Ephemeral Container"
                                             ))  # fmt: skip
     return errors
+
+
+def validate_image(container: Tree, path: str) -> list[FieldError]:
+    """The image of a pod's container; a template's may be padded."""
+    image = container.get("image", "")
+    if image == image.strip():
+        return []
+    return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
 
 
 def _common(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
@@ -422,17 +431,20 @@ def _unknown_field(text: str, path: str) -> FieldError:
 
 def validate_resource_ref(ref: Tree, path: str, *, volume: bool) -> list[FieldError]:
     """A reference to a resource of a container."""
-    if volume and not ref.get("containerName"):
-        return [required(f"{path}.containerName")]
     name = ref.get("resource", "")
-    if not name:
-        return [required(f"{path}.resource")]
     errors: list[FieldError] = []
-    if name not in _RESOURCE_FIELDS and not name.startswith(
-        ("limits.hugepages-", "requests.hugepages-")):  # fmt: skip
+    if volume and not ref.get("containerName"):
+        errors.append(required(f"{path}.containerName"))
+    elif not name:
+        errors.append(required(f"{path}.resource"))
+    elif name not in _RESOURCE_FIELDS and not name.startswith(_HUGE_PAGES):
         errors.append(not_supported(f"{path}.resource", name, _RESOURCE_FIELDS))
-        return errors
-    return errors + _divisor(name, ref.get("divisor", "0"), path)
+    if name in _RESOURCE_FIELDS or name.startswith(_HUGE_PAGES):
+        errors += _divisor(name, ref.get("divisor", "0"), path)
+    return errors
+
+
+_HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 
 
 def _divisor(name: str, text: str, path: str) -> list[FieldError]:
@@ -470,7 +482,9 @@ def _env_from(sources: list[Tree], path: str) -> list[FieldError]:
             if not named:
                 errors.append(required(f"{place}.{key}.name"))
             else:
-                problems = names.dns_subdomain(named)
+                # Upstream takes it for the start of a name, which may end with a dash.
+                whole = f"{named[:-2]}a" if named[1:].endswith("-") else named
+                problems = names.dns_subdomain(whole)
                 errors += [invalid(f"{place}.{key}.name", named, p) for p in problems]
         if not found:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
@@ -487,7 +501,10 @@ _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 def _mounts(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     places: dict[str, None] = {}
-    devices = container.get("volumeDevices") or []
+    devices = {
+        device.get("name", ""): device.get("devicePath", "")
+        for device in container.get("volumeDevices") or ()
+    }
     for index, mount in enumerate(container["volumeMounts"]):
         place = f"{path}[{index}]"
         name, target = mount.get("name", ""), mount.get("mountPath", "")
@@ -500,10 +517,10 @@ def _mounts(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
         if target in places:
             errors.append(invalid(f"{place}.mountPath", target, "must be unique"))
         places[target] = None
-        if any(device.get("name") == name for device in devices):
+        if name in devices:
             errors.append(invalid(f"{place}.name", name,
                                   "must not already exist in volumeDevices"))  # fmt: skip
-        if any(device.get("devicePath") == target for device in devices):
+        if target in devices.values():
             errors.append(invalid(f"{place}.mountPath", target,
                                   "must not already exist as a path in volumeDevices"
                                   ))  # fmt: skip
@@ -511,7 +528,7 @@ def _mounts(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
             errors += local_descending_path(mount["subPath"], f"{path}.subPath")
         if mount.get("subPathExpr"):
             if mount.get("subPath"):
-                errors.append(invalid(f"{path}.subPathExpr", mount["subPathExpr"],
+                errors.append(invalid(f"{place}.subPathExpr", mount["subPathExpr"],
                                       "subPathExpr and subPath are mutually exclusive"
                                       ))  # fmt: skip
             errors += local_descending_path(mount["subPathExpr"], f"{path}.subPathExpr")
@@ -553,6 +570,10 @@ def _devices(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: dict[str, None] = {}
     places: dict[str, None] = {}
+    mounts = {
+        mount.get("name", ""): mount.get("mountPath", "")
+        for mount in container.get("volumeMounts") or ()
+    }
     for index, device in enumerate(container["volumeDevices"]):
         place = f"{path}[{index}]"
         name, target = device.get("name", ""), device.get("devicePath", "")
@@ -563,7 +584,7 @@ def _devices(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
         source = scope.volumes.get(name)
         if source is None:
             errors.append(not_found(f"{place}.name", name))
-        elif "persistentVolumeClaim" not in source and "ephemeral" not in source:
+        elif source.get("persistentVolumeClaim") is None and source.get("ephemeral") is None:
             errors.append(invalid(f"{place}.name", name, (
                 "can only use volume source type of PersistentVolumeClaim or Ephemeral for block "
                 "mode"
@@ -575,8 +596,17 @@ def _devices(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
         if ".." in target.split("/"):
             errors.append(invalid(f"{place}.devicePath", target,
                                   "can not contain backsteps ('..')"))  # fmt: skip
-        seen[name] = None
-        places[target] = None
+        else:
+            places[target] = None
+        if name in mounts:
+            errors.append(invalid(f"{place}.name", name,
+                                  "must not already exist in volumeMounts"))  # fmt: skip
+        if target in mounts.values():
+            errors.append(invalid(f"{place}.devicePath", target,
+                                  "must not already exist as a path in volumeMounts"
+                                  ))  # fmt: skip
+        if name:
+            seen[name] = None
     return errors
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any
 
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.metadata import meta_step
-from controlplane.apiserver.kinds.validation.paths import path_no_backsteps
 from controlplane.apiserver.kinds.validation.selectors import (
     validate_node_selector,
 )
@@ -17,7 +17,7 @@ from controlplane.apiserver.kinds.validation.shared import (
     VOLUME_MODES,
     immutable,
 )
-from controlplane.apiserver.kinds.validation.volumes import csi_driver_name, validate_sources
+from controlplane.apiserver.kinds.validation.volumes import validate_volume_source
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
@@ -39,29 +39,6 @@ _SOURCES = frozenset(
 )
 
 # -- volumes -------------------------------------------------------------------------------------
-
-
-def _pv_csi(source: Tree, path: str) -> list[FieldError]:
-    errors = csi_driver_name(source.get("driver", ""), f"{path}.driver")
-    if not source.get("volumeHandle"):
-        errors.append(required(f"{path}.volumeHandle"))
-    for key in ("controllerPublishSecretRef", "nodePublishSecretRef", "controllerExpandSecretRef",
-                "nodeExpandSecretRef"):  # fmt: skip
-        ref = source.get(key)
-        if ref is not None:
-            errors += [required(f"{path}.{key}.{part}") for part in ("name", "namespace")
-                       if not ref.get(part)]  # fmt: skip
-            space, place = ref.get("namespace", ""), f"{path}.{key}.namespace"
-            if space and ref.get("name"):
-                errors += [invalid(place, space, p) for p in names.dns_label(space)]
-    return errors
-
-
-def _local(source: Tree, path: str) -> list[FieldError]:
-    text = source.get("path", "")
-    if not text:
-        return [required(f"{path}.path")]
-    return path_no_backsteps(text, f"{path}.path")
 
 
 def _source_part(spec: Tree) -> Tree:
@@ -89,19 +66,13 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
     if policy and policy not in _RECLAIM:
         errors.append(not_supported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM))
     affinity = spec.get("nodeAffinity")
-    specified = False
     if affinity is not None:
-        found = _volume_affinity(affinity, "spec.nodeAffinity")
-        specified = not found
-        errors += found
-    errors += validate_sources(
-        _source_part(spec), "spec", "must specify a volume type",
-        overrides={"csi": _pv_csi, "local": _local}, tolerated="flexVolume",
-    )  # fmt: skip
-    alone = len(_source_part(spec)) == 1
-    if spec.get("local") is not None and alone and not specified and affinity is None:
-        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
-    if (spec.get("hostPath") or {}).get("path") == "/" and policy == "Recycle":
+        errors += _volume_affinity(affinity, "spec.nodeAffinity")
+    errors += validate_volume_source(
+        spec, "spec", tree["metadata"].get("name", ""), reachable=affinity is not None
+    )
+    path = (spec.get("hostPath") or {}).get("path", "")
+    if policy == "Recycle" and path and posixpath.normpath(path) in ("/", "//"):
         errors.append(forbidden("spec.persistentVolumeReclaimPolicy",
                                 "may not be 'recycle' for a hostPath mount of '/'"
                                 ))  # fmt: skip
@@ -119,7 +90,7 @@ def _access_modes(spec: Tree, path: str) -> list[FieldError]:
     errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     if not modes:
         errors.append(required(path))
-    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+    if "ReadWriteOncePod" in modes and len({*modes} & {*ACCESS_MODES}) > 1:
         text = "may not use ReadWriteOncePod with other access modes"
         errors.append(forbidden(path, text))
     return errors
@@ -141,13 +112,7 @@ def validate_inline_volume(spec: Tree, path: str) -> list[FieldError]:
         errors.append(forbidden(place, f"may only be Retain {_INLINE}"))
     if spec.get("nodeAffinity") is not None:
         errors.append(forbidden(f"{path}.nodeAffinity", refused))
-    errors += validate_sources(
-        _source_part(spec), path, "must specify a volume type",
-        overrides={"csi": _pv_csi, "local": _local}, tolerated="flexVolume",
-    )  # fmt: skip
-    if spec.get("local") is not None and len(_source_part(spec)) == 1:
-        text = "Local volume requires node affinity"
-        errors.append(required(f"{path}.nodeAffinity", text))
+    errors += validate_volume_source(spec, path, "", reachable=False)
     if spec.get("storageClassName"):
         errors.append(forbidden(f"{path}.storageClassName", refused))
     if spec.get("volumeMode") not in (None, "Filesystem"):
@@ -188,6 +153,7 @@ def validate_volume_update(new: Tree, old: Tree, written: Any = None) -> list[Fi
     whole = validate_volume(new, capacity)
     errors = whole + meta + whole
     source, before = _source_part(spec), _source_part(was)
+    source = _with_expansion(source, before)
     if source != before:
         errors.append(forbidden("spec.persistentvolumesource", (
             "spec.persistentvolumesource is immutable after creation\n"
@@ -197,12 +163,23 @@ def validate_volume_update(new: Tree, old: Tree, written: Any = None) -> list[Fi
     if was.get("nodeAffinity") is not None:
         given = written.get("nodeAffinity") if isinstance(written, dict) else None
         errors += _affinity_kept(spec.get("nodeAffinity"), was["nodeAffinity"], given)
+    key = "volumeAttributesClassName"
+    if was.get(key) is not None and spec.get(key) is None:
+        errors.append(forbidden(f"spec.{key}", "update from non-nil value to nil is forbidden"))
     return errors
+
+
+def _with_expansion(source: Tree, before: Tree) -> Tree:
+    """The source without the secret for expansion, where it is given for the first time."""
+    key, csi, was = "controllerExpandSecretRef", source.get("csi"), before.get("csi")
+    if csi is None or was is None or was.get(key) is not None or csi.get(key) is None:
+        return source
+    return {**source, "csi": {name: value for name, value in csi.items() if name != key}}
 
 
 def _affinity_kept(new: Tree | None, old: Tree, written: Any) -> list[FieldError]:
     """Where a volume can be reached stays; only an old label's name may become the new one."""
-    if new == old or (new is not None and new == _renewed(old, new)):
+    if new == old or (new is not None and _keyed(new) == _keyed(_renewed(old, new))):
         return []
     shown = None if new is None else internal("VolumeAffinity", new, written)
     text = "field is immutable, except for updating from beta label to GA"
@@ -218,16 +195,27 @@ _NEW_LABELS = {
 }
 
 
+def _keyed(affinity: Tree) -> list[Any]:
+    """The affinity's terms with each key said, empty or not."""
+    return [
+        {**term, "matchExpressions": [
+            {"key": "", **each} for each in term.get("matchExpressions") or ()
+        ]}
+        for term in (affinity.get("required") or {}).get("nodeSelectorTerms") or ()
+    ]  # fmt: skip
+
+
 def _renewed(old: Tree, new: Tree) -> Tree:
     """The old affinity with those labels renewed that the new one names by their new names."""
     terms = (old.get("required") or {}).get("nodeSelectorTerms") or []
     named = (new.get("required") or {}).get("nodeSelectorTerms") or []
-    made = []
+    made: list[Tree] = []
     for term, target in zip(terms, named, strict=False):
-        wanted = [each.get("key") for each in target.get("matchExpressions") or ()]
+        wanted = [each.get("key", "") for each in target.get("matchExpressions") or ()]
+        # Upstream looks a label up that may be none of these: such a one may become empty.
         requirements = [
-            {**each, "key": _NEW_LABELS[each["key"]]}
-            if _NEW_LABELS.get(each.get("key", "")) in wanted[index : index + 1]
+            {**each, "key": wanted[index]}
+            if wanted[index : index + 1] == [_NEW_LABELS.get(each.get("key", ""), "")]
             else each
             for index, each in enumerate(term.get("matchExpressions") or ())
         ]

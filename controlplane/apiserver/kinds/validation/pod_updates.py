@@ -12,14 +12,22 @@ from typing import Any
 from controlplane.api.equality import Seen, by_value, first_by_value
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.validation.pods import validate_pod_spec
+from controlplane.apiserver.kinds.validation.containers import validate_image
+from controlplane.apiserver.kinds.validation.pods import (
+    pod_annotations,
+    pod_only,
+    validate_pod_spec,
+)
 from controlplane.apiserver.kinds.validation.selectors import validate_tolerations
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
+    duplicate,
     forbidden,
     invalid,
+    not_supported,
     required,
 )
+from controlplane.apiserver.schema.field_errors import internal as internal_error
 from controlplane.apiserver.schema.internal_form import difference, internal
 
 __all__ = ["validate_ephemeral_update", "validate_pod_status_update", "validate_pod_update",
@@ -32,14 +40,15 @@ _UPDATABLE = (
     "to 1 if it was previously negative)\n"
 )
 _MAX_INT32 = 2**31 - 1
+_MIRROR = "kubernetes.io/config.mirror"
 
 
 def validate_pod_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
     """What is wrong with an update of a pod. `written` is the spec as it was written."""
     spec, was = new["spec"], old["spec"]
     if spec is was:
-        return []
-    errors = validate_whole_pod(new, old)
+        return whole_annotations(new, old) + annotation_changes(new, old)
+    errors = validate_whole_pod(new, old) + annotation_changes(new, old)
     for key in ("containers", "initContainers"):
         found, stop = _container_updates(spec.get(key) or [], was.get(key) or [], f"spec.{key}")
         errors += found
@@ -61,17 +70,47 @@ def validate_pod_update(new: Tree, old: Tree, written: Any = None) -> list[Field
     return errors
 
 
+def _annotations(pod: Tree) -> Tree:
+    found: Tree = pod["metadata"].get("annotations") or {}
+    return found
+
+
+def whole_annotations(new: Tree, old: Tree) -> list[FieldError]:
+    """What is wrong with the annotations of a pod that is to replace another."""
+    said = _annotations(new)
+    if not said:
+        return []
+    return pod_annotations(said, new["spec"], "metadata.annotations", _annotations(old))
+
+
+_KEPT = {
+    "container.apparmor.security.beta.kubernetes.io/": "AppArmor annotations",
+    "kubernetes.io/config.mirror": "mirror pod annotation",
+}
+
+
+def annotation_changes(new: Tree, old: Tree) -> list[FieldError]:
+    """Some annotations stay as they are. Upstream: ValidatePodSpecificAnnotationUpdates."""
+    said, before = _annotations(new), _annotations(old)
+    errors: list[FieldError] = []
+    if said is not before:
+        changed = [(key, "remove or update") for key in sorted(before)
+                   if said.get(key) != before[key]]  # fmt: skip
+        changed += [(key, "add") for key in sorted(said) if key not in before]
+        errors = [
+            forbidden(f"metadata.annotations[{key}]", f"may not {verb} {what}")
+            for key, verb in changed
+            for start, what in _KEPT.items()
+            if key == start or (start.endswith("/") and key.startswith(start))
+        ]
+    return errors + whole_annotations(new, old)
+
+
 def validate_whole_pod(new: Tree, old: Tree) -> list[FieldError]:
     """What is wrong with a pod that is to replace another."""
-    errors = validate_pod_spec(new["spec"], "spec", old["spec"])
-    for key in ("containers", "initContainers"):
-        for index, container in enumerate(new["spec"].get(key) or ()):
-            image = container.get("image", "")
-            if image != image.strip():
-                errors.append(invalid(f"spec.{key}[{index}].image", image,
-                                      "must not have leading or trailing whitespace"
-                                      ))  # fmt: skip
-    return errors
+    name = new["metadata"].get("name", "")
+    errors = validate_pod_spec(new["spec"], "spec", old["spec"], name, whole=True)
+    return whole_annotations(new, old) + errors + pod_only(new["spec"])
 
 
 def _container_updates(
@@ -79,11 +118,11 @@ def _container_updates(
 ) -> tuple[list[FieldError], bool]:
     if len(containers) != len(was):
         return [forbidden(path, "pod updates may not add or remove containers")], True
-    errors = [
-        required(f"{path}[{index}].image")
-        for index, container in enumerate(containers)
-        if not container.get("image")
-    ]
+    errors: list[FieldError] = []
+    for index, container in enumerate(containers):
+        if not container.get("image"):
+            errors.append(required(f"{path}[{index}].image"))
+        errors += validate_image(container, f"{path}[{index}]")
     return errors, False
 
 
@@ -202,9 +241,15 @@ def _node_affinity(new: Tree, old: Tree) -> list[FieldError]:
 def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
     """What is wrong with a status update of a pod."""
     status, was, spec = new["status"], old["status"], new["spec"]
-    errors: list[FieldError] = []
+    errors = annotation_changes(new, old)
     if status is was:
         return errors
+    for index, condition in enumerate(status.get("conditions") or ()):
+        kind = condition.get("type", "")
+        if kind not in _SYSTEM_CONDITIONS:
+            # Upstream looks for the conditions in the metadata.
+            place = f"metadata.conditions[{index}].Type"
+            errors += [invalid(place, kind, problem) for problem in names.qualified_name(kind)]
     node = status.get("nominatedNodeName", "")
     if node and node != was.get("nominatedNodeName"):
         if spec.get("nodeName"):
@@ -223,7 +268,125 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
             status.get(key) or [], was.get(key) or [], spec, f"status.{key}",
             init=key.startswith("init"),
         )  # fmt: skip
-    return errors + _pod_ips(status.get("podIPs") or [], "status.podIPs")
+    errors += _transitions(
+        status.get("ephemeralContainerStatuses") or [], was.get("ephemeralContainerStatuses") or [],
+        {"restartPolicy": "Never"}, "status.ephemeralContainerStatuses", init=False,
+    )  # fmt: skip
+    errors += _claim_statuses(status.get("resourceClaimStatuses") or [], spec)
+    errors += _pod_ips(status.get("podIPs") or [], "status.podIPs")
+    errors += _host_ips(status)
+    for key in _STATUSES:
+        errors += _users(status.get(key) or [], spec, f"status.{key}")
+    for key, containers in (("containerStatuses", "containers"),
+                            ("initContainerStatuses", "initContainers")):  # fmt: skip
+        errors += _allocated(status.get(key) or [], spec.get(containers) or [], f"status.{key}")
+    key = "ephemeralContainerStatuses"
+    return errors + [
+        forbidden(f"status.{key}[{index}].allocatedResourcesStatus",
+                  "must not be specified in container status")
+        for index, each in enumerate(status.get(key) or ())
+        if each.get("allocatedResourcesStatus")
+    ]  # fmt: skip
+
+
+_SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+
+
+def _claim_statuses(statuses: list[Tree], spec: Tree) -> list[FieldError]:
+    """The claims that were made for a pod are those that its spec asks for."""
+    wanted = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
+    seen: set[str] = set()
+    errors: list[FieldError] = []
+    for index, status in enumerate(statuses):
+        path, name = f"status.resourceClaimStatuses[{index}].name", status.get("name", "")
+        if name not in wanted:
+            text = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(invalid(path, name, text))
+        if name in seen:
+            errors.append(duplicate(path, name))
+        seen.add(name)
+        claim = status.get("resourceClaimName")
+        if claim is not None:
+            errors += [invalid(path, claim, problem) for problem in names.dns_subdomain(claim)]
+    return errors
+
+
+def _host_ips(status: Tree) -> list[FieldError]:
+    """The addresses of a pod's node: at most one for each family, the first one is `hostIP`."""
+    path, entries = "status.hostIPs", status.get("hostIPs") or []
+    errors: list[FieldError] = []
+    if not entries:
+        return errors
+    ips = [entry.get("ip", "") for entry in entries]
+    if ips[0] != status.get("hostIP", ""):
+        errors.append(invalid(f"{path}[0].ip", ips[0], "must be equal to `hostIP`"))
+    return errors + _families(ips, path, doubles_first=True)
+
+
+_MAX_ID = 2**31 - 1
+_ID_RANGE = "must be between 0 and 2147483647, inclusive"
+
+
+def _users(statuses: list[Tree], spec: Tree, path: str) -> list[FieldError]:
+    """Whom containers run as: numbers of Linux, and none in pods of Windows."""
+    system = (spec.get("os") or {}).get("name", "linux")
+    errors: list[FieldError] = []
+    for index, status in enumerate(statuses):
+        user, place = (status.get("user") or {}).get("linux"), f"{path}[{index}].linux"
+        if user is None:
+            continue
+        if system == "windows":
+            errors.append(forbidden(place, "cannot be set for a windows pod"))
+        elif system == "linux":
+            ids = [(key, user.get(key, 0)) for key in ("uid", "gid")]
+            groups = enumerate(user.get("supplementalGroups") or ())
+            ids += [(f"supplementalGroups[{number}]", group) for number, group in groups]
+            errors += [
+                invalid(f"{place}.{key}", value, _ID_RANGE)
+                for key, value in ids
+                if not 0 <= value <= _MAX_ID
+            ]
+    return errors
+
+
+_HEALTH = ("Healthy", "Unhealthy", "Unknown")
+_NOT_CLAIMED = (
+    "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or "
+    "'claim:<claimName>' if request is empty"
+)
+
+
+def _allocated(statuses: list[Tree], containers: list[Tree], path: str) -> list[FieldError]:
+    """How the devices of containers do: those that they asked for, each one once."""
+    asked = {}
+    for container in reversed(containers):
+        resources = container.get("resources") or {}
+        claims = (
+            f"claim:{claim.get('name', '')}"
+            + (f"/{claim['request']}" if claim.get("request") else "")
+            for claim in resources.get("claims") or ()
+        )
+        asked[container.get("name", "")] = {*claims, *(resources.get("requests") or ())}
+    errors: list[FieldError] = []
+    for index, status in enumerate(statuses):
+        for number, part in enumerate(status.get("allocatedResourcesStatus") or ()):
+            place = f"{path}[{index}].allocatedResourcesStatus[{number}]"
+            name, known = part.get("name", ""), asked.get(status.get("name", ""))
+            if known is not None and name not in known:
+                text = "must match one of the container's resource requests"
+                detail = _NOT_CLAIMED if name.startswith("claim:") else text
+                errors.append(invalid(f"{place}.name", name, detail))
+            seen: set[str] = set()
+            for at, device in enumerate(part.get("resources") or ()):
+                where = f"{place}.resources[{at}]"
+                health, key = device.get("health", ""), device.get("resourceID", "")
+                if health not in _HEALTH:
+                    errors.append(not_supported(f"{where}.health", health, _HEALTH))
+                if key in seen:
+                    errors.append(duplicate(f"{where}.resourceID", key))
+                seen.add(key)
+    return errors
 
 
 def _transitions(
@@ -258,17 +421,36 @@ def _transitions(
 
 
 def _pod_ips(ips: list[Tree], path: str) -> list[FieldError]:
+    return _families([entry.get("ip", "") for entry in ips], path, doubles_first=False)
+
+
+def _families(ips: list[str], path: str, *, doubles_first: bool) -> list[FieldError]:
+    """Addresses, at most one for each family. Those that come twice are named first or last."""
     errors: list[FieldError] = []
-    for index, entry in enumerate(ips):
-        ip = entry.get("ip", "")
+    for index, ip in enumerate(ips):
         errors += [invalid(f"{path}[{index}]", ip, problem) for problem in names.ip_problems(ip)]
-    if errors or len(ips) < 2:
+    if len(ips) < 2:
         return errors
-    versions = [ipaddress.ip_address(entry["ip"]).version for entry in ips]
-    if len(ips) > 2 or len(set(versions)) < len(versions):
-        shown = [{"IP": entry.get("ip", "")} for entry in ips]
-        errors.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
-    return errors
+    doubles = [
+        duplicate(f"{path}[{index}]", {"IP": ip})
+        for index, ip in enumerate(ips)
+        if ip in ips[:index]
+    ]
+    found: list[FieldError] = []
+    versions: set[int] = set()
+    for index, ip in enumerate(ips):
+        try:
+            versions.add(ipaddress.ip_address(ip).version)
+        except ValueError:
+            found.append(internal_error(path, (
+                f"failed to check for dual stack with error:invalid IP[{index}]: {ip}"
+            )))  # fmt: skip
+            versions = set()
+            break
+    if len(ips) > 2 or len(versions) < 2:
+        found.append(invalid(path, [{"IP": ip} for ip in ips],
+                             "may specify no more than one IP for each IP family"))  # fmt: skip
+    return errors + (doubles + found if doubles_first else found + doubles)
 
 
 # -- ephemeral containers ------------------------------------------------------------------------
@@ -276,7 +458,9 @@ def _pod_ips(ips: list[Tree], path: str) -> list[FieldError]:
 
 def validate_ephemeral_update(new: Tree, old: Tree) -> list[FieldError]:
     """Ephemeral containers may only be added."""
-    errors = validate_whole_pod(new, old)
+    if (old["metadata"].get("annotations") or {}).get(_MIRROR) is not None:
+        return [forbidden("[]", "static pods do not support ephemeral containers")]
+    errors = validate_whole_pod(new, old) + annotation_changes(new, old)
     path = "spec.ephemeralContainers"
     added = new["spec"].get("ephemeralContainers") or []
     before = old["spec"].get("ephemeralContainers") or []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from controlplane.api import quantity
 from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
@@ -12,8 +15,10 @@ from controlplane.apiserver.kinds.validation.containers import (
     restarts_init_containers,
     validate_containers,
     validate_ephemeral_containers,
+    validate_image,
     validate_init_containers,
 )
+from controlplane.apiserver.kinds.validation.paths import local_descending_path
 from controlplane.apiserver.kinds.validation.resources import validate_requirements
 from controlplane.apiserver.kinds.validation.security import validate_pod_security
 from controlplane.apiserver.kinds.validation.selectors import (
@@ -27,17 +32,21 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     forbidden,
+    go_quote,
     invalid,
     not_supported,
     required,
 )
 from controlplane.apiserver.schema.internal_form import internal
 
-__all__ = ["validate_pod", "validate_pod_spec", "validate_template"]
+__all__ = ["pod_annotations", "pod_only", "validate_pod", "validate_pod_spec", "validate_template"]
 
 _RESTART = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _MIRROR = "kubernetes.io/config.mirror"
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
@@ -48,16 +57,13 @@ def validate_pod(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     if annotations:
         errors += pod_annotations(annotations, spec, "metadata.annotations")
-    errors += _spec_errors(spec)
-    if not spec.get("serviceAccountName"):
-        errors += _tokens(spec)
-    for key in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(key) or ()):
-            image = container.get("image", "")
-            if image != image.strip():
-                errors.append(invalid(f"spec.{key}[{index}].image", image,
-                                      "must not have leading or trailing whitespace"
-                                      ))  # fmt: skip
+    if any(volume.get("ephemeral") is not None for volume in spec.get("volumes") or ()):
+        # Claims are named after the pod: such a spec is looked through for each of them.
+        name = tree["metadata"].get("name", "")
+        errors += validate_pod_spec(spec, "spec", name=name, whole=True)
+    else:
+        errors += _spec_errors(spec)
+    errors += pod_only(spec)
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers",
                                 "cannot be set on create"))  # fmt: skip
@@ -65,13 +71,83 @@ def validate_pod(tree: Tree) -> list[FieldError]:
         errors.append(forbidden("spec.nodeName",
                                 "cannot be set until all schedulingGates have been cleared"
                                 ))  # fmt: skip
+    if annotations:
+        errors += _seccomp_agrees(annotations, spec) + _app_armor_agrees(annotations, spec)
     return errors
+
+
+def pod_only(spec: Tree) -> list[FieldError]:
+    """What is asked of pods, but not of templates."""
+    errors: list[FieldError] = []
+    if not spec.get("serviceAccountName"):
+        errors += _tokens(spec)
+    for key in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(key) or ()):
+            errors += validate_image(container, f"spec.{key}[{index}]")
+    return errors
+
+
+def _each_container(spec: Tree, path: str) -> Iterator[tuple[Tree, str]]:
+    """All containers with their places, in upstream's order."""
+    for key in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(key) or ()):
+            yield container, f"{path}.{key}[{index}]"
+
+
+def _seccomp_agrees(annotations: Tree, spec: Tree) -> list[FieldError]:
+    """What an old annotation says of seccomp, the field says too."""
+    places = [(spec, "spec", _SECCOMP_POD)]
+    places += [
+        (container, place, _SECCOMP_CONTAINER + container.get("name", ""))
+        for container, place in _each_container(spec, "spec")
+    ]
+    errors: list[FieldError] = []
+    for holder, place, key in places:
+        profile = (holder.get("securityContext") or {}).get("seccompProfile")
+        if profile is not None and key in annotations:
+            path = f"{place}.securityContext.seccompProfile"
+            errors += _profile_agrees(annotations[key], profile, path, "seccomp")
+    return errors
+
+
+def _app_armor_agrees(annotations: Tree, spec: Tree) -> list[FieldError]:
+    """What an old annotation says of AppArmor, the field says too."""
+    if (spec.get("os") or {}).get("name") == "windows":
+        return []
+    whole = (spec.get("securityContext") or {}).get("appArmorProfile")
+    errors: list[FieldError] = []
+    for container, place in _each_container(spec, "spec"):
+        own = (container.get("securityContext") or {}).get("appArmorProfile")
+        profile = whole if own is None else own
+        key = _APP_ARMOR + container.get("name", "")
+        if profile is not None and key in annotations:
+            path = f"{place}.securityContext.appArmorProfile"
+            errors += _profile_agrees(annotations[key], profile, path, "apparmor")
+    return errors
+
+
+def _profile_agrees(said: str, profile: Tree, path: str, what: str) -> list[FieldError]:
+    kind = profile.get("type", "")
+    if kind == "Localhost" and said.startswith("localhost/"):
+        if said.removeprefix("localhost/") == profile.get("localhostProfile"):
+            return []
+        text = f"{what} profile in annotation and field must match"
+        return [forbidden(f"{path}.localhostProfile", text)]
+    fits = {
+        "Unconfined": ("unconfined",),
+        "RuntimeDefault": ("runtime/default", "docker/default")
+        if what == "seccomp" else ("runtime/default",),
+        "Localhost": (),
+    }.get(kind)  # fmt: skip
+    if fits is None or said in fits:
+        return []
+    return [forbidden(f"{path}.type", f"{what} type in annotation and field must match")]
 
 
 @by_identity
 def _spec_errors(spec: Tree) -> list[FieldError]:
     """Pods of one template share their spec: it is looked through once."""
-    return validate_pod_spec(spec, "spec")
+    return validate_pod_spec(spec, "spec", whole=True)
 
 
 def _tokens(spec: Tree) -> list[FieldError]:
@@ -86,26 +162,52 @@ def _tokens(spec: Tree) -> list[FieldError]:
     return errors
 
 
-def pod_annotations(annotations: Tree, spec: Tree, path: str) -> list[FieldError]:
-    """Annotations that mean something in a pod."""
+def _bad_cost(annotations: Tree) -> bool:
+    """Whether the cost of a pod's deletion is given, but is no 32 bit integer."""
+    text = annotations.get(_DELETION_COST)
+    if text is None:
+        return False
+    if not re.fullmatch(r"0|[1-9][0-9]*|-[0-9]+", text):
+        return True
+    return len(text) > 40 or not -(2**31) <= int(text) < 2**31
+
+
+def _seccomp_named(profile: str, path: str) -> list[FieldError]:
+    if profile in ("runtime/default", "docker/default", "unconfined"):
+        return []
+    if profile.startswith("localhost/"):
+        return local_descending_path(profile.removeprefix("localhost/"), path)
+    return [invalid(path, profile, "must be a valid seccomp profile")]
+
+
+def pod_annotations(
+    annotations: Tree, spec: Tree, path: str, was: Tree | None = None
+) -> list[FieldError]:
+    """Annotations that mean something in a pod. `was` are those that they replace."""
     errors: list[FieldError] = []
     if _MIRROR in annotations and not spec.get("nodeName"):
         errors.append(invalid(f"{path}[{_MIRROR}]", annotations[_MIRROR],
                               "must set spec.nodeName if mirror pod annotation is set"
                               ))  # fmt: skip
+    if _bad_cost(annotations) and not _bad_cost(was or {}):
+        errors.append(invalid(f"{path}[{_DELETION_COST}]", annotations[_DELETION_COST],
+                              "must be a 32bit integer"))  # fmt: skip
+    if _SECCOMP_POD in annotations:
+        errors += _seccomp_named(annotations[_SECCOMP_POD], f"{path}.{_SECCOMP_POD}")
+    for key in sorted(annotations):
+        if key.startswith(_SECCOMP_CONTAINER):
+            errors += _seccomp_named(annotations[key], f"{path}.{key}")
     for key in sorted(annotations):
         if key.startswith(_APP_ARMOR):
-            profile = annotations[key]
+            name, profile = key[len(_APP_ARMOR) :], annotations[key]
+            if not any(c.get("name") == name for c, _ in _each_container(spec, "")):
+                errors.append(invalid(f"{path}[{key}]", name, "container not found"))
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(
                 "localhost/"
             ):
                 errors.append(invalid(f"{path}[{key}]", profile,
-                                      f'invalid AppArmor profile name: "{profile}"'
+                                      f"invalid AppArmor profile name: {go_quote(profile)}"
                                       ))  # fmt: skip
-            container = key[len(_APP_ARMOR) :]
-            listed = [*(spec.get("containers") or ()), *spec.get("initContainers", ())]
-            if not any(c.get("name") == container for c in listed):
-                errors.append(invalid(f"{path}[{key}]", container, "container not found"))
     return errors
 
 
@@ -140,12 +242,17 @@ def _scope(spec: Tree, was: Tree | None) -> PodScope:
     )
 
 
-def validate_pod_spec(spec: Tree, path: str, was: Tree | None = None) -> list[FieldError]:
-    """A pod spec, in a pod or in a template; `was` is what it replaces."""
+def validate_pod_spec(
+    spec: Tree, path: str, was: Tree | None = None, name: str = "", *, whole: bool = False
+) -> list[FieldError]:
+    """A pod spec; `was` is what it replaces.
+
+    `whole` says that it stands in a pod, not in a template; `name` is the pod's.
+    """
     scope = _scope(spec, was)
     errors: list[FieldError] = []
     if "volumes" in spec:
-        scope.volumes, errors = validate_volumes(spec["volumes"], f"{path}.volumes")
+        scope.volumes, errors = validate_volumes(spec["volumes"], f"{path}.volumes", name)
     if "resourceClaims" in spec:
         errors += _resource_claims(spec["resourceClaims"], f"{path}.resourceClaims")
     containers = spec.get("containers") or []
@@ -164,7 +271,7 @@ def validate_pod_spec(spec: Tree, path: str, was: Tree | None = None) -> list[Fi
         )
         errors += _pod_level(spec, f"{path}.resources")
     if spec.get("hostNetwork"):
-        errors += _host_network(spec, path)
+        errors += _host_network(spec, path, whole=whole)
     policy = spec.get("restartPolicy", "")
     if policy not in _RESTART:
         errors.append(
@@ -254,49 +361,48 @@ def _os(spec: Tree, path: str) -> list[FieldError]:
     return _linux_pod(spec, path)
 
 
-_LINUX_ONLY = (
-    ("seLinuxOptions", "seLinuxOptions"), ("seccompProfile", "seccompProfile"),
-    ("fsGroup", "fsGroup"), ("fsGroupChangePolicy", "fsGroupChangePolicy"),
-    ("seLinuxChangePolicy", "seLinuxChangePolicy"), ("sysctls", "sysctls"),
-    ("runAsUser", "runAsUser"), ("runAsGroup", "runAsGroup"),
-    ("supplementalGroups", "supplementalGroups"),
-    ("supplementalGroupsPolicy", "supplementalGroupsPolicy"),
+_NOT_OF_WINDOWS = (
+    "securityContext.appArmorProfile", "securityContext.seLinuxOptions", "hostUsers", "hostPID",
+    "hostIPC", "securityContext.seccompProfile", "securityContext.fsGroup",
+    "securityContext.fsGroupChangePolicy", "securityContext.sysctls", "shareProcessNamespace",
+    "securityContext.runAsUser", "securityContext.runAsGroup",
+    "securityContext.supplementalGroups", "securityContext.supplementalGroupsPolicy",
+    "securityContext.seLinuxChangePolicy",
+)  # fmt: skip
+"""What a pod of Windows may not say, in upstream's order."""
+_IF_NOT_EMPTY = ("hostPID", "hostIPC", "securityContext.sysctls")
+_NOT_OF_WINDOWS_CONTAINERS = (
+    "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
+    "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount", "runAsUser",
+    "runAsGroup",
 )  # fmt: skip
 
 
 def _windows_pod(spec: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    place = f"{path}.securityContext"
-    context = spec.get("securityContext") or {}
     text = "cannot be set for a windows pod"
-    for key in ("appArmorProfile", "seLinuxOptions"):
-        if key in context:
-            errors.append(forbidden(f"{place}.{key}", text))
-    if spec.get("hostUsers") is not None:
-        errors.append(forbidden(f"{path}.hostUsers", text))
-    for key in ("hostPID", "hostIPC"):
-        if spec.get(key):
-            errors.append(forbidden(f"{path}.{key}", text))
-    for key, _ in _LINUX_ONLY[1:]:
-        if context.get(key) is not None:
-            errors.append(forbidden(f"{place}.{key}", text))
-    if spec.get("shareProcessNamespace"):
-        errors.append(forbidden(f"{path}.shareProcessNamespace", text))
+    errors: list[FieldError] = []
+    for name in _NOT_OF_WINDOWS:
+        place, _, key = name.rpartition(".")
+        value = ((spec.get(place) or {}) if place else spec).get(key)
+        if value or (value is not None and name not in _IF_NOT_EMPTY):
+            errors.append(forbidden(f"{path}.{name}", text))
+    for container, place in _each_container(spec, path):
+        context = container.get("securityContext") or {}
+        errors += [
+            forbidden(f"{place}.securityContext.{key}", text)
+            for key in _NOT_OF_WINDOWS_CONTAINERS
+            if context.get(key) is not None
+        ]
     return errors
 
 
 def _linux_pod(spec: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
     text = "windows options cannot be set for a linux pod"
-    if "windowsOptions" in (spec.get("securityContext") or {}):
-        errors.append(forbidden(f"{path}.securityContext.windowsOptions", text))
-    for key in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(key) or ()):
-            if "windowsOptions" in (container.get("securityContext") or {}):
-                errors.append(forbidden(
-                    f"{path}.{key}[{index}].securityContext.windowsOptions", text
-                ))  # fmt: skip
-    return errors
+    return [
+        forbidden(f"{place}.securityContext.windowsOptions", text)
+        for holder, place in ((spec, path), *_each_container(spec, path))
+        if (holder.get("securityContext") or {}).get("windowsOptions") is not None
+    ]
 
 
 def _resource_claims(claims: list[Tree], path: str) -> list[FieldError]:
@@ -354,17 +460,17 @@ def _pod_level(spec: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def _host_network(spec: Tree, path: str) -> list[FieldError]:
+def _host_network(spec: Tree, path: str, *, whole: bool) -> list[FieldError]:
+    """On the host's network a port is the host's; a template may leave that to the pod."""
     errors: list[FieldError] = []
-    for key in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(key) or ()):
-            for number, port in enumerate(container.get("ports") or ()):
-                if port.get("hostPort") != port.get("containerPort"):
-                    errors.append(invalid(
-                        f"{path}.{key}[{index}].ports[{number}].containerPort",
-                        port.get("containerPort", 0),
-                        "must match `hostPort` when `hostNetwork` is true",
-                    ))  # fmt: skip
+    for index, container in enumerate(spec.get("containers") or ()):
+        for number, port in enumerate(container.get("ports") or ()):
+            host, own = port.get("hostPort", 0), port.get("containerPort", 0)
+            if host != own and (whole or host):
+                errors.append(invalid(
+                    f"{path}.containers[{index}].ports[{number}].hostPort", host,
+                    "must match `containerPort` when `hostNetwork` is true",
+                ))  # fmt: skip
     return errors
 
 
@@ -374,9 +480,9 @@ def _dns_config(config: Tree | None, policy: str, path: str) -> list[FieldError]
         if config is None:
             return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
         if not config.get("nameservers"):
-            errors.append(required(f"{path}.nameservers", (
+            return [required(f"{path}.nameservers", (
                 "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            )))  # fmt: skip
+            ))]  # fmt: skip
     if config is None:
         return errors
     servers, searches = config.get("nameservers") or [], config.get("searches") or []
@@ -390,15 +496,15 @@ def _dns_config(config: Tree | None, policy: str, path: str) -> list[FieldError]
     if len(searches) > 32:
         errors.append(invalid(f"{path}.searches", searches,
                               "must not have more than 32 search paths"))  # fmt: skip
-    if len(" ".join(searches)) > 2048:
+    if len(" ".join(searches).encode()) > 2048:
         errors.append(invalid(f"{path}.searches", searches, (
             "must not have more than 2048 characters (including spaces) in the search list"
         )))  # fmt: skip
     for index, search in enumerate(searches):
-        text = search.removesuffix(".") if search != "." else ""
-        if text:
+        if search != ".":
+            text = search.removesuffix(".")
             errors += [
-                invalid(f"{path}.searches[{index}]", search, p)
+                invalid(f"{path}.searches[{index}]", text, p)
                 for p in names.underscore_subdomain(text)
             ]
     for index, option in enumerate(config.get("options") or ()):
@@ -428,19 +534,22 @@ def _host_process(spec: Tree, path: str) -> list[FieldError]:
     """Windows host process containers come all or none, and share the host's network."""
     context = spec.get("securityContext") or {}
     pod = (context.get("windowsOptions") or {}).get("hostProcess")
+    containers = list(_each_container(spec, path))
+    if pod is None and not any("securityContext" in c for c, _ in containers):
+        return []
     counted = 0
     with_process = 0
-    containers = [*spec.get("initContainers", ()), *(spec.get("containers") or ())]
-    if pod is None and not any("securityContext" in c for c in containers):
-        return []
     errors: list[FieldError] = []
-    for container in containers:
-        own = ((container.get("securityContext") or {}).get("windowsOptions") or {}).get(
-            "hostProcess"
-        )
+    for container, place in containers:
+        options = (container.get("securityContext") or {}).get("windowsOptions") or {}
+        own = options.get("hostProcess")
+        if pod is not None and own is not None and pod != own:
+            errors.append(invalid(f"{place}.securityContext.windowsOptions.hostProcess", own, (
+                "pod hostProcess value must be identical if both are specified, was "
+                f"{str(pod).lower()}"
+            )))  # fmt: skip
         counted += 1
-        value = own if own is not None else pod
-        if value:
+        if own if own is not None else pod:
             with_process += 1
     if with_process:
         if with_process != counted:
@@ -456,8 +565,9 @@ def _host_process(spec: Tree, path: str) -> list[FieldError]:
 
 
 def _host_users(spec: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for key in ("hostNetwork", "hostPID", "hostIPC"):
-        if spec.get(key):
-            errors.append(forbidden(f"{path}.{key}", "when `hostUsers` is false"))
-    return errors
+    return [
+        forbidden(f"{path}.{place}", "when `pod.Spec.HostUsers` is false")
+        for key, place in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"),
+                           ("hostIPC", "HostIPC"))
+        if spec.get(key)
+    ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.validation.paths import local_descending_path
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -37,21 +38,20 @@ def _seccomp(profile: Tree | None, path: str) -> list[FieldError]:
         return []
     errors: list[FieldError] = []
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
+    place = f"{path}.localhostProfile"
     if not kind:
-        return [required(f"{path}.type", "type is required when seccompProfile is set")]
-    if local is not None:
-        errors += local_descending_path(local, f"{path}.localhostProfile")
-    if kind == "Localhost":
-        if not local:
-            errors.append(required(f"{path}.localhostProfile",
-                                   "must be set when seccomp type is Localhost"))  # fmt: skip
-    else:
+        errors.append(required(f"{path}.type", "type is required when seccompProfile is set"))
+    elif kind not in _PROFILES:
+        errors.append(not_supported(f"{path}.type", kind, _PROFILES))
+    if kind != "Localhost":
         if local is not None:
-            errors.append(invalid(f"{path}.localhostProfile", internal("SeccompProfile", profile),
+            errors.append(invalid(place, internal("SeccompProfile", profile),
                                   "can only be set when seccomp type is Localhost"
                                   ))  # fmt: skip
-        if kind not in _PROFILES:
-            errors.append(not_supported(f"{path}.type", kind, _PROFILES))
+    elif local is None:
+        errors.append(required(place, "must be set when seccomp type is Localhost"))
+    else:
+        errors += local_descending_path(local, place)
     return errors
 
 
@@ -65,13 +65,13 @@ def _app_armor(profile: Tree | None, path: str) -> list[FieldError]:
             errors.append(required(f"{path}.localhostProfile",
                                    "must be set when AppArmor type is Localhost"))  # fmt: skip
         else:
-            if not local.strip():
+            if local != local.strip():
+                errors.append(invalid(f"{path}.localhostProfile", local,
+                                      "must not be padded with whitespace"))  # fmt: skip
+            elif not local:
                 errors.append(required(f"{path}.localhostProfile",
                                        "must be set when AppArmor type is Localhost"
                                        ))  # fmt: skip
-            elif local != local.strip():
-                errors.append(invalid(f"{path}.localhostProfile", local,
-                                      "must not be padded with whitespace"))  # fmt: skip
             if len(local) > 4095:
                 errors.append(too_long(f"{path}.localhostProfile", 4095))
     elif kind in {"RuntimeDefault", "Unconfined"}:
@@ -132,12 +132,12 @@ def _windows_user(name: str) -> list[str]:
     what = "runAsUserName"
     if not name:
         return [f"{what} cannot be an empty string"]
-    problems = []
+    problems: list[str] = []
     if _CONTROL.search(name):
-        problems.append(f"{what} cannot contain control characters")
+        return [f"{what} cannot contain control characters"]
     parts = name.split("\\")
     if len(parts) > 2:
-        return [*problems, f"{what} cannot contain more than one backslash"]
+        return [f"{what} cannot contain more than one backslash"]
     domain, user = (parts[0], parts[1]) if len(parts) == 2 else ("", parts[0])
     if len(parts) == 2:
         if len(domain) >= 256:
@@ -149,7 +149,7 @@ def _windows_user(name: str) -> list[str]:
         problems.append(f"{what}'s User cannot be empty")
     elif len(user) > 104:
         problems.append(f"{what}'s User length must not be longer than 104 characters")
-    elif not user.strip(". "):
+    if user and not user.strip(". "):
         problems.append(f"{what}'s User cannot contain only periods or spaces")
     if any(char in _NOT_IN_USERS for char in user):
         text = f"{what}'s User cannot contain the following characters: {_NOT_IN_USERS}"
@@ -161,27 +161,27 @@ def _windows(options: Tree | None, path: str) -> list[FieldError]:
     if options is None:
         return []
     errors: list[FieldError] = []
-    user = options.get("runAsUserName")
-    if user is not None:
-        errors += [invalid(f"{path}.runAsUserName", user, text) for text in _windows_user(user)]
+    named = options.get("gmsaCredentialSpecName")
+    if named is not None:
+        place = f"{path}.gmsaCredentialSpecName"
+        errors += [invalid(place, named, problem) for problem in names.dns_subdomain(named)]
     spec = options.get("gmsaCredentialSpec")
     if spec is not None and not spec:
         errors.append(invalid(f"{path}.gmsaCredentialSpec", spec,
                               "gmsaCredentialSpec cannot be an empty string"))  # fmt: skip
+    elif spec is not None and len(spec.encode()) > 64 * 1024:
+        text = "gmsaCredentialSpec size must be under 64 KiB"
+        errors.append(invalid(f"{path}.gmsaCredentialSpec", spec, text))
+    user = options.get("runAsUserName")
+    if user is not None:
+        errors += [invalid(f"{path}.runAsUserName", user, text) for text in _windows_user(user)]
     return errors
 
 
 def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldError]:
     """The security context of a pod; `path` is that of the spec."""
-    errors: list[FieldError] = []
-    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        errors.append(invalid(f"{path}.shareProcessNamespace", True,
-                              "ShareProcessNamespace and HostPID cannot both be enabled"
-                              ))  # fmt: skip
-    if not context:
-        return errors
     place = f"{path}.securityContext"
-    errors = []
+    errors: list[FieldError] = []
     errors += _identity(context, "fsGroup", place)
     errors += _identity(context, "runAsUser", place)
     errors += _identity(context, "runAsGroup", place)
@@ -189,7 +189,7 @@ def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldErr
         if not 0 <= group <= _MAX_ID:
             errors.append(invalid(f"{place}.supplementalGroups[{index}]", group, _ID_RANGE))
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        errors.append(invalid(f"{path}.shareProcessNamespace", True,
+        errors.append(invalid(f"{place}.shareProcessNamespace", True,
                               "ShareProcessNamespace and HostPID cannot both be enabled"
                               ))  # fmt: skip
     errors += _sysctls(context.get("sysctls") or [], f"{place}.sysctls", spec)
@@ -220,12 +220,30 @@ def _sysctls(sysctls: list[Tree], path: str, spec: Tree) -> list[FieldError]:
             errors.append(invalid(f"{place}.name", name, (
                 f"must have at most 253 characters and match regex {_SYSCTL_TEXT}"
             )))  # fmt: skip
-        elif name.replace("/", ".") in seen:
-            errors.append(duplicate(f"{place}.name", name.replace("/", ".")))
-        else:
-            if name.startswith("net.") and spec.get("hostNetwork"):
-                errors.append(invalid(f"{place}.name", name,
-                                      "may not be specified when 'hostNetwork' is true"
-                                      ))  # fmt: skip
-            seen[name.replace("/", ".")] = None
+        elif name in seen:
+            errors.append(duplicate(f"{place}.name", name))
+        shared = _shared_with_host(name, spec)
+        if shared:
+            errors.append(invalid(f"{place}.name", name,
+                                  f"may not be specified when '{shared}' is true"
+                                  ))  # fmt: skip
+        seen[name] = None
     return errors
+
+
+_IPC_STARTS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
+
+
+def _shared_with_host(name: str, spec: Tree) -> str:
+    """Which field gives the pod the host's namespace that the sysctl belongs to; empty if none does.
+
+    Of dots and slashes the one that stands first separates; the others belong to the names.
+    """
+    first = min((name.find(mark) for mark in "./" if mark in name), default=-1)
+    if first >= 0 and name[first] == "/":
+        name = name.translate(str.maketrans("./", "/."))
+    if spec.get("hostNetwork") and name.startswith("net."):
+        return "hostNetwork"
+    if spec.get("hostIPC") and (name == "kernel.sem" or name.startswith(_IPC_STARTS)):
+        return "hostIPC"
+    return ""

@@ -79,7 +79,7 @@ def validate_label_selector(selector: Tree | None, path: str) -> list[FieldError
     return errors
 
 
-def _node_requirement(req: Tree, path: str) -> list[FieldError]:
+def _node_requirement(req: Tree, path: str, *, any_values: bool) -> list[FieldError]:
     operator, values = req.get("operator", ""), req.get("values") or []
     if operator in {"Gt", "Lt"}:
         errors: list[FieldError] = []
@@ -89,13 +89,13 @@ def _node_requirement(req: Tree, path: str) -> list[FieldError]:
                 "must be specified single value when `operator` is 'Lt' or 'Gt'",
             ))  # fmt: skip
         errors += label_name(req.get("key", ""), f"{path}.key")
-        for index, value in enumerate(values):
+        for index, value in enumerate(() if any_values else values):
             errors += [
                 invalid(f"{path}.values[{index}]", value, problem)
                 for problem in names.label_value(value)
             ]
         return errors
-    return validate_requirement(req, path)
+    return validate_requirement(req, path, any_values=any_values)
 
 
 def _field_requirement(req: Tree, path: str) -> list[FieldError]:
@@ -121,10 +121,10 @@ def _field_requirement(req: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def _node_term(term: Tree, path: str) -> list[FieldError]:
+def _node_term(term: Tree, path: str, *, any_values: bool = False) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, req in enumerate(term.get("matchExpressions") or ()):
-        errors += _node_requirement(req, f"{path}.matchExpressions[{index}]")
+        errors += _node_requirement(req, f"{path}.matchExpressions[{index}]", any_values=any_values)
     for index, req in enumerate(term.get("matchFields") or ()):
         errors += _field_requirement(req, f"{path}.matchFields[{index}]")
     return errors
@@ -160,7 +160,9 @@ def _node_affinity(affinity: Tree, path: str) -> list[FieldError]:
     for index, entry in enumerate(affinity.get(_PREFERRED) or ()):
         place = f"{path}.{_PREFERRED}[{index}]"
         errors += _weight(entry, place)
-        errors += _node_term(entry.get("preference") or {}, f"{place}.preference")
+        # What is only preferred may ask for values that no label can have.
+        preference = entry.get("preference") or {}
+        errors += _node_term(preference, f"{place}.preference", any_values=True)
     return errors
 
 
@@ -183,22 +185,42 @@ def _term_keys(term: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if not keys and not mismatched:
         return errors
+    known = frozenset(mismatched)
+    both = [
+        invalid(f"{path}.matchLabelKeys[{index}]", key,
+                "exists in both matchLabelKeys and mismatchLabelKeys")
+        for index, key in enumerate(keys)
+        if key in known
+    ]  # fmt: skip
     if term.get("labelSelector") is None:
         text = "must not be specified when labelSelector is not set"
         if keys:
             errors.append(forbidden(f"{path}.matchLabelKeys", text))
         if mismatched:
             errors.append(forbidden(f"{path}.mismatchLabelKeys", text))
-        return errors
+        return errors + both
     for name, listed in (("matchLabelKeys", keys), ("mismatchLabelKeys", mismatched)):
         for index, key in enumerate(listed):
             errors += label_name(key, f"{path}.{name}[{index}]")
-    known = frozenset(mismatched)
-    for index, key in enumerate(keys):
-        if key in known:
-            errors.append(invalid(f"{path}.matchLabelKeys[{index}]", key,
-                                  "exists in both matchLabelKeys and mismatchLabelKeys"
+    errors += _selected_twice(keys, term.get("labelSelector"), path)
+    return errors + both
+
+
+def _selected_twice(keys: list[str], selector: Tree | None, path: str) -> list[FieldError]:
+    """A label whose value is taken from the pod is not selected besides.
+
+    What the server itself adds for such a key is its first requirement; the place is upstream's.
+    """
+    places = {key: index for index, key in enumerate(keys)}
+    seen = set((selector or {}).get("matchLabels") or ())
+    errors: list[FieldError] = []
+    for req in (selector or {}).get("matchExpressions") or ():
+        key = req.get("key", "")
+        if key in places and key in seen:
+            errors.append(invalid(f"{path}[{places[key]}]", key,
+                                  "exists in both matchLabelKeys and labelSelector"
                                   ))  # fmt: skip
+        seen.add(key)
     return errors
 
 
