@@ -22,7 +22,7 @@ from controlplane.apiserver.kinds.strategy import (
 )
 from controlplane.apiserver.kinds.validation import common as rules
 from controlplane.apiserver.kinds.warnings import claim_warnings
-from controlplane.apiserver.schema.field_errors import FieldError
+from controlplane.apiserver.schema.field_errors import FieldError, invalid
 
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.deletion import DeleteOptions
@@ -158,13 +158,42 @@ class ServiceCIDRStrategy(PlainStrategy):
         return ()
 
 
+_INGRESS_CLASS = "kubernetes.io/ingress.class"
+
+
 class IngressStrategy(PlainStrategy):
     """Ingresses; what is said of rules that are none shows how they were written."""
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """What is wrong with a new object of this kind."""
+        errors = self._spec_errors(ctx, tree)
+        said = _ingress_class(tree)
+        named = (tree.get("spec") or {}).get("ingressClassName")
+        if said is not None and named is not None and said != named:
+            text = "must match `ingressClassName` when both are specified"
+            errors.append(invalid(f"annotations.{_INGRESS_CLASS}", said, text))
+        return errors
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """What is wrong with an update of this kind; an annotation that came to differ may."""
+        return self._spec_errors(ctx, new)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind: a new one should name its class in the spec."""
+        named = (tree.get("spec") or {}).get("ingressClassName")
+        if old is not None or named is not None or _ingress_class(tree) is None:
+            return []
+        return [f'annotation "{_INGRESS_CLASS}" is deprecated, '
+                "please use 'spec.ingressClassName' instead"]  # fmt: skip
+
+    def _spec_errors(self, ctx: Context, tree: Tree) -> list[FieldError]:
         given = ctx.written("spec", "rules")
         return rules.validate_ingress(tree, given if given == [] else None)
+
+
+def _ingress_class(tree: Tree) -> str | None:
+    """The class that the annotation names, which came before the field."""
+    return (tree["metadata"].get("annotations") or {}).get(_INGRESS_CLASS)
 
 
 class CountedAsWritten(PlainStrategy):
