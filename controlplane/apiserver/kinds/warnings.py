@@ -6,14 +6,20 @@ Upstream: pkg/api/{pod,service,persistentvolume}/warnings.go and the strategies.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from controlplane.api import quantity
 from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.schema.field_errors import go_quote
 
-__all__ = ["claim_warnings", "pod_warnings", "service_warnings", "template_warnings"]
+__all__ = [
+    "claim_warnings",
+    "pod_warnings",
+    "service_warnings",
+    "template_warnings",
+    "volume_warnings",
+]
 
 _OLD_NODE_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
@@ -29,11 +35,13 @@ _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _NULL_SELECTOR = "a null labelSelector results in matching no pod"
 
 
-def _old_label(path: str, key: str) -> Iterator[str]:
+def _old_label(path: str, key: str, *, named: bool = False) -> Iterator[str]:
+    """Said of an old label; with its name where it does not stand in the path."""
     new = _OLD_NODE_LABELS.get(key)
     if new is not None:
         since = _SINCE.get(key, "v1.17")
-        yield f'{path}: deprecated since {since}; use "{new}" instead'
+        what = f"{key} is deprecated" if named else "deprecated"
+        yield f'{path}: {what} since {since}; use "{new}" instead'
 
 
 def pod_warnings(tree: Tree, old: Tree | None) -> list[str]:
@@ -72,19 +80,19 @@ def _warnings(meta: Tree, spec: Tree, meta_path: str, path: str) -> list[str]:
     for key in spec.get("nodeSelector") or ():
         found += _old_label(f"{path}.nodeSelector[{key}]", key)
     if spec.get("affinity"):
-        found += _affinity(spec["affinity"], f"{path}.affinity")
+        node = spec["affinity"].get("nodeAffinity") or {}
+        found += _node_affinity(node, f"{path}.affinity.nodeAffinity")
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
         place = f"{path}.topologySpreadConstraints[{index}]"
-        found += _old_label(f"{place}.topologyKey", constraint.get("topologyKey", ""))
+        found += _old_label(f"{place}.topologyKey", constraint.get("topologyKey", ""), named=True)
         if constraint.get("labelSelector") is None:
             found.append(f"{place}.labelSelector: {_NULL_SELECTOR}")
-    for key in meta.get("annotations") or ():
-        if key.startswith(_APP_ARMOR):
-            found.append(f'{meta_path}.annotations[{key}]: deprecated since v1.30; use the '
-                         '"appArmorProfile" field instead')  # fmt: skip
-        elif key == "seccomp.security.alpha.kubernetes.io/pod":
-            found.append(f'{meta_path}.annotations[{key}]: non-functional in v1.27+; use the '
-                         '"seccompProfile" field instead')  # fmt: skip
+    annotations = meta.get("annotations") or {}
+    found += [
+        f"{meta_path}.annotations[{key}]: {text}"
+        for key, text in _OLD_ANNOTATIONS.items()
+        if key in annotations
+    ]
     if "volumes" in spec:
         found += _volumes(spec["volumes"], f"{path}.volumes")
     aliases: dict[str | None, None] = {}
@@ -102,24 +110,81 @@ def _warnings(meta: Tree, spec: Tree, meta_path: str, path: str) -> list[str]:
         elif name in secrets:
             found.append(f'{place}: duplicate name "{name}"')
         secrets[name] = None
-    for key in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(key) or ()):
-            found += _container(container, f"{path}.{key}[{index}]")
-    found += _ports(spec.get("containers") or [], f"{path}.containers")
+    for name in ("memory", "ephemeral-storage"):
+        text = (spec.get("overhead") or {}).get(name)
+        found += _fraction(text, f"{path}.overhead[{name}]")
+    if annotations:
+        found += _pod_profile(annotations, spec, meta_path)
+    containers = [
+        (container, f"{path}.{key}[{index}]")
+        for key in ("initContainers", "containers", "ephemeralContainers")
+        for index, container in enumerate(spec.get(key) or ())
+    ]
+    for container, place in containers:
+        if annotations:
+            found += _profiles(annotations, container, spec, meta_path)
+        found += _container(container, place)
+    found += _ports(containers)
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0:
         found.append(f"{path}.terminationGracePeriodSeconds: must be >= 0; negative values are "
                      "invalid and will be treated as 1")  # fmt: skip
+    if spec.get("affinity"):
+        found += _affinity(spec["affinity"], f"{path}.affinity")
     return found
 
 
-def _affinity(affinity: Tree, path: str) -> Iterator[str]:
-    node = affinity.get("nodeAffinity") or {}
-    terms = (node.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
+_OLD_ANNOTATIONS = {
+    "scheduler.alpha.kubernetes.io/critical-pod":
+        'non-functional in v1.16+; use the "priorityClassName" field instead',
+    "security.alpha.kubernetes.io/sysctls":
+        'non-functional in v1.11+; use the "sysctls" field instead',
+    "security.alpha.kubernetes.io/unsafe-sysctls":
+        'non-functional in v1.11+; use the "sysctls" field instead',
+}  # fmt: skip
+_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+
+
+def _pod_profile(annotations: Tree, spec: Tree, path: str) -> Iterator[str]:
+    own = (spec.get("securityContext") or {}).get("seccompProfile")
+    if own is None and _SECCOMP_POD in annotations:
+        yield f"{path}.annotations[{_SECCOMP_POD}]: {_SECCOMP}"
+
+
+def _profiles(annotations: Tree, container: Tree, spec: Tree, path: str) -> Iterator[str]:
+    """Old annotations without the field that took their place; pods are told of AppArmor elsewhere."""
+    context, whole = container.get("securityContext") or {}, spec.get("securityContext") or {}
+    name = container.get("name", "")
+    if context.get("seccompProfile") is None and _SECCOMP_CONTAINER + name in annotations:
+        yield f"{path}.annotations[{_SECCOMP_CONTAINER}{name}]: {_SECCOMP}"
+    fields = (context.get("appArmorProfile"), whole.get("appArmorProfile"))
+    if path != "metadata" and fields == (None, None) and _APP_ARMOR + name in annotations:
+        yield (f"{path}.annotations[{_APP_ARMOR}{name}]: deprecated since v1.30; use the "
+               '"appArmorProfile" field instead')  # fmt: skip
+
+
+def _node_affinity(affinity: Tree, path: str) -> Iterator[str]:
+    terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     for index, term in enumerate(terms):
-        for number, req in enumerate(term.get("matchExpressions") or ()):
-            place = f"{path}.nodeAffinity.{_REQUIRED}.nodeSelectorTerms[{index}]"
-            yield from _old_label(f"{place}.matchExpressions[{number}].key", req.get("key", ""))
+        yield from _node_term(term, f"{path}.{_REQUIRED}.nodeSelectorTerms[{index}]")
+    for index, entry in enumerate(affinity.get(_PREFERRED) or ()):
+        place = f"{path}.{_PREFERRED}[{index}].preference"
+        yield from _node_term(entry.get("preference") or {}, place, values=True)
+
+
+def _node_term(term: Tree, path: str, *, values: bool = False) -> Iterator[str]:
+    """Old labels, and `values` that no label can have: validation lets them be where preferred."""
+    for number, req in enumerate(term.get("matchExpressions") or ()):
+        place = f"{path}.matchExpressions[{number}]"
+        yield from _old_label(f"{place}.key", req.get("key", ""), named=True)
+        for index, value in enumerate((req.get("values") or ()) if values else ()):
+            for problem in names.label_value(value):
+                yield f"{place}.values[{index}]: {value} is invalid, {problem}"
+
+
+def _affinity(affinity: Tree, path: str) -> Iterator[str]:
     for key in ("podAffinity", "podAntiAffinity"):
         part = affinity.get(key) or {}
         for index, term in enumerate(part.get(_REQUIRED) or ()):
@@ -143,33 +208,108 @@ def claim_warnings(spec: Tree, path: str) -> list[str]:
     return [f'{place}: fractional byte value "{text}" is invalid, must be an integer']
 
 
+_OLD_VOLUMES = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "ephemeral": "",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_PLACES = {"storageos": "storageOS"}
+
+
 def _volumes(volumes: list[Tree], path: str) -> Iterator[str]:
     for index, volume in enumerate(volumes):
-        if "gitRepo" in volume:
-            yield f"{path}[{index}].gitRepo: deprecated in v1.11, and disabled by default in v1.33+"
-        if "scaleIO" in volume:
-            yield f"{path}[{index}].scaleIO: deprecated in v1.16, non-functional in v1.22+"
-        projected = volume.get("projected")
-        if projected is not None:
-            for source in projected.get("sources") or ():
-                if not source:
-                    yield f'volume "{volume.get("name", "")}" (Projected) has no sources provided'
+        for key, text in _OLD_VOLUMES.items():
+            source = volume.get(key)
+            if source is None:
+                continue
+            if text:
+                yield f"{path}[{index}].{_PLACES.get(key, key)}: {text}"
+            elif source.get("volumeClaimTemplate") is not None:
+                place = f"{path}[{index}].ephemeral.volumeClaimTemplate.spec"
+                yield from claim_warnings(source["volumeClaimTemplate"].get("spec") or {}, place)
+    for volume in volumes:
+        yield from _overlaps(volume)
+
+
+def _overlaps(volume: Tree) -> Iterator[str]:
+    """Files of one volume that hide each other. Upstream: warningsForOverlappingVirtualPaths."""
+    what = f"volume {go_quote(volume.get('name', ''))}"
+    for key, kind, name in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName"),
+                            ("downwardAPI", "DownwardAPI", "")):  # fmt: skip
+        source = volume.get(key)
+        if source is not None:
+            named = f" {go_quote(source.get(name, ''))}" if name else ""
+            yield from _collisions(_paths(source), f"{what} ({kind}{named}): overlapping paths")
+    taken: set[str] = set()
+    for part in (volume.get("projected") or {}).get("sources") or ():
+        if not part:
+            yield f"{what} (Projected) has no sources provided"
+            continue
+        paths, text = _projected_paths(part, what)
+        if paths:
+            yield from _collisions(paths, text)
+            yield from _collisions(sorted([*set(paths), *taken]), text)
+            taken.update(paths)
+
+
+def _paths(source: Tree) -> list[str]:
+    return [item.get("path", "") for item in source.get("items") or ()]
+
+
+def _projected_paths(part: Tree, what: str) -> tuple[list[str], str]:
+    for key, kind in (("configMap", "ConfigMap"), ("secret", "Secret"),
+                      ("downwardAPI", "DownwardAPI")):  # fmt: skip
+        source = part.get(key)
+        if source is not None and source.get("items") is not None:
+            named = "" if key == "downwardAPI" else f" {go_quote(source.get('name', ''))}"
+            return _paths(source), f"{what} (Projected {kind}{named}): overlapping paths"
+    for key, kind in (("serviceAccountToken", "ServiceAccountToken"),
+                      ("clusterTrustBundle", "ClusterTrustBundle")):  # fmt: skip
+        source = part.get(key)
+        if source is not None:
+            bundle = source.get("name", source.get("signerName", ""))
+            named = f" {go_quote(bundle)}" if key == "clusterTrustBundle" else ""
+            return [source.get("path", "")], f"{what} (Projected {kind}{named}): overlapping paths"
+    return [], ""
+
+
+def _collisions(paths: list[str], text: str) -> Iterator[str]:
+    """Upstream takes any other path that hides this one; here it is the first by name."""
+    known: set[str] = set()
+    for path in (path.rstrip("/") for path in paths):
+        if path and "" not in known:
+            hidden = [each for each in sorted(known)
+                      if f"{each}/".startswith(path) or f"{path}/".startswith(each)]  # fmt: skip
+            if hidden:
+                yield f"{text}: {go_quote(path)} with {go_quote(hidden[0])}"
+        known.add(path)
+
+
+def _fraction(text: str | None, path: str) -> Iterator[str]:
+    if text is not None and quantity.parse(text).milli_value() % 1000:
+        yield f'{path}: fractional byte value "{text}" is invalid, must be an integer'
 
 
 def _container(container: Tree, path: str) -> Iterator[str]:
     resources = container.get("resources") or {}
-    for kind in ("limits", "requests"):
-        for name in ("memory", "ephemeral-storage"):
+    for name in ("memory", "ephemeral-storage"):
+        for kind in ("limits", "requests"):
             text = (resources.get(kind) or {}).get(name)
-            if text is not None and quantity.parse(text).milli_value() % 1000:
-                yield (
-                    f'{path}.resources.{kind}[{name}]: fractional byte value "{text}" is invalid, '
-                    "must be an integer"
-                )
+            yield from _fraction(text, f"{path}.resources.{kind}[{name}]")
     known: dict[str, None] = {}
     for index, variable in enumerate(container.get("env") or ()):
-        name = variable.get("name", "")
-        if name in known:
+        name, value = variable.get("name", ""), variable.get("value", "")
+        ref = f"$({name})"
+        # A value made of the earlier one is meant so.
+        built = ref in value and value != ref and variable.get("valueFrom") is None
+        if name in known and not built:
             yield (
                 f'{path}.env[{index}]: hides previous definition of "{name}", which may be dropped '
                 "when using apply"
@@ -177,47 +317,110 @@ def _container(container: Tree, path: str) -> Iterator[str]:
         known[name] = None
 
 
-def _ports(containers: list[Tree], path: str) -> Iterator[str]:
-    seen: dict[tuple[Any, ...], str] = {}
-    named: dict[str, str] = {}
-    names: list[str] = []
-    for index, container in enumerate(containers):
-        own: dict[tuple[Any, ...], str] = {}
+def _port_shown(port: Tree) -> str:
+    """A port as Go prints it with its fields' names."""
+    return (
+        f"{{Name:{port.get('name', '')} HostPort:{port.get('hostPort', 0)} "
+        f"ContainerPort:{port.get('containerPort', 0)} Protocol:{port.get('protocol', '')} "
+        f"HostIP:{port.get('hostIP', '')}}}"
+    )
+
+
+def _ports(containers: list[tuple[Tree, str]]) -> Iterator[str]:
+    seen: dict[tuple[int, str], list[tuple[Tree, str]]] = {}
+    for container, path in containers:
         for number, port in enumerate(container.get("ports") or ()):
-            place = f"{path}[{index}].ports[{number}]"
-            key = (port.get("hostIP", ""), port.get("hostPort", 0), port.get("containerPort", 0),
-                   port.get("protocol", "TCP"))  # fmt: skip
-            if key in own:
-                yield f"{place}: duplicate port definition with {own[key]}"
-            elif key in seen:
-                yield f"{place}: duplicate port definition with {seen[key]}"
-            own[key] = place
-            name = port.get("name", "")
+            place = f"{path}.ports[{number}]"
+            ip, host = port.get("hostIP", ""), port.get("hostPort", 0)
+            if ip and not host:
+                yield f"{place}: hostIP set without hostPort: {_port_shown(port)}"
+            others = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
+            for other, where in others:
+                other_ip, other_host = other.get("hostIP", ""), other.get("hostPort", 0)
+                if (ip, host) == (other_ip, other_host):
+                    yield f"{place}: duplicate port definition with {where}"
+                elif not host or not other_host:
+                    yield f"{place}: overlapping port definition with {where}"
+                elif host == other_host and bool(ip) != bool(other_ip):
+                    yield f"{place}: dangerously ambiguous port definition with {where}"
+            others.append((port, place))
+    yield from _port_names([pair for pair in containers if ".containers[" in pair[1]])
+
+
+def _port_names(containers: list[tuple[Tree, str]]) -> Iterator[str]:
+    named: dict[str, str] = {}
+    for container, path in containers:
+        for number, port in enumerate(container.get("ports") or ()):
+            place, name = f"{path}.ports[{number}]", port.get("name", "")
             if name in named:
-                names.append(
+                yield (
                     f'{place}: duplicate port name "{name}" with {named[name]}, services and '
                     f"probes that select ports by name will use {named[name]}"
                 )
             elif name:
                 named[name] = place
-        seen.update(own)
-    yield from names
+
+
+def volume_warnings(tree: Tree) -> list[str]:
+    """Warnings for a persistent volume."""
+    spec, found = tree.get("spec") or {}, []
+    key = "volume.beta.kubernetes.io/storage-class"
+    if key in (tree["metadata"].get("annotations") or {}):
+        found.append(f'metadata.annotations[{key}]: deprecated since v1.8; use "storageClassName" '
+                     "attribute instead")  # fmt: skip
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        found.append("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
+                     "Instead, the recommended approach is to use dynamic provisioning.")  # fmt: skip
+    needed = (spec.get("nodeAffinity") or {}).get("required") or {}
+    for index, term in enumerate(needed.get("nodeSelectorTerms") or ()):
+        found += _node_term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+    return found + [
+        f"spec.{_PLACES.get(source, source)}: {_OLD_VOLUMES[source]}"
+        for source in _OLD_PV_SOURCES
+        if spec.get(source) is not None
+    ]
+
+
+_OLD_PV_SOURCES = ("cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd")
+
+
+_HINTS = "service.kubernetes.io/topology-aware-hints"
+
+
+def node_warnings(tree: Tree) -> list[str]:
+    """Warnings for a node: fields that nobody reads any more."""
+    spec = tree.get("spec") or {}
+    found = []
+    if spec.get("configSource") is not None:
+        found.append("spec.configSource: the feature is removed")
+    if spec.get("externalID"):
+        found.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
+    return found
 
 
 def service_warnings(tree: Tree) -> list[str]:
     """Warnings for a service."""
     spec = tree.get("spec") or {}
     found: list[str] = []
-    if (spec.get("clusterIPs") or [""])[0] == "None":
-        for key in ("loadBalancerIP", "externalIPs", "sessionAffinity"):
-            value = spec.get(key)
-            if value and value != "None":
-                found.append(f'spec.{key} is ignored when spec.clusterIP is "None"')
-    if spec.get("type") != "ExternalName" and spec.get("externalName"):
-        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
-    if spec.get("externalIPs"):
+    if _HINTS in (tree["metadata"].get("annotations") or {}):
+        found.append(f"annotation {_HINTS} is deprecated, please use "
+                     "service.kubernetes.io/topology-mode instead")  # fmt: skip
+    external = spec.get("type") == "ExternalName"
+    headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
+    if headless:
+        found += [
+            f"spec.{shown} is ignored for headless services"
+            for key, shown in (("loadBalancerIP", "loadBalancerIP"), ("externalIPs", "externalIPs"),
+                               ("sessionAffinity", "SessionAffinity"))
+            if spec.get(key) not in (None, "", [], "None")
+        ]  # fmt: skip
+    if spec.get("externalIPs") and not headless and not external:
         found.append("spec.externalIPs is deprecated and may no longer be implemented in some "
                      "clusters")  # fmt: skip
+    if external and spec.get("externalIPs"):
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if not external and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
     if spec.get("trafficDistribution") == "PreferClose":
         found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
     return found

@@ -21,7 +21,7 @@ from controlplane.apiserver.kinds.strategy import (
     without_labels,
 )
 from controlplane.apiserver.kinds.validation import common as rules
-from controlplane.apiserver.kinds.warnings import claim_warnings
+from controlplane.apiserver.kinds.warnings import claim_warnings, node_warnings, volume_warnings
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
 
 if TYPE_CHECKING:
@@ -354,6 +354,10 @@ class NodeStrategy(Strategy):
         """The defaults of this kind."""
         return others.default_node(tree)
 
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        return node_warnings(tree)
+
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""
         if "configSource" in (tree.get("spec") or {}):
@@ -457,12 +461,7 @@ class VolumeStrategy(Strategy):
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
-        if (tree.get("spec") or {}).get("persistentVolumeReclaimPolicy") == "Recycle":
-            return [
-                "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
-                "Instead, the recommended approach is to use dynamic provisioning."
-            ]
-        return []
+        return volume_warnings(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """What a new object of this kind starts with."""

@@ -1,0 +1,101 @@
+"""Warnings of pods and volumes that no recorded conversation reaches: each one against upstream's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.warnings import (
+    node_warnings,
+    pod_warnings,
+    service_warnings,
+    template_warnings,
+    volume_warnings,
+)
+
+
+def _told(spec: Tree, **meta: Tree) -> list[str]:
+    return pod_warnings({"metadata": {"name": "p", **meta}, "spec": spec}, None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"volumes": [{"name": "v", "rbd": {}}, {"name": "w", "storageos": {}}]},
+         ["spec.volumes[0].rbd: deprecated in v1.28, non-functional in v1.31+",
+          "spec.volumes[1].storageOS: deprecated in v1.22, non-functional in v1.25+"]),
+        ({"volumes": [{"name": "v", "secret": {"secretName": "s", "items": [
+            {"key": "a", "path": "x"}, {"key": "b", "path": "x/y"}]}}]},
+         ['volume "v" (Secret "s"): overlapping paths: "x/y" with "x"']),
+        ({"volumes": [{"name": "v", "projected": {"sources": [
+            {"serviceAccountToken": {"path": "t"}},
+            {"downwardAPI": {"items": [{"path": "t"}]}}]}}]},
+         ['volume "v" (Projected DownwardAPI): overlapping paths: "t" with "t"']),
+        ({"overhead": {"memory": "100m"}},
+         ['spec.overhead[memory]: fractional byte value "100m" is invalid, must be an integer']),
+        ({"containers": [{"name": "c", "env": [{"name": "A", "value": "1"},
+                                               {"name": "A", "value": "$(A)2"}]}]}, []),
+        ({"containers": [{"name": "c", "ports": [
+            {"containerPort": 80, "protocol": "TCP", "hostIP": "10.0.0.1"},
+            {"containerPort": 80, "protocol": "TCP", "hostPort": 80}]}]},
+         ["spec.containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 "
+          "ContainerPort:80 Protocol:TCP HostIP:10.0.0.1}",
+          "spec.containers[0].ports[1]: overlapping port definition with "
+          "spec.containers[0].ports[0]"]),
+        ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"preference": {"matchExpressions": [{"key": "beta.kubernetes.io/os"}]}}]}}},
+         ["spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]."
+          "preference.matchExpressions[0].key: beta.kubernetes.io/os is deprecated since v1.14; "
+          'use "kubernetes.io/os" instead']),
+    ],
+)  # fmt: skip
+def test_a_doubtful_pod_is_warned_of(spec: Tree, expected: list[str]) -> None:
+    assert _told(spec) == expected
+
+
+def test_old_annotations_are_warned_of_where_no_field_took_their_place() -> None:
+    key = "container.apparmor.security.beta.kubernetes.io/c"
+    meta = {"annotations": {key: "unconfined", "scheduler.alpha.kubernetes.io/critical-pod": ""}}
+    old = 'non-functional in v1.16+; use the "priorityClassName" field instead'
+    plain = {"containers": [{"name": "c"}]}
+    given = {**plain, "securityContext": {"appArmorProfile": {"type": "Unconfined"}}}
+    place = "template.metadata.annotations"
+
+    assert template_warnings({"metadata": meta, "spec": given}, "template") == [
+        f"{place}[scheduler.alpha.kubernetes.io/critical-pod]: {old}"
+    ]
+    assert template_warnings({"metadata": meta, "spec": plain}, "template")[1:] == [
+        f'{place}[{key}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+    ]
+
+
+def test_a_doubtful_volume_is_warned_of() -> None:
+    annotations = {"volume.beta.kubernetes.io/storage-class": "a"}
+    spec = {"persistentVolumeReclaimPolicy": "Retain", "glusterfs": {}}
+
+    assert volume_warnings({"metadata": {"annotations": annotations}, "spec": spec}) == [
+        "metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; "
+        'use "storageClassName" attribute instead',
+        "spec.glusterfs: deprecated in v1.25, non-functional in v1.26+",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"type": "ClusterIP", "clusterIP": "None", "externalIPs": ["1.2.3.4"],
+          "sessionAffinity": "ClientIP"},
+         ["spec.externalIPs is ignored for headless services",
+          "spec.SessionAffinity is ignored for headless services"]),
+        ({"type": "ExternalName", "externalName": "a", "externalIPs": ["1.2.3.4"]},
+         ['spec.externalIPs is ignored when spec.type is "ExternalName"']),
+    ],
+)  # fmt: skip
+def test_a_service_is_warned_of_what_is_ignored(spec: Tree, expected: list[str]) -> None:
+    assert service_warnings({"metadata": {}, "spec": spec}) == expected
+
+
+def test_a_node_is_warned_of_what_nobody_reads() -> None:
+    assert node_warnings({"spec": {"externalID": "a"}}) == [
+        "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+    ]
