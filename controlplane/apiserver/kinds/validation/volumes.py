@@ -43,11 +43,11 @@ _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate"
                "FileOrCreate", "Socket")  # fmt: skip
 _MODE_TEXT = "must be a number between 0 and 0777 (octal), both inclusive"
 _INITIATORS = {
-    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+\Z"),
-    "eui": re.compile(r"^eui.[A-Za-z0-9]{16}\Z"),
-    "naa": re.compile(r"^naa.[A-Za-z0-9]{32}\Z"),
+    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+"),
+    "eui": re.compile(r"eui.[A-Za-z0-9]{16}"),
+    "naa": re.compile(r"naa.[A-Za-z0-9]{32}"),
 }
-"""How the names of iSCSI nodes look, by their kind."""
+"""How the names of iSCSI nodes look, by their kind. Upstream's first one may begin anywhere in a name."""
 
 
 def _mode(source: Tree, key: str, path: str) -> list[FieldError]:
@@ -155,7 +155,7 @@ def _initiator(name: str, path: str, unknown: str = _STARTS) -> list[FieldError]
     form = _INITIATORS.get(name[:3])
     if form is None:
         return [invalid(path, name, unknown)]
-    return [] if form.search(name) else [invalid(path, name, "must be valid format")]
+    return [] if form.fullmatch(name) else [invalid(path, name, "must be valid format")]
 
 
 _LONG = (
