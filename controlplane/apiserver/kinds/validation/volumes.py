@@ -42,11 +42,10 @@ _VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name",
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File",
                "FileOrCreate", "Socket")  # fmt: skip
 _MODE_TEXT = "must be a number between 0 and 0777 (octal), both inclusive"
-_INITIATORS = {
-    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+"),
-    "eui": re.compile(r"eui.[A-Za-z0-9]{16}"),
-    "naa": re.compile(r"naa.[A-Za-z0-9]{32}"),
-}
+_IQN = re.compile(r"iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+")
+_EUI = re.compile(r"eui.[A-Za-z0-9]{16}")
+_NAA = re.compile(r"naa.[A-Za-z0-9]{32}")
+_INITIATORS = {"iqn": _IQN.fullmatch, "eui": _EUI.fullmatch, "naa": _NAA.fullmatch}
 """How the names of iSCSI nodes look, by their kind. Upstream's first one may begin anywhere in a name."""
 
 
@@ -152,10 +151,10 @@ def _initiator(name: str, path: str, unknown: str = _STARTS) -> list[FieldError]
     """The name of an iSCSI node; `unknown` is said of a kind that nobody knows."""
     if not name:
         return [required(path)]
-    form = _INITIATORS.get(name[:3])
-    if form is None:
+    fits = _INITIATORS.get(name[:3])
+    if fits is None:
         return [invalid(path, name, unknown)]
-    return [] if form.fullmatch(name) else [invalid(path, name, "must be valid format")]
+    return [] if fits(name) else [invalid(path, name, "must be valid format")]
 
 
 _LONG = (
