@@ -39,6 +39,7 @@ class NodeInfo:
         "_followed",
         "_journal",
         "_journal_start",
+        "_places",
         "_position",
         "allocatable",
         "generation",
@@ -85,6 +86,8 @@ class NodeInfo:
         self._journal_start = 0
         self._followed: NodeInfo | None = None
         self._position = 0
+        self._places: dict[str, int] | None = None
+        """Where each pod of a node with many stands, once one was looked for."""
 
     def set_node(self, node: Node) -> None:
         """Take a (new) node object."""
@@ -99,11 +102,24 @@ class NodeInfo:
 
     def add_pod(self, info: PodInfo) -> None:
         """Count a pod in."""
-        self.pods.append(info)
+        self._append(info)
         if self._journal is not None:
             self._note(info)
         self._list(info)
         self._count(info, 1)
+
+    def _append(self, info: PodInfo) -> None:
+        if self._places is not None:
+            self._places[info.pod.metadata.uid] = len(self.pods)
+        self.pods.append(info)
+
+    def _place(self, uid: str) -> int | None:
+        """Where a pod stands in `pods`."""
+        if self._places is None:
+            if len(self.pods) < _MANY:
+                return _find(self.pods, uid)
+            self._places = {info.pod.metadata.uid: at for at, info in enumerate(self.pods)}
+        return self._places.get(uid)
 
     def _note(self, change: PodInfo | int) -> None:
         journal = self._journal
@@ -122,7 +138,7 @@ class NodeInfo:
     def remove_pod(self, pod: Pod) -> None:
         """Count a pod out, found by UID. Raises KeyError when it is not here."""
         uid = pod.metadata.uid
-        at = _find(self.pods, uid)
+        at = self._place(uid)
         if at is None:
             raise KeyError(f"no corresponding pod {pod.name} in pods of node {self.name}")
         if self._journal is not None:
@@ -135,13 +151,13 @@ class NodeInfo:
         As taking it out and counting it in again, without the sums. Raises KeyError when it is not here.
         """
         pod = info.pod
-        at = _find(self.pods, pod.metadata.uid)
+        at = self._place(pod.metadata.uid)
         if at is None:
             raise KeyError(f"no corresponding pod {pod.name} in pods of node {self.name}")
         if self._journal is not None:
             self._note(at)
         self._unlist(at)
-        self.pods.append(info)
+        self._append(info)
         if self._journal is not None:
             self._note(info)
         self._list(info)
@@ -149,6 +165,10 @@ class NodeInfo:
     def _unlist(self, at: int) -> PodInfo:
         info = _swap_remove(self.pods, at)
         uid = info.pod.metadata.uid
+        if self._places is not None:
+            self._places.pop(uid, None)
+            if at < len(self.pods):  # the last one took its place
+                self._places[self.pods[at].pod.metadata.uid] = at
         for infos in (self.pods_with_affinity, self.pods_with_required_anti_affinity):
             listed = _find(infos, uid)
             if listed is not None:
@@ -202,7 +222,7 @@ class NodeInfo:
             if isinstance(change, int):
                 self._unlist(change)
             else:
-                self.pods.append(change)
+                self._append(change)
                 self._list(change)
         other._journal_start += len(journal)
         journal.clear()
@@ -225,6 +245,7 @@ class NodeInfo:
         self.pods_with_affinity = other.pods_with_affinity.copy()
         self.pods_with_required_anti_affinity = other.pods_with_required_anti_affinity.copy()
         self._followed = None
+        self._places = None
 
     def _copy_sums(self, other: NodeInfo) -> None:
         self.node = other.node

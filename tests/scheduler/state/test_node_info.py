@@ -47,3 +47,31 @@ def same(follower, node):
     copy = node.clone()
     for name in ("pods", "pods_with_affinity", "pods_with_required_anti_affinity", "requested"):
         assert getattr(follower, name) == getattr(copy, name)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["add", "remove", "replace"]), st.integers(0, 999)), max_size=60
+    )
+)
+def test_a_pod_is_found_among_many_where_the_plain_way_finds_it(changes):
+    node, plain = NodeInfo(), []
+    for number in range(80):
+        node.add_pod(PodInfo(pod(number)))
+        plain.append(node.pods[-1].pod)
+    for what, which in changes:
+        one = plain[which % len(plain)]
+        if what != "add":
+            at = plain.index(one)
+            plain[at] = plain[-1]
+            plain.pop()
+        if what == "remove":
+            node.remove_pod(one)
+        elif what == "replace":
+            node.replace_pod(PodInfo(one))
+            plain.append(one)
+        else:
+            number += 1
+            node.add_pod(PodInfo(pod(number)))
+            plain.append(node.pods[-1].pod)
+        assert [info.pod for info in node.pods] == plain
