@@ -64,6 +64,7 @@ SHOWN_BY_TRYING: dict[str, str] = {
     "controlplane.apiserver.http.foreign_tokens _BLOCK": "ends at the next beginning",
     "controlplane.apiserver.kinds.custom.cel.syntax _SPACE": "gives up nothing that it took",
     "controlplane.apiserver.kinds.custom.cel.syntax _TOKEN": "gives up no blanks that it took",
+    "controlplane.apiserver.kinds.custom.formats _SPAN": "begins where a number begins only",
     "controlplane.apiserver.kinds.validation.registration _PEM": "what is named again is short and fixed",
     "controlplane.apiserver.schema.descriptions _WORD": "what looks ahead in vain is taken by the last way",
     "controlplane.page.report _IMPORT": "begins where a line does, and stays within it",

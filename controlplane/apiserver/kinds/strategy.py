@@ -184,6 +184,10 @@ class Strategy:
         """Fill in what upstream's defaulting functions fill in; `old` parts need no second look."""
         return tree
 
+    def name_rule_of(self, tree: Tree) -> Callable[[str], names.Problems]:
+        """Return the rule for the name of a new object."""
+        return self.name_rule
+
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Clear what clients may not set, set what the server sets."""
         if self.has_status and "status" in tree:

@@ -181,7 +181,7 @@ class Registry:
             tree = strategy.begin_create(ctx, {**given, "metadata": meta})
             tree = strategy.prepare_create(ctx, tree)
             meta = tree["metadata"]
-            errors = validate_meta(meta, strategy.name_rule, namespaced=info.namespaced)
+            errors = validate_meta(meta, strategy.name_rule_of(tree), namespaced=info.namespaced)
             if strategy.standard_finalizers:
                 errors += finalizer_errors(meta)
             errors += strategy.validate(ctx, tree)
@@ -199,7 +199,7 @@ class Registry:
             if quotas:
                 yield from charge(ctx, tree, None, quotas)
             name = meta["name"]
-            if version and _written_version(version):
+            if version and not ctx.dry_run and _written_version(version):
                 raise status.plain_error(
                     "resourceVersion should not be set on objects to be created"
                 )
@@ -239,7 +239,7 @@ class Registry:
     def _unwritten(self, tree: Tree, old: Object | None) -> Object:
         """What a dry run answers."""
         tree = self.strategy.finish(tree)
-        if old is None and "resourceVersion" in tree["metadata"]:
+        if old is None and not tree["metadata"].get("resourceVersion", "-"):
             meta = {k: v for k, v in tree["metadata"].items() if k != "resourceVersion"}
             tree = {**tree, "metadata": meta}
         return Object(tree)

@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
+from controlplane.apiserver.schema.go_numbers import shown_float
 from controlplane.apiserver.schema.work import spend
 
 __all__ = [
@@ -49,8 +50,8 @@ def _shown(value: Any) -> str:
     """A bad value as Go prints it: strings quoted, scalars plain, the rest as JSON."""
     if isinstance(value, str):
         return go_quote(value)
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, float):
+        return shown_float(value)
     if value is None:
         return "null"
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

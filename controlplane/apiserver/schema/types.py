@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from controlplane.api.tree import Tree
 
-__all__ = ["Field", "Kind", "StructType", "load_data", "struct_type"]
+__all__ = ["DEDUCED", "Field", "Kind", "StructType", "load_data", "struct_type"]
 
 
 class Kind:
@@ -90,7 +90,7 @@ class Field:
 class StructType:
     """One named type. `name` is its OpenAPI definition name; `map_type` "atomic": owned as a whole.
 
-    `open`: it may have fields of any name beside those declared; each is owned as a whole.
+    `open`: it may have fields of any name beside those declared, see `DEDUCED`.
     """
 
     name: str
@@ -107,6 +107,16 @@ class StructType:
     def package_version(self) -> str:
         """The Go package of the type, which is its API version."""
         return self.name.rsplit(".", 2)[-2]
+
+
+@frozen(eq=False)
+class _Deduced(Field):
+    """The type of a value that no schema describes: maps have owners for each field, all else is owned as a whole."""
+
+
+DEDUCED = _Deduced("", Kind.MAP, "")
+object.__setattr__(DEDUCED, "element", DEDUCED)  # the values of such a map are of the same type
+"""What structured-merge-diff calls `__untyped_deduced_`."""
 
 
 @cache

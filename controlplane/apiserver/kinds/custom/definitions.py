@@ -7,6 +7,7 @@ pkg/apiserver/schema.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,9 +16,9 @@ from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.custom.conversion_rules import conversion_errors
+from controlplane.apiserver.kinds.custom.formats import is_recognized
 from controlplane.apiserver.kinds.custom.internal_versions import internal_part
 from controlplane.apiserver.kinds.custom.schema_rules import schema_errors
-from controlplane.apiserver.kinds.custom.schemas import KNOWN_FORMATS
 from controlplane.apiserver.kinds.custom.version_parts import deprecation_errors, selectable_errors
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
 from controlplane.apiserver.kinds.validation.shared import immutable
@@ -74,7 +75,7 @@ class DefinitionStrategy(Strategy):
             filled["listKind"] = f"{kind}List"
         if not filled["singular"]:
             del filled["singular"]
-        conversion = spec.get("conversion") or {"strategy": "None"}
+        conversion = _with_port(spec.get("conversion") or {"strategy": "None"})
         if filled == given and conversion is spec.get("conversion"):
             return tree
         return {**tree, "spec": {**spec, "names": filled, "conversion": conversion}}
@@ -115,22 +116,17 @@ class DefinitionStrategy(Strategy):
         state = with_condition(tree.get("status") or {}, new)
         return {**tree, "metadata": marked, "status": state}
 
+    def name_rule_of(self, tree: Tree) -> Callable[[str], names.Problems]:
+        """Return the rule that a definition is named by its plural and its group."""
+        spec = tree["spec"]
+        wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+        text = 'must be spec.names.plural+"."+spec.group'
+        return lambda name: () if name == wanted else (text,)
+
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """Everything that can be wrong with a definition."""
         spec = tree["spec"]
-        given = spec.get("names") or {}
-        errors: list[FieldError] = []
-        wanted = f"{given.get('plural', '')}.{spec.get('group', '')}"
-        name = tree["metadata"].get("name", "")
-        prefix = tree["metadata"].get("generateName", "")
-        if prefix and prefix != wanted:
-            text = 'must be spec.names.plural+"."+spec.group'
-            errors.append(invalid("metadata.generateName", prefix, text))
-        if name != wanted:
-            errors.append(
-                invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
-            )
-        errors += _spec_errors(_as_written(ctx, spec))
+        errors = _spec_errors(_as_written(ctx, spec))
         return errors + _state_errors(tree) + _approval_errors(tree) + _unknown_fields(spec)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
@@ -166,6 +162,17 @@ class DefinitionStrategy(Strategy):
         return _accepted_errors(new)
 
 
+def _with_port(conversion: Tree) -> Tree:
+    """Return a conversion whose webhook's service has a port, 443 unless given."""
+    webhook = conversion.get("webhook") or {}
+    client = webhook.get("clientConfig") or {}
+    service = client.get("service")
+    if service is None or service.get("port") is not None:
+        return conversion
+    client = {**client, "service": {**service, "port": 443}}
+    return {**conversion, "webhook": {**webhook, "clientConfig": client}}
+
+
 def _as_written(ctx: Context, spec: Tree) -> Tree:
     """The spec with a list of versions where one was written without items."""
     return {**spec, "versions": []} if ctx.written("spec", "versions") == [] else spec
@@ -190,11 +197,10 @@ def _unknown_fields(spec: Tree) -> list[FieldError]:
 
 
 def _formats(schema: Any) -> list[str]:
-    """The formats of texts in a schema, in order, that validation knows nothing of."""
+    """Return the formats in a schema that validation does not know, in order."""
     if not isinstance(schema, dict):
         return []
-    form = schema.get("format", "")
-    found = [form] if form and form not in KNOWN_FORMATS else []
+    found = [] if is_recognized(schema) else [schema["format"]]
     for _, inner in sorted((schema.get("properties") or {}).items()):
         found += _formats(inner)
     for key in ("items", "additionalProperties"):

@@ -23,16 +23,24 @@ from controlplane.api.tree import Tree
 from controlplane.api.validation import parse_int64
 from controlplane.apiserver.kinds.conversion import unreadable_kind
 from controlplane.apiserver.kinds.custom.converters import Converter, converter_of
+from controlplane.apiserver.kinds.custom.correlation import Correlated
+from controlplane.apiserver.kinds.custom.embedded_resources import (
+    META,
+    InvalidEmbeddedError,
+    coerced,
+    embedded_places,
+    validate_embedded,
+)
 from controlplane.apiserver.kinds.custom.rules import apply_rules, ruled_places
 from controlplane.apiserver.kinds.custom.schemas import (
+    EMBEDDED,
     PRESERVE,
     UNSET,
-    check_lists,
     defaulted,
     pruned,
-    validate,
     without_nulls,
 )
+from controlplane.apiserver.kinds.custom.validation import check_lists, validate
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
 from controlplane.apiserver.kinds.tables.ages import age
 from controlplane.apiserver.schema import status
@@ -46,12 +54,12 @@ from controlplane.apiserver.schema.codec import (
     strict_issues,
 )
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
+from controlplane.apiserver.schema.go_values import go_type, go_value
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
-from controlplane.apiserver.schema.types import Field, Kind, StructType
+from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 
 __all__ = ["CustomResource", "resource_of"]
 
-META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _NAME_TEXT = (
     "Name must be unique within a namespace. Is required when creating resources, although some "
@@ -95,36 +103,57 @@ class _CustomField(Field):
         return self.inner
 
 
-_LEAVES = {"string": Kind.STRING, "boolean": Kind.BOOL, "integer": Kind.INT, "number": Kind.NUMBER}
+_LEAVES = {"boolean": Kind.BOOL, "integer": Kind.INT, "number": Kind.NUMBER}
+_TEXT_FORMATS = ("", "byte")
+"""Formats of strings that stay strings; a value of another format may be any scalar."""
 
 
-def _field_of(name: str, schema: Tree) -> Field:
+def _field_of(name: str, schema: Tree, *, keeps: bool = False) -> Field:
+    """Return the type of a part of the schema, as kube-openapi pkg/schemaconv/openapi.go converts it.
+
+    `keeps`: a part around it preserves unknown fields, which all parts below it do then.
+    """
     kind = schema.get("type", "")
-    if schema.get("x-kubernetes-int-or-string"):
-        return Field(name, Kind.INT_OR_STRING, "")
+    keeps = keeps or bool(schema.get(PRESERVE))
     if kind in _LEAVES:
         return Field(name, _LEAVES[kind], "")
+    if kind == "string":
+        plain = schema.get("format", "") in _TEXT_FORMATS
+        return Field(name, Kind.STRING if plain else Kind.INT_OR_STRING, "")
     if kind == "array" and isinstance(schema.get("items"), dict):
         return Field(
-            name, Kind.LIST, "", element=_field_of("", schema["items"]),
+            name,
+            Kind.LIST,
+            "",
+            element=_field_of("", schema["items"], keeps=keeps),
             list_type=schema.get("x-kubernetes-list-type", "atomic"),
             list_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
-        )  # fmt: skip
-    map_type = schema.get("x-kubernetes-map-type", "")
-    if kind == "object" and schema.get("properties"):
-        return _CustomField(
-            name, Kind.STRUCT, "", map_type=map_type, inner=_struct_of(name, schema)
         )
-    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
-        element = _field_of("", schema["additionalProperties"])
+    map_type = schema.get("x-kubernetes-map-type", "")
+    more = schema.get("additionalProperties")
+    if kind == "object" and (schema.get("properties") or schema.get(EMBEDDED)):
+        struct = _struct_of(name, schema, keeps=keeps)
+        return _CustomField(name, Kind.STRUCT, "", map_type=map_type, inner=struct)
+    if kind == "object":
+        element = _field_of("", more, keeps=keeps) if isinstance(more, dict) else DEDUCED
         return Field(name, Kind.MAP, "", element=element, map_type=map_type)
-    return Field(name, Kind.OPAQUE, "")
+    return DEDUCED
 
 
-def _struct_of(name: str, schema: Tree) -> StructType:
-    found = schema.get("properties", {})
-    fields = {key: _field_of(key, inner) for key, inner in found.items()}
-    return StructType(name, fields, open=bool(schema.get(PRESERVE)))
+def _struct_of(name: str, schema: Tree, *, keeps: bool = False) -> StructType:
+    keeps = keeps or bool(schema.get(PRESERVE))
+    found = schema.get("properties") or {}
+    fields = {key: _field_of(key, inner, keeps=keeps) for key, inner in found.items()}
+    if schema.get(EMBEDDED):
+        fields |= _META_FIELDS
+    return StructType(name, fields, open=keeps)
+
+
+_META_FIELDS = {
+    "apiVersion": Field("apiVersion", Kind.STRING, ""),
+    "kind": Field("kind", Kind.STRING, ""),
+    "metadata": Field("metadata", Kind.STRUCT, META),
+}
 
 
 # -- paths ---------------------------------------------------------------------------------------
@@ -199,7 +228,10 @@ class CustomStrategy(Strategy):
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Any change outside of metadata and status is a new generation."""
-        if _custom(ctx).has_status:
+        custom = _custom(ctx)
+        if custom.has_status:
+            if "status" not in old and custom.default_status is not None:
+                old = {**old, "status": custom.default_status}
             new = with_status(new, old)
         if any(not same(new, old, key) for key in {*new, *old} if key not in (
             "metadata", "apiVersion", *(("status",) if _custom(ctx).has_status else ())
@@ -225,7 +257,7 @@ class CustomStrategy(Strategy):
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """The same: the whole object is looked at."""
-        return _custom(ctx).problems(ctx, new, old, "status.")
+        return _custom(ctx).problems(ctx, new, old, "status")
 
     def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
         """The same: a scale changes the spec."""
@@ -311,6 +343,10 @@ class CustomResource:
     struct: StructType
     ruled: frozenset[int]
     """The parts of the schema with rules in or below them, by their ids."""
+    embedded: frozenset[int]
+    """The parts of the schema with embedded resources in or below them, by their ids."""
+    default_status: Any
+    """The default of a missing status; creation clears the status, and reading supplies it again."""
     stored_schema: Tree | None
     """The schema of the stored version, if this is another one."""
     converter: Converter | None
@@ -348,8 +384,11 @@ class CustomResource:
                 f"{text}"
             ) from None
         applied = ctx.request.content_type.startswith(_APPLY)
-        tree = body if applied else without_nulls(body, self.schema)
-        tree = pruned(tree, self.schema, "", unknown, root=True)
+        tree = pruned(body, self.schema, "", unknown, root=True)
+        if not applied:
+            tree = without_nulls(tree, self.schema)
+        if self.embedded:
+            tree = self._coerced(tree, unknown)
         issues = [*ctx.request.body_issues]
         issues += [text.replace('"', '"metadata.', 1) for text in strict_issues(META, meta_body)]
         issues += [f'unknown field "{path}"' for path in sorted(unknown)]
@@ -368,9 +407,21 @@ class CustomResource:
             tree = self.converter(tree, self.storage_version)
         return {**tree, "apiVersion": f"{self.group}/{self.storage_version}"}
 
+    def _coerced(self, tree: Tree, unknown: list[str]) -> Tree:
+        """Return a body with the metadata of its embedded resources read. ApiError 400."""
+        try:
+            made: Tree = coerced(tree, self.schema, self.embedded, unknown)
+        except InvalidEmbeddedError as problem:
+            raise status.bad_request(
+                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: '
+                f"{problem.error}"
+            ) from None
+        return made
+
     def shown(self, obj: Object) -> Object:
         """A stored object as this version reads it: the same one where that makes no difference."""
-        if (self.first and self.stored_schema is None) or obj in self._as_is:
+        as_stored = self.first and self.stored_schema is None and self.default_status is None
+        if as_stored or obj in self._as_is:
             return obj
         known = self._shown.get(obj)
         if known is None:
@@ -385,26 +436,38 @@ class CustomResource:
         """A stored object in this version, without what either version does not know."""
         if self.stored_schema is not None:
             tree = pruned(tree, self.stored_schema, "", [], root=True)
+            tree = defaulted(tree, self.stored_schema)
         if self.converter is not None:
             tree = self.converter(tree, self.version)
         tree = pruned(tree, self.schema, "", [], root=True)
         return {**defaulted(tree, self.schema), "apiVersion": f"{self.group}/{self.version}"}
 
     def problems(
-        self, ctx: Context, tree: Tree, old: Tree | None, inside: str = ""
+        self, ctx: Context, tree: Tree, old: Tree | None, sub: str = ""
     ) -> list[FieldError]:
-        """What is wrong with an object; messages leave out the prefix `inside` of paths."""
+        """Return the errors of an object.
+
+        Args:
+            ctx: the request.
+            tree: the object.
+            old: on an update, the object that it replaces.
+            sub: "status" for a write of the status alone, whose part of the schema is asked then.
+        """
         if tree.get("kind") != self.kind:
             name = tree["metadata"].get("name", "")
             kind = str(tree.get("kind", ""))
             raise status.invalid_kind(self.group, kind, name, [
                 invalid("kind", kind, f"must be {self.kind}")
             ])  # fmt: skip
-        body = without(tree, "metadata")
-        before = UNSET if old is None else without(old, "metadata")
-        errors = validate(body, self.schema, "", before, update=old is not None, inside=inside)
-        errors += self._scale_problems(tree)
-        errors += check_lists(body, self.schema, "")
+        errors = self._schema_errors(tree, old, sub)
+        if sub != "status":
+            errors += self._scale_errors(tree, "specReplicasPath")
+        errors += self._scale_errors(tree, "statusReplicasPath")
+        errors += self._selector_errors(tree)
+        if sub != "status" and self.embedded:
+            errors += validate_embedded(tree, self.schema, self.embedded)
+        if old is None or not check_lists(old, self.schema):
+            errors += check_lists(tree, self.schema)
         if self.ruled:
             if not tree["metadata"].get("name") or any(
                 error.reason in _BLOCKING for error in errors
@@ -416,29 +479,50 @@ class CustomResource:
                 errors += apply_rules(whole, self.schema, "", before, places=self.ruled)
         return errors
 
-    def _scale_problems(self, tree: Tree) -> list[FieldError]:
-        errors: list[FieldError] = []
+    def _schema_errors(self, tree: Tree, old: Tree | None, sub: str) -> list[FieldError]:
+        if sub != "status":
+            correlated = None if old is None else Correlated(tree, old, self.schema)
+            return validate(tree, self.schema, correlated=correlated)
+        schema = (self.schema.get("properties") or {}).get("status")
+        if schema is None or old is None or "status" not in tree:
+            return []
+        correlated = Correlated(tree["status"], old.get("status"), schema)
+        return validate(tree["status"], schema, within="status", correlated=correlated)
+
+    def _scale_errors(self, tree: Tree, key: str) -> list[FieldError]:
+        """Return the error of the replicas at one of the paths of the scale subresource."""
         if self.scale is None:
-            return errors
-        for path in (self.scale["specReplicasPath"], self.scale["statusReplicasPath"]):
-            value, problem = _nested(tree, steps(path))
-            if problem:
-                errors.append(invalid(path, 0, f"{path} accessor error: {problem}"))
-            if value is None:
-                continue
-            if not isinstance(value, int) or isinstance(value, bool):
-                kind = {float: "float64", WrittenFloat: "float64", str: "string", bool: "bool"}.get(
-                    type(value), "map[string]interface {}"
-                )
-                shown = str(value).lower() if isinstance(value, bool) else value
-                text = f"{path} accessor error: {shown} is of the type {kind}, expected int64"
-                errors.append(invalid(path, 0, text))
-            elif value < 0:
-                errors.append(invalid(path, value, "should be a non-negative integer"))
-            elif value > _MOST_REPLICAS:
-                text = f"should be less than or equal to {_MOST_REPLICAS}"
-                errors.append(invalid(path, value, text))
-        return errors
+            return []
+        path = self.scale[key]
+        value, problem = _nested(tree, steps(path))
+        if problem:
+            return [invalid(path, 0, f"{path} accessor error: {problem}")]
+        if value is None:
+            return []
+        if not isinstance(value, int) or isinstance(value, bool):
+            kind = {float: "float64", WrittenFloat: "float64", str: "string", bool: "bool"}.get(
+                type(value), "map[string]interface {}"
+            )
+            shown = str(value).lower() if isinstance(value, bool) else value
+            text = f"{path} accessor error: {shown} is of the type {kind}, expected int64"
+            return [invalid(path, 0, text)]
+        if value < 0:
+            return [invalid(path, value, "should be a non-negative integer")]
+        if value > _MOST_REPLICAS:
+            return [invalid(path, value, f"should be less than or equal to {_MOST_REPLICAS}")]
+        return []
+
+    def _selector_errors(self, tree: Tree) -> list[FieldError]:
+        """Return the error of the label selector of the scale subresource."""
+        path = None if self.scale is None else self.scale.get("labelSelectorPath")
+        if path is None:
+            return []
+        value, problem = _nested(tree, steps(path))
+        if not problem and (value is None or isinstance(value, str)):
+            return []
+        if not problem:
+            problem = f"{go_value(value)} is of the type {go_type(value)}, expected string"
+        return [invalid(path, "", f"{path} accessor error: {problem}")]
 
     def scale_of(self, tree: Tree, *, lenient: bool = False) -> Tree:
         """The Scale of an object; `lenient`: for a write, where the field may be missing."""
@@ -527,6 +611,12 @@ def _schema(version: Tree) -> Tree:
     return found
 
 
+def _default_status(schema: Tree) -> Any:
+    properties = schema.get("properties") or {}
+    inner = properties.get("status") or {}
+    return defaulted({}, {"properties": {"status": inner}}).get("status")
+
+
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
@@ -610,9 +700,6 @@ def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
          "jsonPath": ".metadata.creationTimestamp"}
     ]  # fmt: skip
     struct = _struct_of(kind, schema)
-    meta = {"apiVersion": Field("apiVersion", Kind.STRING, ""),
-            "kind": Field("kind", Kind.STRING, ""),
-            "metadata": Field("metadata", Kind.STRUCT, META)}  # fmt: skip
     custom = CustomResource(
         group=group, version=name, kind=kind, list_kind=names["listKind"],
         storage_version=storage, schema=schema, scale=subresources.get("scale"),
@@ -623,8 +710,10 @@ def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         strategy=CustomStrategy(subresources.get("status") is not None),
         has_status=subresources.get("status") is not None,
         deprecation=_deprecation(spec, kind, version),
-        struct=StructType(kind, {**struct.fields, **meta}, open=struct.open),
+        struct=StructType(kind, {**struct.fields, **_META_FIELDS}, open=struct.open),
         ruled=ruled_places(schema),
+        embedded=embedded_places(schema),
+        default_status=_default_status(schema) if "status" in subresources else None,
         stored_schema=None if storage == name else _schema(stored),
         converter=None if storage == name else converter_of(crd),
         first=crd["metadata"].get("generation", 1) == 1,

@@ -16,12 +16,13 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.cel.costs import Costs, Place, repeated
 from controlplane.apiserver.kinds.custom.internal_versions import internal_schema
 from controlplane.apiserver.kinds.custom.rules import rule_forms, rule_mistakes
-from controlplane.apiserver.kinds.custom.schemas import PRESERVE, pruned, validate
+from controlplane.apiserver.kinds.custom.schemas import PRESERVE, pruned
 from controlplane.apiserver.kinds.custom.structural import (
     JUNCTORS,
     inconvertible,
     structural_errors,
 )
+from controlplane.apiserver.kinds.custom.validation import validate
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
@@ -112,7 +113,7 @@ def _default_errors(schema: Tree, path: str) -> Iterator[FieldError]:
             default, schema, "", [], root=root
         ):
             yield invalid(f"{path}.default", default, "must not have unknown fields")
-        for error in validate(default, schema, ""):
+        for error in validate(default, schema):
             inner = f".{error.field}" if error.field not in ("", "<nil>") else ""
             yield FieldError(error.reason, f"{path}.default{inner}", error.value, error.detail)
     if isinstance(schema.get("items"), dict):

@@ -62,6 +62,11 @@ OWN_ENDPOINTS = {"binding": "CREATE", "eviction": "CREATE", "token": "CREATE", "
 """Subresources of which policies see the request's own body, before anything is done."""
 
 
+def _plugins_key(ctx: Context) -> str:
+    """Return the built-in resource of a request; a custom resource of the same name has no plugin of its own."""
+    return "" if ctx.info.custom is not None else ctx.info.resource
+
+
 class Admission:
     """The chain of one server.
 
@@ -137,7 +142,7 @@ class Admission:
         return tree
 
     def _plugged(self, ctx: Context, tree: Tree, old: Tree | None) -> Tree:
-        resource = ctx.info.resource
+        resource = _plugins_key(ctx)
         chain = self._mutating.get(resource)
         if chain is None:
             chain = self._mutating[resource] = tuple(
@@ -162,7 +167,7 @@ class Admission:
 
     def validate(self, ctx: Context, tree: Tree, old: Tree | None) -> None:
         """Raise if a validating plugin refuses; quotas come after it."""
-        resource = ctx.info.resource
+        resource = _plugins_key(ctx)
         chain = self._validating.get(resource)
         if chain is None:
             chain = self._validating[resource] = tuple(

@@ -10,8 +10,8 @@ from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.managed.fieldsets import item_keys, shown
-from controlplane.apiserver.requests.patching.go_text import go_syntax, go_type, go_value
-from controlplane.apiserver.schema.types import Field, Kind, StructType
+from controlplane.apiserver.schema.go_values import go_syntax, go_type, go_value
+from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["check_types"]
@@ -43,6 +43,8 @@ def _fits_struct(tree: Any, struct: StructType) -> bool:
 
 def _fits(value: Any, known: Field) -> bool:
     kind = known.kind
+    if known is DEDUCED:
+        return True
     if kind == Kind.STRUCT:
         return _fits_struct(value, known.struct)
     if kind == Kind.MAP:
@@ -83,7 +85,9 @@ def _check_struct(tree: Any, struct: StructType, path: str, out: list[str]) -> N
         known = struct.fields.get(key)
         if known is None:
             if not struct.open:
+                # Upstream's walk of this map ends here; it takes the keys in no order, here they are sorted.
                 out.append(f"{path}.{key}: field not declared in schema")
+                return
         elif tree[key] is not None:
             _check(tree[key], known, f"{path}.{key}", out)
 
@@ -93,6 +97,8 @@ _UNTYPED = (Kind.QUANTITY, Kind.INT_OR_STRING, Kind.TIME, Kind.MICRO_TIME)
 
 def _check(value: Any, known: Field, path: str, out: list[str]) -> None:
     kind = known.kind
+    if known is DEDUCED:
+        return
     if kind == Kind.STRUCT:
         _check_struct(value, known.struct, path, out)
     elif kind == Kind.MAP:
@@ -122,7 +128,7 @@ def _scalar_problem(value: Any, kind: int) -> str:
     ):
         return f"numeric (int or float), got {go_type(value)}"
     if kind == Kind.BOOL and not isinstance(value, bool):
-        return f"boolean, got {_written(value)}"
+        return f"boolean, got &{{{go_value(value)}}}"
     if kind in _UNTYPED and isinstance(value, dict | list):
         return f"any scalar, got &{{{go_value(value)}}}"
     return ""

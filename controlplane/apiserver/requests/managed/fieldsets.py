@@ -13,10 +13,10 @@ from attrs import define, field
 from controlplane.api.recent import KEPT, IdentityCache
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema import work
-from controlplane.apiserver.schema.types import Field, Kind, StructType
+from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["Difference", "Path", "Paths", "compare", "from_fields_v1", "granular", "in_set_order",
+__all__ = ["Difference", "Path", "Paths", "compare", "from_fields_v1", "granular", "has_parts", "in_set_order",
            "item_keys", "paths_of",
            "shown", "stripped", "to_fields_v1"]  # fmt: skip
 
@@ -201,6 +201,11 @@ def granular(found: Field | None) -> bool:
     return found.kind == Kind.LIST and found.list_type in ("map", "set")
 
 
+def has_parts(known: Field | None, value: Any) -> bool:
+    """Return whether owners hold parts of this value, which a type that is deduced leaves to the value."""
+    return granular(known) and (known is not DEDUCED or isinstance(value, dict))
+
+
 def paths_of(tree: Tree, struct: StructType) -> Paths:
     """What an applied configuration claims."""
     found: list[Path] = []
@@ -217,6 +222,9 @@ def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path])
             out.append(place)
             continue
         known = fields.get(key)
+        if known is None and struct.open:
+            out.append(place)
+            known = DEDUCED
         if value is None or value == {}:
             out.append(place)
             if value is None or known is None or not granular(known):
@@ -288,6 +296,8 @@ def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: D
         if before is after or before == after:
             continue
         known = struct.fields.get(key)
+        if known is None and struct.open:
+            known = DEDUCED
         if before is None and key in old and granular(known) and isinstance(after, list):
             before = []  # an empty list that was written as null
         if key == "spec" and not path and known is not None and type(after) is dict:

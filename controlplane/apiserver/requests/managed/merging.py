@@ -6,8 +6,14 @@ from collections import deque
 from typing import Any
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.requests.managed.fieldsets import Path, Paths, granular, item_keys
-from controlplane.apiserver.schema.types import Field, Kind, StructType
+from controlplane.apiserver.requests.managed.fieldsets import (
+    Path,
+    Paths,
+    granular,
+    has_parts,
+    item_keys,
+)
+from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["merged", "with_named", "without"]
@@ -19,14 +25,21 @@ def merged(live: Tree, config: Tree, struct: StructType) -> Tree:
     out = dict(live)
     for key, value in config.items():
         known = struct.fields.get(key)
+        if known is None and struct.open:
+            known = DEDUCED
         if value is None:
             if not (granular(known) and live.get(key)):  # null takes no parts out of what has some
                 out.pop(key, None)
-        elif key in live and live[key] is not None and known is not None and granular(known):
+        elif key in live and known is not None and _merges(live[key], value, known):
             out[key] = _merged_value(live[key], value, known)
         else:
             out[key] = value
     return out
+
+
+def _merges(live: Any, config: Any, known: Field) -> bool:
+    """Return whether a configuration changes parts of a value rather than all of it."""
+    return live is not None and has_parts(known, live) and has_parts(known, config)
 
 
 def _merged_value(live: Any, config: Any, known: Field) -> Any:
@@ -36,7 +49,7 @@ def _merged_value(live: Any, config: Any, known: Field) -> Any:
         spend(len(config) + (len(live) >> 3))
         out = dict(live)
         for key, value in config.items():
-            if known.element is not None and granular(known.element) and key in live:
+            if known.element is not None and _merges(live.get(key), value, known.element):
                 out[key] = _merged_value(live[key], value, known.element)
             else:
                 out[key] = value
@@ -134,7 +147,9 @@ def _without_struct(tree: Tree, struct: StructType, path: Path, gone: Paths, kep
         if place in gone:
             continue
         known = struct.fields.get(key)
-        if known is not None and value is not None and granular(known):
+        if known is None and struct.open:
+            known = DEDUCED
+        if known is not None and value is not None and has_parts(known, value):
             left = _without_value(value, known, place, gone, kept)
             if value and not left and (place not in kept or isinstance(left, list)):
                 # What loses its last part goes with it, but for maps that are there as such.
@@ -155,7 +170,7 @@ def _without_value(value: Any, known: Field, path: Path, gone: Paths, kept: Path
             place = (*path, f"f:{key}")
             if place in gone:
                 continue
-            if element is not None and granular(element) and item is not None:
+            if element is not None and item is not None and has_parts(element, item):
                 item = _without_value(item, element, place, gone, kept)
             out[key] = item
         return out

@@ -10,7 +10,6 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import LEGACY
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.bodies import Bodies
-from controlplane.apiserver.requests.patching.go_text import go_value
 from controlplane.apiserver.requests.patching.json_patch import (
     MAX_OPERATIONS,
     JsonPatchError,
@@ -30,6 +29,7 @@ from controlplane.apiserver.schema.codec import (
     kind_error,
 )
 from controlplane.apiserver.schema.field_errors import invalid
+from controlplane.apiserver.schema.go_values import go_value
 from controlplane.apiserver.schema.types import struct_type
 from controlplane.apiserver.schema.work import spend
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from controlplane.apiserver.schema.go_numbers import shown_float
+
 __all__ = ["go_syntax", "go_type", "go_value"]
 
 
@@ -19,20 +21,8 @@ def go_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _go_float(value)
+        return shown_float(value)
     return str(value)
-
-
-def _go_float(value: float) -> str:
-    """The shortest text that reads back the same; an exponent below -4 and from 21 on."""
-    for digits in range(18):
-        mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
-        if float(f"{mantissa}e{exponent}") == value:
-            break
-    if -4 <= int(exponent) < 21:
-        behind = len(mantissa.lstrip("-").replace(".", "")) - 1 - int(exponent)
-        return f"{value:.{max(0, behind)}f}"
-    return f"{mantissa}e{exponent}"
 
 
 _TYPES = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool",
