@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from controlplane.apiserver.schema.go_numbers import shown_float
+from controlplane.apiserver.schema.field_errors import Raw
+from controlplane.apiserver.schema.go_numbers import json_float, shown_float
 
-__all__ = ["go_syntax", "go_type", "go_value"]
+__all__ = ["as_json", "go_json", "go_syntax", "go_type", "go_value"]
 
 
 def go_value(value: Any) -> str:
@@ -25,6 +26,21 @@ def go_value(value: Any) -> str:
     return str(value)
 
 
+def go_json(value: Any) -> str:
+    """Return a value as json.Marshal writes it: keys sorted, nothing between tokens, `<`, `>` and `&` escaped."""
+    if isinstance(value, dict):
+        return (
+            "{" + ",".join(f"{go_json(key)}:{go_json(value[key])}" for key in sorted(value)) + "}"
+        )
+    if isinstance(value, list):
+        return "[" + ",".join(go_json(item) for item in value) + "]"
+    if isinstance(value, float):
+        return json_float(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text.translate(_ESCAPED) if isinstance(value, str) else text
+
+
+_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _TYPES = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool",
           float: "float64", type(None): "%!s(<nil>)"}  # fmt: skip
 
@@ -35,6 +51,11 @@ def go_type(value: Any) -> str:
         if isinstance(value, kind):
             return name
     return "int64"
+
+
+def as_json(value: Any) -> Any:
+    """Return a value for a field error, which prints maps and lists of custom resources with sorted keys."""
+    return Raw(go_json(value)) if isinstance(value, dict | list) else value
 
 
 def go_syntax(value: Any) -> str:

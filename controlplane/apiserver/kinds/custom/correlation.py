@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from controlplane.api.equality import by_value
 from controlplane.api.tree import Tree
 
 __all__ = ["Correlated"]
@@ -94,11 +93,12 @@ class Correlated:
         if self._old_items is None:
             self._old_items = {}
             for each in old:
-                if isinstance(each, dict):
-                    self._old_items.setdefault(self._key_of(each), each)
-        item = new[index]
-        before = self._old_items.get(self._key_of(item)) if isinstance(item, dict) else None
-        return None if before is None else Correlated(item, before, inner)
+                key = self._key_of(each)
+                if key is not None:
+                    self._old_items.setdefault(key, each)
+        key = self._key_of(new[index])
+        before = None if key is None else self._old_items.get(key)
+        return None if before is None else Correlated(new[index], before, inner)
 
     def _keys(self) -> list[str]:
         if self.schema.get("x-kubernetes-list-type") != "map":
@@ -106,8 +106,14 @@ class Correlated:
         keys: list[str] = self.schema.get("x-kubernetes-list-map-keys") or []
         return keys
 
-    def _key_of(self, item: Tree) -> Hashable:
-        return tuple([by_value(item.get(key)) for key in self._keys()])
+    def _key_of(self, item: Any) -> Hashable:
+        """Return what an element is known by, or None where a key is absent or no scalar."""
+        if not isinstance(item, dict):
+            return None
+        keys = [item.get(key) for key in self._keys()]
+        if any(key is None or isinstance(key, dict | list) for key in keys):
+            return None
+        return tuple([(type(key).__name__, key) for key in keys])
 
 
 def _identical(new: Any, old: Any) -> bool:

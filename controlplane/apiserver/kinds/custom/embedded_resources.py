@@ -16,6 +16,7 @@ from controlplane.apiserver.kinds.custom.schemas import EMBEDDED, child
 from controlplane.apiserver.kinds.metadata import validate_meta
 from controlplane.apiserver.schema.codec import DecodeError, decode, strict_issues
 from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
+from controlplane.apiserver.schema.go_values import as_json
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["META", "InvalidEmbeddedError", "coerced", "embedded_places", "validate_embedded"]
@@ -96,7 +97,7 @@ def coerced(
         for name in _STRINGS:
             if name in value and not isinstance(value[name], str):
                 raise InvalidEmbeddedError(
-                    invalid(child(path, name), value[name], "must be a string")
+                    invalid(child(path, name), as_json(value[name]), "must be a string")
                 )
         if "metadata" in value:
             value["metadata"] = _read_metadata(value["metadata"], child(path, "metadata"), unknown)
@@ -113,7 +114,7 @@ def _read_metadata(given: Any, path: str, unknown: list[str]) -> Tree:
         meta = decode(META, found)
     except DecodeError as error:
         text = str(error).replace(META, "v1.ObjectMeta")
-        raise InvalidEmbeddedError(invalid(path, given, text)) from None
+        raise InvalidEmbeddedError(invalid(path, as_json(given), text)) from None
     for issue in strict_issues(META, found):
         kind, quote, name = issue.partition('"')
         if quote and kind == "unknown field ":
@@ -146,7 +147,7 @@ def _resource_errors(value: Tree, path: str) -> list[FieldError]:
             continue
         text, at = value[name], child(path, name)
         if not isinstance(text, str):
-            errors.append(invalid(at, text, "must be a string"))
+            errors.append(invalid(at, as_json(text), "must be a string"))
         elif not text:
             errors.append(invalid(at, text, "must not be empty"))
         elif name == "apiVersion":
@@ -157,11 +158,16 @@ def _resource_errors(value: Tree, path: str) -> list[FieldError]:
             if problems:
                 detail = "may have mixed case, but should otherwise match: " + ",".join(problems)
                 errors.append(invalid(at, text, detail))
-    meta = value.get("metadata")
-    if isinstance(meta, dict):
+    if "metadata" in value:
+        try:
+            meta = _read_metadata(value["metadata"], child(path, "metadata"), [])
+        except InvalidEmbeddedError as problem:
+            return [*errors, problem.error]
         named = {**meta, "name": meta.get("name") or "fakename"}  # a name is not asked for
         errors += validate_meta(
-            named, names.path_segment, namespaced=bool(meta.get("namespace")),
+            named,
+            names.path_segment,
+            namespaced=bool(meta.get("namespace")),
             path=child(path, "metadata"),
-        )  # fmt: skip
+        )
     return errors

@@ -14,8 +14,8 @@ from typing import Final
 
 from controlplane.api.durations import parse_duration
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.custom.cel.network import is_url
 from controlplane.apiserver.kinds.custom.email_addresses import is_email
+from controlplane.apiserver.kinds.custom.request_uris import is_request_uri
 from controlplane.apiserver.schema import go_regexp
 from controlplane.apiserver.schema.work import spend
 
@@ -258,7 +258,7 @@ _STRING_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "password": lambda _: True,
     "rgbcolor": _matching(rf"^rgb\({_BYTE_VALUE},{_BYTE_VALUE},{_BYTE_VALUE}\)$"),
     "ssn": _within(_SSN_LENGTH, _matching(r"^\d{3}[- ]\d{2}[- ]\d{4}$")),
-    "uri": is_url,
+    "uri": is_request_uri,
     "uuid": _matching(f"{_HEX8}[0-9a-f]{{4}}-?[0-9a-f]{{4}}{_HEX12}"),
     "uuid3": _matching(f"{_HEX8}3[0-9a-f]{{3}}-?[0-9a-f]{{4}}{_HEX12}"),
     "uuid4": _matching(f"{_HEX8}4[0-9a-f]{{3}}-?[89ab][0-9a-f]{{3}}{_HEX12}"),

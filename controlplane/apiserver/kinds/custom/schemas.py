@@ -78,12 +78,12 @@ def pruned(
     embedded = root or schema.get(EMBEDDED)
     known = schema.get("properties") or {}
     # `additionalProperties: true` knows fields of any name, but nothing of what they hold.
-    more = schema.get("additionalProperties")
+    more = schema.get("additionalProperties", False)
     out: Tree = {}
     for name, item in value.items():
         if embedded and name in _META_FIELDS:
             out[name] = item
-        elif name in known or more:
+        elif name in known or more is not False:
             inner = known.get(name, more if isinstance(more, dict) else None)
             if isinstance(item, _PARTED):
                 item = pruned(item, inner, child(path, name), unknown)
@@ -106,13 +106,13 @@ def _specified_parts_pruned(
                 for i, item in enumerate(value)]  # fmt: skip
     embedded = root or schema.get(EMBEDDED)
     known = schema.get("properties") or {}
-    more = schema.get("additionalProperties")
+    more = schema.get("additionalProperties", False)
     out: Tree = {}
     for name, item in value.items():
         if isinstance(item, _PARTED) and not (embedded and name in _META_FIELDS):
             if name in known:
                 item = pruned(item, known[name], child(path, name), unknown)
-            elif more:
+            elif more is not False:
                 inner = more if isinstance(more, dict) else None
                 item = pruned(item, inner, child(path, name), unknown)
         out[name] = item

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 from controlplane.api.equality import Seen
@@ -28,6 +29,7 @@ from controlplane.apiserver.schema.field_errors import (
     type_invalid,
 )
 from controlplane.apiserver.schema.go_numbers import shown_float
+from controlplane.apiserver.schema.go_values import as_json, go_json, go_type
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["check_lists", "validate"]
@@ -141,7 +143,7 @@ def _check(
         _check_type(value, schema, name, result)
         result.matches += 1
     if not _JUNCTORS.isdisjoint(schema):
-        _check_junctors(value, schema, name, result, correlated)
+        _check_junctors(value, schema, name, result)
     result.matches += 2  # the junctors' own count, and that of their check
     if isinstance(value, str):
         _check_string(value, schema, name, result)
@@ -231,11 +233,10 @@ def _check_enum(value: Any, schema: Tree, name: str, result: _Result) -> None:
     spend(len(allowed) >> 5)
     if any(_is_enumerated(value, each) for each in allowed):
         return
-    texts = [each if isinstance(each, str) else json.dumps(each, separators=(",", ":"))
-             for each in allowed]  # fmt: skip
+    texts = [each if isinstance(each, str) else go_json(each) for each in allowed]
     result.add(
         f"{name} in body should be one of {texts}",
-        not_supported(result.path(name), value, texts, sort=False),
+        not_supported(result.path(name), as_json(value), texts, sort=False),
     )
 
 
@@ -257,13 +258,13 @@ def _is_enumerated(value: Any, allowed: Any) -> bool:
 # -- junctors ------------------------------------------------------------------------------------
 
 
-def _check_junctors(
-    value: Any, schema: Tree, name: str, result: _Result, correlated: Correlated | None
-) -> None:
+def _check_junctors(value: Any, schema: Tree, name: str, result: _Result) -> None:
+    """Check the alternatives; what an update left unchanged within them is reported nevertheless."""
+
     def tried(option: Tree) -> _Result:
         apart = result.apart()
         spend(3)
-        _check(value, option, name, apart, correlated)
+        _check(value, option, name, apart, None)
         return apart
 
     quoted = _quoted(name)
@@ -501,7 +502,7 @@ def check_lists(value: Any, schema: Tree, path: str = "") -> list[FieldError]:
         spend(2 * len(value))
         kind = schema.get("x-kubernetes-list-type")
         if kind == "set":
-            errors += _repeated(value, path)
+            errors += _repeated(value, value, path)
         elif kind == "map":
             errors += _repeated_keys(value, schema.get("x-kubernetes-list-map-keys") or (), path)
         items = schema.get("items")
@@ -512,25 +513,29 @@ def check_lists(value: Any, schema: Tree, path: str = "") -> list[FieldError]:
     return errors
 
 
-def _repeated(values: list[Any], path: str) -> list[FieldError]:
+def _repeated(values: list[Any], shown: list[Any], path: str) -> list[FieldError]:
     """Return an error for the second appearance of each value; further ones are not reported."""
-    seen, reported = Seen(), Seen()
-    return [
-        duplicate(f"{path}[{index}]", value)
-        for index, value in enumerate(values)
-        if seen.again(_tagged(value)) and not reported.again(_tagged(value))
-    ]
+    times: dict[Hashable, int] = {}
+    errors: list[FieldError] = []
+    for index, value in enumerate(values):
+        identity = _identity(value)
+        times[identity] = times.get(identity, 0) + 1
+        if times[identity] == 2:
+            errors.append(duplicate(f"{path}[{index}]", as_json(shown[index])))
+    return errors
 
 
-def _tagged(value: Any) -> Any:
-    """Return something that tells True from 1 where values are compared."""
-    return [type(value).__name__, value] if isinstance(value, bool | float) else value
+def _identity(value: Any) -> Hashable:
+    """Return what values are compared by: Go's type and value of a scalar, the JSON of a list or a map."""
+    return go_json(value) if isinstance(value, dict | list) else (go_type(value), value)
 
 
-def _repeated_keys(values: list[Any], keys: tuple[str, ...], path: str) -> list[FieldError]:
+def _repeated_keys(values: list[Any], keys: Sequence[str], path: str) -> list[FieldError]:
     for index, item in enumerate(values):
         if item is not None and not isinstance(item, dict):
             text = "must be an object for an array of list-type map"
-            return [invalid(f"{path}[{index}]", item, text)]
-    return _repeated([{key: item[key] for key in keys if item and key in item}
-                      for item in values], path)  # fmt: skip
+            return [invalid(f"{path}[{index}]", as_json(item), text)]
+    shown = [{key: item[key] for key in keys if item and key in item} for item in values]
+    if len(keys) == 1:
+        return _repeated([found.get(keys[0], {}) for found in shown], shown, path)
+    return _repeated(shown, shown, path)
