@@ -297,3 +297,25 @@ def test_formats_that_the_type_does_not_know_are_warned_of(
         "customresourcedefinitions", body, group="apiextensions.k8s.io", namespace=""
     )
     assert answer.warnings == [f'unrecognized format "{text}"' for text in texts]
+
+
+def test_an_absent_key_of_a_list_has_the_default_of_its_schema_in_paths_of_owners() -> None:
+    port = {
+        "type": "object",
+        "required": ["port"],
+        "properties": {
+            "port": {"type": "integer"},
+            "protocol": {"type": "string", "default": "TCP"},
+        },
+    }
+    ports = {
+        "type": "array",
+        "items": port,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["port", "protocol"],
+    }
+    world = world_with({"properties": {"ports": ports}})
+    applied = world.do(
+        "patch", "foos", "a", foo(ports=[{"port": 1}]), group=GROUP, media=APPLY, fieldManager="m"
+    )
+    assert list(owned(applied)["f:ports"]) == ['k:{"port":1,"protocol":"TCP"}']

@@ -116,10 +116,11 @@ def _field_of(name: str, schema: Tree, *, keeps: bool = False) -> Field:
     kind = schema.get("type", "")
     keeps = keeps or bool(schema.get(PRESERVE))
     if kind in _LEAVES:
-        return Field(name, _LEAVES[kind], "")
+        return Field(name, _LEAVES[kind], "", default=schema.get("default"))
     if kind == "string":
         plain = schema.get("format", "") in _TEXT_FORMATS
-        return Field(name, Kind.STRING if plain else Kind.INT_OR_STRING, "")
+        leaf = Kind.STRING if plain else Kind.INT_OR_STRING
+        return Field(name, leaf, "", default=schema.get("default"))
     if kind == "array" and isinstance(schema.get("items"), dict):
         return Field(
             name,
