@@ -13,6 +13,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from controlplane.api.container_inside import Inside
+from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.tree import Tree
@@ -20,7 +21,7 @@ from controlplane.apiserver.front import discovery as nonresource
 from controlplane.apiserver.front import negotiation, rendering
 from controlplane.apiserver.front.served import Served
 from controlplane.apiserver.requests.authorization import rbac
-from controlplane.apiserver.requests.options import parse_flag, parse_int64
+from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.requests.pod_logs import shown
 from controlplane.apiserver.requests.registries import no_such_resource
 from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path, to_request
@@ -271,7 +272,7 @@ def _watch(
         if opened.drain():
             opened.stop()
     seconds = parse_int64(request.query.get("timeoutSeconds", ""))
-    bookmarks = parse_flag(request.query.get("allowWatchBookmarks", ""))
+    bookmarks = flag(request.query.get("allowWatchBookmarks"))
     return WatchAnswer(request, opened, seconds, bookmarks, chosen)
 
 

@@ -82,11 +82,15 @@ _WHOLE: Final = 1e21
 """From here on Go writes an exponent."""
 
 
+_TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
+"""What strconv.ParseBool takes for true; this option alone is read with it."""
+
+
 def pretty_wanted(query: dict[str, list[str]], user_agent: str) -> bool:
     """Whether the body is for people: asked for, or the client is a browser or curl."""
-    asked = query.get("pretty")
+    asked = (query.get("pretty") or [""])[0]
     if asked:
-        return asked[0] in ("true", "1", "")
+        return asked in _TRUE
     return user_agent.startswith(_PEOPLE)
 
 

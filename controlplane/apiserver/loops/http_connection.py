@@ -16,6 +16,7 @@ import h11
 import trio
 from attrs import frozen
 
+from controlplane.api.flags import flag
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import bodies, origin
@@ -651,7 +652,7 @@ def _asset(asked: Asked, answer: HttpAnswer) -> HttpAnswer:
 
 
 def _is_set(asked: Asked, name: str) -> bool:
-    return (asked.query.get(name) or ["false"])[0].lower() in ("true", "1")
+    return flag(next(iter(asked.query.get(name) or ()), None))
 
 
 def _lane(asked: Asked, user: User) -> str:
@@ -664,7 +665,7 @@ def _lane(asked: Asked, user: User) -> str:
     if asked.method not in _READING:
         return "writes"
     target = parse_path(asked.path)
-    watch = (asked.query.get("watch") or ("false",))[0].lower() not in ("false", "0")
+    watch = _is_set(asked, "watch")
     if target is not None and (watch or target.watch or target.subresource in _LONG):
         return ""
     return "reads"

@@ -28,6 +28,7 @@ from attrs import evolve, frozen
 from actors import LinkBroken, Timeout
 from actors.inlet import ExternalMessage
 from actors.log import DEBUG
+from controlplane.api.flags import flag
 from controlplane.api.request import Response
 from controlplane.api.times import SECOND
 from controlplane.apiserver.loops.contention import READ_VERBS
@@ -357,7 +358,7 @@ class _Replica(_Server):
         query = request.query
         version = query.get("resourceVersion", "")
         initial = query.get("sendInitialEvents")
-        streams_state = initial not in (None, "0", "false")
+        streams_state = flag(initial)
         if not version:
             current = await self._current(ctx)
             if current is None:
@@ -378,7 +379,7 @@ class _Replica(_Server):
         if watcher is not None and not watcher.closed:
             opened = watcher
             watcher.on_stop = lambda: self._filled.append(opened)
-            if query.get("allowWatchBookmarks") in ("true", "1"):
+            if flag(query.get("allowWatchBookmarks")):
                 self._marked[watcher] = None
 
     # ------------------------------------------------------------------ news of the store

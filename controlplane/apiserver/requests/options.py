@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controlplane.api.flags import flag
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.deletion import DeleteOptions
@@ -17,16 +18,13 @@ from controlplane.apiserver.schema.field_errors import (
     too_long,
 )
 
-__all__ = ["check_write_options", "delete_options", "parse_flag", "parse_int64"]
+__all__ = ["check_write_options", "delete_options", "parse_int64"]
 
 INT64_DIGITS = 19
 
 _DELETE_TYPE = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _MANAGER_LIMIT = 128
 _KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
-_FLAGS = {"true": True, "1": True, "t": True, "T": True, "TRUE": True, "True": True,
-          "false": False, "0": False, "f": False, "F": False, "FALSE": False,
-          "False": False}  # fmt: skip
 
 
 def parse_int64(text: str) -> int:
@@ -43,11 +41,6 @@ def parse_int64(text: str) -> int:
         if -(2**63) <= value < 2**63:
             return value
     raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: value out of range")
-
-
-def parse_flag(text: str) -> bool:
-    """A boolean query value: absent, 0 and false in any case are no, everything else is yes."""
-    return text not in ("0", "false") if text else False
 
 
 def _check_dry_run(text: str | None) -> list[FieldError]:
@@ -105,8 +98,8 @@ def _query_options(query: dict[str, str]) -> Tree:
         tree["gracePeriodSeconds"] = parse_int64(query["gracePeriodSeconds"])
     if query.get("propagationPolicy"):
         tree["propagationPolicy"] = query["propagationPolicy"]
-    if query.get("orphanDependents"):
-        tree["orphanDependents"] = parse_flag(query["orphanDependents"])
+    if "orphanDependents" in query:
+        tree["orphanDependents"] = flag(query["orphanDependents"])
     if "dryRun" in query:
         tree["dryRun"] = query["dryRun"].split("\n")
     return tree

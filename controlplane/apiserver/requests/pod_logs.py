@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from itertools import chain
 
 from controlplane.api.container_output import Output
+from controlplane.api.flags import flag
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.requests.options import parse_flag, parse_int64
+from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.schema.status import bad_request
 
 __all__ = ["check_has_log", "first_shown", "shown"]
@@ -81,7 +82,7 @@ def first_shown(output: Output, query: Mapping[str, str], now: int) -> int:
 
 def shown(output: Output, query: Mapping[str, str], first: int) -> bytes:
     """The lines from that number on, as a kubelet sends them."""
-    dated = parse_flag(query.get("timestamps", ""))
+    dated = flag(query.get("timestamps"))
     lines = output.lines[max(0, first - output.first) :]
     text = "".join(f"{_stamp(line.at) if dated else ''}{line.text}\n" for line in lines).encode()
     return text[: parse_int64(query["limitBytes"])] if query.get("limitBytes") else text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from controlplane.api.container_inside import front_of, inside_of
 from controlplane.api.container_output import state_of
+from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.times import format_time
@@ -18,7 +19,6 @@ from controlplane.apiserver.kinds.validation.selectors import selector_of
 from controlplane.apiserver.requests.options import (
     check_write_options,
     delete_options,
-    parse_flag,
     parse_int64,
 )
 from controlplane.apiserver.requests.parts import Parts, seen_as
@@ -310,13 +310,13 @@ def log(parts: Parts, ctx: Context) -> Steps[Response]:
     if not pod.tree["spec"].get("nodeName"):
         return Response(200, {}, content=b"", content_type="text/plain")
     if parts.options.container_log is not None:
-        previous = parse_flag(request.query.get("previous", ""))
+        previous = flag(request.query.get("previous"))
         check_has_log(pod.tree, container, previous=previous)
         written = parts.options.container_log(pod.tree, container, ctx.now, previous)
         first = first_shown(written, request.query, ctx.now)
         text = shown(written, request.query, first)
         followed = None
-        if parse_flag(request.query.get("follow", "")) and not written.ended:
+        if flag(request.query.get("follow")) and not written.ended:
             followed = FollowedLog(request, pod.uid, container, written.count)
         return Response(200, {}, content=text, content_type="text/plain", followed=followed)
     node = pod.tree["spec"]["nodeName"]

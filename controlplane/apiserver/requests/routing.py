@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from controlplane.api.flags import flag
 from controlplane.api.request import ADMIN, Request, User
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.options import check_write_options
@@ -26,7 +27,6 @@ BODY_LIMIT = 3 * 1024 * 1024
 MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json",
                "application/strategic-merge-patch+json", "application/apply-patch+yaml")  # fmt: skip
-_NO = ("false", "0")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _CONNECT = ("exec", "attach", "portforward", "proxy")
 
@@ -144,7 +144,7 @@ _WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 def _verb(method: str, target: Target, query: Tree) -> str:
     if method in ("GET", "HEAD"):
-        watching = target.watch or ("watch" in query and query["watch"] not in _NO)
+        watching = target.watch or flag(query.get("watch"))
         if watching and not target.subresource and (target.watch or not target.name):
             return "watch"
         return "get" if target.name else "list"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
@@ -12,7 +13,6 @@ from controlplane.apiserver.kinds.selectable import check_selectors, interest_of
 from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.caches import Caches
 from controlplane.apiserver.requests.listing import parse_version, validate_list_options
-from controlplane.apiserver.requests.options import parse_flag
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import decode
@@ -74,7 +74,7 @@ class Watching:
         query = request.query
         cache = self._caches.of(info)
         initial_flag = query.get("sendInitialEvents")
-        initial = not wanted if initial_flag is None else initial_flag not in ("0", "false")
+        initial = not wanted if initial_flag is None else flag(initial_flag)
         convert = None
         if info.custom is not None or (info.group, info.version) != info.hub:
             convert = lambda obj: self._bodies.external(info, obj)  # noqa: E731
@@ -85,7 +85,7 @@ class Watching:
                 failed = status.too_large_resource_version(wanted, cache.revision, 1)
                 return _failed_watch(cache, interest, failed)
             watcher = cache.watch(interest, initial=True, convert=convert)
-            if parse_flag(query.get("allowWatchBookmarks", "")):
+            if flag(query.get("allowWatchBookmarks")):
                 mark = self._bookmark(info, cache.revision, {_INITIAL_END: "true"})
                 cache.bookmark(watcher, mark)
             return watcher

@@ -12,6 +12,7 @@ from typing import Final
 from attrs import frozen
 
 from controlplane.api import fields
+from controlplane.api.flags import flag
 from controlplane.api.labels import SelectorError
 from controlplane.api.request import Request, User
 from controlplane.api.tree import Tree
@@ -97,8 +98,7 @@ def attributes_of(http: HttpRequest, target: Target | None) -> Attributes:
 
 def _of_collection(http: HttpRequest) -> tuple[str, str]:
     """The verb of reading a collection, and the one name that a field selector may narrow it to."""
-    watch = http.query.get("watch") or ("false",)
-    verb = "list" if watch[0].lower() in ("false", "0") else "watch"
+    verb = "watch" if flag(next(iter(http.query.get("watch") or ()), None)) else "list"
     return verb, _selected_name((http.query.get("fieldSelector") or ("",))[0])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
@@ -215,7 +216,7 @@ class Apply:
         difference = compare(base, result, struct)
         changed = difference.taken | (frozenset(difference.removed) & paths)
         conflicts = _conflicts(managers, identity, reset_paths(changed, unset))
-        if conflicts and ctx.request.query.get("force") not in ("true", "1"):
+        if conflicts and not flag(ctx.request.query.get("force")):
             conflicts = _not_its_own(conflicts, _applied_by_client(ctx, base, struct))
             if conflicts:
                 raise _conflict_error(conflicts)
