@@ -123,7 +123,7 @@ class HttpFront:
             code = answered.code if isinstance(answered, HttpAnswer) else 200
             self._note_audit(http, target, arrived, code, watcher)
         if isinstance(answered, HttpAnswer):
-            key = key_of_http(http, target, answered.code)
+            key = key_of_http(http, target, answered.code, self._core.table)
             self._metrics.answered(key, answered.code, self._ctx.now - arrived)
             if http.method in _WRITES and target is not None:
                 self._log(http, target, answered, revision)
@@ -132,7 +132,7 @@ class HttpFront:
             else:
                 message.reply(answered)
             return None
-        self._metrics.watched(key_of_http(http, target, 200), answered.watcher)
+        self._metrics.watched(key_of_http(http, target, 200, self._core.table), answered.watcher)
         return self._stream(number, answered, message)
 
     def sweep(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from controlplane.api.request import Request
     from controlplane.apiserver.requests.routing import HttpRequest, Target
     from controlplane.apiserver.requests.server import ApiServer
-    from controlplane.apiserver.schema.resources import ResourceInfo
+    from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
     from controlplane.apiserver.storage.watch_cache import Watcher
     from controlplane.metrics.family import Family
 
@@ -86,6 +86,8 @@ _VERSION: Final = Series(
 _VERBS: Final = {"create": "POST", "update": "PUT"}
 _APPLY: Final = "application/apply-patch"
 _WRITES: Final = ("APPLY", "DELETE", "DELETECOLLECTION", "PATCH", "POST", "PUT")
+_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "CONNECT"))
+_OTHER: Final = "other"
 _KEPT_WATCHES: Final = 256
 
 Key = tuple[str, str, str, str, str, str, str]
@@ -105,11 +107,20 @@ def key_of(request: Request) -> Key:
     )
 
 
-def key_of_http(http: HttpRequest, target: Target | None, code: int) -> Key:
-    """The labels of a request from outside. A path that is no resource is named when it is answered."""
+def key_of_http(http: HttpRequest, target: Target | None, code: int, table: ResourceTable) -> Key:
+    """Return the labels of a request from outside.
+
+    Only words that the server itself knows become labels, so that no client can make series without end: served
+    resources and their subresources, the first part of a path that was answered, and the methods of HTTP.
+    """
+    method = http.method if http.method in _METHODS else _OTHER
     if target is None or not target.resource:
-        path = http.path if code < 400 else ""
-        return (http.method, "", "", "", "", path, "")
+        path = "/" + http.path.split("/", 2)[1] if code < 400 and "/" in http.path else ""
+        return (method, "", "", "", "", path, "")
+    info = table.get(target.group, target.version, target.resource)
+    sub = target.subresource
+    if info is None or method == _OTHER or (sub and sub not in info.subresources):
+        return (method, "", "", "", "", "", "")
     asked = rbac.attributes_of(http, target)
     return (
         _verb(asked.verb, http.headers.get("content-type", "")),
@@ -117,7 +128,7 @@ def key_of_http(http: HttpRequest, target: Target | None, code: int) -> Key:
         target.group,
         target.version,
         target.resource,
-        target.subresource,
+        sub,
         _scope(target.namespace, asked.name),
     )
 

@@ -8,6 +8,7 @@ from actors import Context
 from controlplane.api.request import Request
 from controlplane.apiserver.requests.metrics import RequestMetrics, key_of, key_of_http
 from controlplane.apiserver.requests.routing import HttpRequest, parse_path
+from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
 from controlplane.client.errors import ApiError
@@ -15,6 +16,8 @@ from controlplane.client.loops.clientset import PODS, Client
 from controlplane.metrics.family import Buckets
 from tests.test_apiservers import servers
 from tests.test_cluster import cluster_with, plain_pod, run
+
+TABLE = ApiServer(uid=str, suffix=str).table
 
 
 def numbers(activity):
@@ -68,11 +71,28 @@ def test_a_components_request_has_upstreams_labels(asked, key):
          ("DELETECOLLECTION", "", "", "v1", "pods", "", "namespace")),
         ("GET", "/healthz", {}, 200, ("GET", "", "", "", "", "/healthz", "")),
         ("GET", "/any/thing", {}, 404, ("GET", "", "", "", "", "", "")),
+        ("GET", "/openapi/v3/apis/apps/v1", {}, 200, ("GET", "", "", "", "", "/openapi", "")),
     ],
 )  # fmt: skip
 def test_a_request_from_outside_has_them_too(method, path, query, code, key):
     http = HttpRequest(method, path, query, {}, b"")
-    assert key_of_http(http, parse_path(path), code) == key
+    assert key_of_http(http, parse_path(path), code, TABLE) == key
+
+
+def test_no_word_of_a_client_that_the_server_does_not_know_becomes_a_label():
+    nothing = ("", "", "", "", "", "")
+    for number in range(20):
+        for method, path, code in (
+            ("GET", f"/apis/g{number}/v1/things", 403),
+            ("GET", f"/api/v{number + 2}/pods", 404),
+            ("GET", f"/api/v1/things{number}", 401),
+            ("GET", f"/api/v1/namespaces/n{number}/pods/p/sub{number}", 403),
+            ("GET", f"/no/{number}", 403),
+        ):
+            key = key_of_http(HttpRequest(method, path), parse_path(path), code, TABLE)
+            assert key == ("GET", *nothing)
+        made_up = HttpRequest(f"VERB{number}", "/api/v1/pods")
+        assert key_of_http(made_up, parse_path(made_up.path), 405, TABLE) == ("other", *nothing)
 
 
 def test_open_watches_are_counted_and_ended_ones_forgotten():
