@@ -19,10 +19,9 @@ _NAMED = {"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR, "error": ERROR, "r
 class Streams:
     """Speaks as a `websocket.Socket` does: messages that begin with their channel's number."""
 
-    def __init__(self, expected: int, early: bytes = b"") -> None:
+    def __init__(self, expected: int) -> None:
         self._frames = Frames()
         self._expected = expected
-        self._early = early
         self._by_stream: dict[int, int] = {}
         self._by_channel: dict[int, int] = {}
 
@@ -36,9 +35,8 @@ class Streams:
         if not data:
             return [], b"", False
         messages: list[bytes] = []
-        early, self._early = self._early, b""
         try:
-            events, reply = self._frames.receive(early + data)
+            events, reply = self._frames.receive(data)
         except SpdyError:
             return [], b"", False
         for event in events:

@@ -12,6 +12,7 @@ __all__ = ["Socket", "accepted"]
 
 MESSAGE_LIMIT = 4 << 20
 """Bytes of one message; clients send some 32 KiB."""
+_PROTOCOL_ERROR = 1002
 GONE = (LocalProtocolError, RemoteProtocolError)
 
 
@@ -21,13 +22,13 @@ def accepted(key: str) -> str:
 
 
 class Socket:
-    """One WebSocket. `early` are bytes that came right behind the request."""
+    """One WebSocket."""
 
     ready = True
     """Whether the client may be spoken to: over WebSocket, at once."""
 
-    def __init__(self, early: bytes = b"") -> None:
-        self._connection = Connection(ConnectionType.SERVER, trailing_data=early)
+    def __init__(self) -> None:
+        self._connection = Connection(ConnectionType.SERVER)
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -57,8 +58,15 @@ class Socket:
                         self._parts.clear()
                         self._size = 0
         except GONE:
-            return messages, reply, False
+            return messages, reply + self.broken(), False
         return messages, reply, True
+
+    def broken(self) -> bytes:
+        """Return the bytes that close the connection for a violation of the protocol spoken on it."""
+        try:
+            return bytes(self._connection.send(CloseConnection(_PROTOCOL_ERROR)))
+        except LocalProtocolError:  # a goodbye was said already
+            return b""
 
     def sent(self, messages: Iterable[bytes], *, text: bool = False) -> bytes:
         """The bytes of some messages."""

@@ -102,6 +102,7 @@ class Connection:
         self._given = 0
         self._limits = host.limits
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=host.limits.header_bytes)
+        self._early = b""
 
     async def serve(self) -> None:
         """Request after request."""
@@ -168,6 +169,11 @@ class Connection:
             return bytes(await self._stream.receive_some(READ_SIZE))
         except trio.BrokenResourceError:  # TLS cut off without a goodbye
             return b""
+
+    async def _upgraded(self) -> bytes:
+        """Return the next bytes of another protocol: first those that came right behind the request."""
+        early, self._early = self._early, b""
+        return early or await self._receive()
 
     def _at_hand(self) -> Any:
         """The next event, h11.NEED_DATA if it is not here yet."""
@@ -341,9 +347,9 @@ class Connection:
             await self._switch_to_spdy(asked, streams.PROTOCOL)
             names = ("stdin", "stdout", "stderr", "tty")
             expected = 1 + sum(_is_set(asked, name) for name in names)
-            wire = streams.Streams(expected, self._http.trailing_data[0])
+            wire = streams.Streams(expected)
             while not wire.ready:
-                messages, reply, open_still = wire.received(await self._receive())
+                messages, reply, open_still = wire.received(await self._upgraded())
                 said += messages  # with the last stream there may be data already
                 await self._send(reply)
                 if not open_still:
@@ -351,7 +357,7 @@ class Connection:
         else:
             protocol = channels.chosen_protocol(asked.header("sec-websocket-protocol"))
             await self._switch_to_websocket(asked, protocol)
-            wire = websocket.Socket(self._http.trailing_data[0])
+            wire = websocket.Socket()
         if asked.path.endswith("/attach"):
             await self._attach(asked, inside, protocol, wire)
             return
@@ -364,10 +370,11 @@ class Connection:
         first = [*session.begin(), *(each for message in said for each in session.receive(message))]
         await self._send(wire.sent(first, text=text))
         while not session.done:
-            messages, reply, open_still = wire.received(await self._receive())
+            messages, reply, open_still = wire.received(await self._upgraded())
             answers = [each for message in messages for each in session.receive(message)]
-            await self._send(reply + wire.sent(answers, text=text))
+            await self._send(wire.sent(answers, text=text) + reply if open_still else reply)
             if not open_still:
+                await self._linger()
                 return
         await self._send(wire.closed())
         await self._linger()
@@ -386,8 +393,7 @@ class Connection:
             raise Refused(403, "Forbidden: unable to upgrade: unable to negotiate protocol")
         headers = [("Upgrade", "SPDY/3.1"), ("Connection", "Upgrade"),
                    ("X-Stream-Protocol-Version", version)]  # fmt: skip
-        response = h11.InformationalResponse(status_code=101, headers=headers)
-        await self._send(self._http.send(response))
+        await self._switch(headers)
 
     async def _switch_to_websocket(self, asked: Asked, protocol: str) -> None:
         from controlplane.apiserver.http import websocket
@@ -397,8 +403,13 @@ class Connection:
             raise Refused(400, "Bad Request")
         headers = [("Upgrade", "websocket"), ("Connection", "Upgrade"),
                    ("Sec-WebSocket-Accept", accept), ("Sec-WebSocket-Protocol", protocol)]  # fmt: skip
+        await self._switch(headers)
+
+    async def _switch(self, headers: list[tuple[str, str]]) -> None:
+        """Answer that another protocol is spoken from now on."""
         response = h11.InformationalResponse(status_code=101, headers=headers)
         await self._send(self._http.send(response))
+        self._early = self._http.trailing_data[0]
 
     async def _forward(self, asked: Asked, inside: Inside) -> None:
         """Connections to ports of a pod, until the client goes."""
@@ -407,19 +418,19 @@ class Connection:
         if self._wants_spdy(asked):
             await self._switch_to_spdy(asked, forwarding.VERSION)
             session = forwarding.StreamForwarding(inside)
-            data = self._http.trailing_data[0] or await self._receive()
+            data = await self._upgraded()
             while data and session.open:
                 try:
                     await self._send(session.receive(data))
                 except spdy.SpdyError:
                     return
-                data = await self._receive()
+                data = await self._upgraded()
             return
         offered = [each.strip() for each in asked.header("sec-websocket-protocol").split(",")]
         known = (forwarding.TUNNEL, *forwarding.CHANNELS)
         protocol = next((each for each in offered if each in known), "")
         await self._switch_to_websocket(asked, protocol)
-        socket = websocket.Socket(self._http.trailing_data[0])
+        socket = websocket.Socket()
         tunnel = forwarding.StreamForwarding(inside)
         wanted = ",".join(asked.query.get("ports") or ()).split(",")
         ports = [int(port) for port in wanted if port.isdecimal() and len(port) <= 5]
@@ -431,14 +442,16 @@ class Connection:
             await self._send(socket.sent(plain.begin()))
         open_still = True
         while open_still and tunnel.open:
-            messages, reply, open_still = socket.received(await self._receive())
+            messages, reply, open_still = socket.received(await self._upgraded())
             try:
                 for message in messages:
                     answers = [tunnel.receive(message)] if tunnelled else plain.receive(message)
                     reply += socket.sent(each for each in answers if each)
             except spdy.SpdyError:
-                return
+                reply += socket.broken()
+                open_still = False
             await self._send(reply)
+        await self._linger()
 
     async def _attach(self, asked: Asked, inside: Inside, protocol: str, socket: Wire) -> None:
         """What a container writes from now on, until it ends or the client goes."""
@@ -474,19 +487,22 @@ class Connection:
         """Read on until the client says goodbye; what it types goes nowhere."""
         still_open = True
         while still_open:
-            _, reply, still_open = socket.received(await self._receive())
-            if still_open:
-                await self._send(reply)
+            _, reply, still_open = socket.received(await self._upgraded())
+            await self._send(reply)
         scope.cancel()
 
     def _headers(self, asked: Asked) -> list[tuple[str, str]]:
         audit = asked.header("audit-id")
         plain = audit.isascii() and audit.isprintable()
-        return [
+        found = [
             ("Audit-Id", audit if audit and plain else self._host.audit_id()),
             ("Cache-Control", "no-cache, private"),
             ("Date", self._host.date()),
         ]
+        if asked.header("content-length") and asked.header("transfer-encoding"):
+            # Two lengths for one body: another server on the way may take the other one (RFC 9112, 6.3).
+            found.append(("Connection", "close"))
+        return found
 
     async def _answer(self, asked: Asked, answered: HttpAnswer) -> None:
         headers = self._headers(asked)
@@ -495,7 +511,7 @@ class Connection:
         for name, value in answered.headers.items():
             for each in [value] if isinstance(value, str) else value:
                 headers.append((name, _header_value(each)))
-        if self._http.their_state is not h11.DONE:
+        if self._http.their_state is not h11.DONE and ("Connection", "close") not in headers:
             headers.append(("Connection", "close"))
         if asked.method == "HEAD" or answered.code in _NO_BODY:
             headers.append(("Content-Length", "0"))

@@ -98,3 +98,51 @@ def test_a_message_without_an_end_is_not_collected():
     client.receive_data(goodbye)
     (event,) = client.events()
     assert (type(event), event.code) == (CloseConnection, 1009)
+
+
+def _frame(opcode, data=b"", first=0x80, length=None):
+    return (
+        bytes([first | opcode, 0x80 | (len(data) if length is None else length), *bytes(4)]) + data
+    )
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\x82\x01a",
+        _frame(2, b"a", first=0xC0),
+        _frame(3, b"a"),
+        _frame(11),
+        _frame(0, b"a"),
+        _frame(9, b"a", first=0),
+        _frame(8, b"\x03"),
+        _frame(8, b"\x03\xed"),
+        _frame(1, b"a", first=0) + _frame(1, b"b"),
+    ],
+    ids="unmasked reserved opcode control continuation ping length code message".split(),
+)
+def test_a_violation_of_the_protocol_closes_with_1002(frame):
+    from controlplane.apiserver.http.websocket import Socket
+
+    client = Connection(ConnectionType.CLIENT)
+    messages, goodbye, still_open = Socket().received(frame)
+    assert (messages, still_open) == ([], False)
+    client.receive_data(goodbye)
+    (event,) = client.events()
+    assert (type(event), event.code) == (CloseConnection, 1002)
+
+
+async def test_a_violation_right_behind_the_request_is_answered_at_once():
+    async with served(nodes=1, controllers="*") as session:
+        with trio.fail_after(20):
+            while (await session.ask("POST", PODS, POD)).code != 201:
+                await trio.sleep(0.01)
+            while (await session.ask("GET", f"{PODS}/p/log")).code != 200:
+                await trio.sleep(0.01)
+            stream = await session.connect()
+            async with stream:
+                await stream.send_all(asked(f"{PODS}/p/exec?command=cat&stdin=true") + b"\x82\x01a")
+                raw = b""
+                while b"\x03\xea" not in raw:
+                    raw += await more(stream)
+        assert raw.startswith(b"HTTP/1.1 101")

@@ -458,3 +458,16 @@ async def test_a_watch_of_metadata_outlives_what_it_watches():
                 seen.append(event["type"])
             assert seen == ["BOOKMARK", "DELETED"]
         assert (await session.ask("GET", "/healthz")).body == b"ok"
+
+
+async def test_a_request_with_two_lengths_is_answered_and_the_connection_ends():
+    raw = (
+        b"POST "
+        + CONFIGMAPS.encode()
+        + b" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    )
+    async with served(limits=QUICK) as session:
+        found = await session.raw(raw + request("GET", "/healthz"))
+        assert found.count(b"HTTP/1.1 ") == 1  # what follows may have been meant otherwise
+        assert Answer(found).headers["connection"] == "close"
