@@ -5,9 +5,13 @@ Upstream: pkg/apis/*/v1/conversion.go (which labels are accepted) and the strate
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from controlplane.api import fields, labels
+from controlplane.api.go_values import go_value
+from controlplane.api.jsonpath import JSONPath, JSONPathError
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema import status
@@ -91,6 +95,23 @@ def _value(tree: Tree, path: str, kind: str) -> str:
     return found
 
 
+def _custom_value(tree: Tree, name: str, paths: Mapping[str, JSONPath]) -> str:
+    """The text of a custom resource's field, "" when absent.
+
+    Upstream: selectableFields in apiextensions-apiserver pkg/registry/customresource/strategy.go.
+    """
+    path = paths.get(name)
+    if path is None:
+        return value_at(tree, name)  # of metadata
+    try:
+        found = path.find_results(tree, spend)
+    except JSONPathError:
+        return ""
+    if not found or not found[0] or found[0][0] is None:
+        return ""
+    return go_value(found[0][0])
+
+
 def label_selector(text: str) -> labels.Selector | None:
     """The parsed labelSelector parameter, None when it selects everything. ApiError 400."""
     if not text:
@@ -147,16 +168,16 @@ def _unsupported(info: ResourceInfo, name: str) -> str:
 class _Matcher:
     """Whether an object meets a label selector and the fields that no index covers."""
 
-    __slots__ = ("_fields", "_kind", "_labels")
+    __slots__ = ("_fields", "_labels", "_value")
 
     def __init__(
         self,
         selector: labels.Selector | None,
         rest: tuple[fields.FieldRequirement, ...],
-        kind: str,
+        value: Callable[[Tree, str], str],
     ) -> None:
         self._labels = selector
-        self._kind = kind
+        self._value = value
         self._fields = _by_field(rest)
 
     def __call__(self, obj: Object) -> bool:
@@ -166,7 +187,7 @@ class _Matcher:
             if not self._labels.matches(found):
                 return False
         for name, wanted, refused in self._fields:
-            found = _value(tree, name, self._kind)
+            found = self._value(tree, name)
             if (wanted is not None and found != wanted) or found in refused:
                 return False
         return True
@@ -193,12 +214,18 @@ def _by_field(
 
 
 def matcher(
-    selector: labels.Selector | None, rest: tuple[fields.FieldRequirement, ...], kind: str
+    selector: labels.Selector | None,
+    rest: tuple[fields.FieldRequirement, ...],
+    info: ResourceInfo,
 ) -> _Matcher | None:
     """A test for objects, None when everything passes."""
     if selector is None and not rest:
         return None
-    return _Matcher(selector, rest, kind)
+    if info.custom is not None:
+        value = partial(_custom_value, paths=info.custom.selectable_fields)
+    else:
+        value = partial(_value, kind=info.kind)
+    return _Matcher(selector, rest, value)
 
 
 def interest_of(info: ResourceInfo, namespace: str, name: str, query: dict[str, str]) -> Interest:
@@ -220,4 +247,4 @@ def interest_of(info: ResourceInfo, namespace: str, name: str, query: dict[str, 
                 node = value
                 continue
         rest.append(term)
-    return Interest(namespace, name, node, matcher(selector, tuple(rest), info.kind))
+    return Interest(namespace, name, node, matcher(selector, tuple(rest), info))

@@ -11,11 +11,12 @@ from typing import Any
 
 from attrs import frozen
 
-from controlplane.apiserver.schema.go_numbers import shown_float
+from controlplane.api.go_numbers import shown_float
+from controlplane.api.go_values import go_json
 from controlplane.apiserver.schema.work import spend
 
 __all__ = [
-    "FieldError", "Path", "aggregate", "duplicate", "forbidden", "internal", "invalid",
+    "FieldError", "Path", "aggregate", "as_json", "duplicate", "forbidden", "internal", "invalid",
     "joined", "not_found", "not_supported", "required", "too_long", "too_many", "type_invalid",
 ]  # fmt: skip
 
@@ -74,6 +75,11 @@ class Raw:
     """A bad value that prints as it stands, without quotes."""
 
     text: str
+
+
+def as_json(value: Any) -> Any:
+    """Return a value for a field error, which prints maps and lists of custom resources with sorted keys."""
+    return Raw(go_json(value)) if isinstance(value, dict | list) else value
 
 
 @frozen(eq=False)

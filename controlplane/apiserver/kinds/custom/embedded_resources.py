@@ -15,8 +15,7 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.custom.schemas import EMBEDDED, child
 from controlplane.apiserver.kinds.metadata import validate_meta
 from controlplane.apiserver.schema.codec import DecodeError, decode, strict_issues
-from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
-from controlplane.apiserver.schema.go_values import as_json
+from controlplane.apiserver.schema.field_errors import FieldError, as_json, invalid, required
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["META", "InvalidEmbeddedError", "coerced", "embedded_places", "validate_embedded"]

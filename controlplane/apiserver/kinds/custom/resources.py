@@ -9,19 +9,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from attrs import field, frozen
 
+from controlplane.api.go_values import go_type, go_value
+from controlplane.api.jsonpath import JSONPath, parse
 from controlplane.api.object import Object
 from controlplane.api.recent import IdentityCache
-from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
-from controlplane.api.validation import parse_int64
 from controlplane.apiserver.kinds.conversion import unreadable_kind
+from controlplane.apiserver.kinds.custom.columns import Columns
 from controlplane.apiserver.kinds.custom.converters import Converter, converter_of
 from controlplane.apiserver.kinds.custom.correlation import Correlated
 from controlplane.apiserver.kinds.custom.embedded_resources import (
@@ -42,7 +43,6 @@ from controlplane.apiserver.kinds.custom.schemas import (
 )
 from controlplane.apiserver.kinds.custom.validation import check_lists, validate
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
-from controlplane.apiserver.kinds.tables.ages import age
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import (
     NO_NUMBERS,
@@ -54,27 +54,12 @@ from controlplane.apiserver.schema.codec import (
     strict_issues,
 )
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
-from controlplane.apiserver.schema.go_values import go_type, go_value
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
 from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 
 __all__ = ["CustomResource", "resource_of"]
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-_NAME_TEXT = (
-    "Name must be unique within a namespace. Is required when creating resources, although some "
-    "resources may allow a client to request the generation of an appropriate name automatically. "
-    "Name is primarily intended for creation idempotence and configuration definition. Cannot be "
-    "updated. More info: "
-    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
-)
-_AGE_TEXT = (
-    "CreationTimestamp is a timestamp representing the server time when this object was created. "
-    "It is not guaranteed to be set in happens-before order across separate operations. Clients "
-    "may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the "
-    "system. Read-only. Null for lists. More info: "
-    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
-)
 _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation"
@@ -161,29 +146,8 @@ _META_FIELDS = {
 
 
 def steps(path: str) -> list[str]:
-    """The names in a simple JSON path such as `.spec.size`."""
-    return [part for part in path.replace("['", ".").replace("']", "").split(".") if part]
-
-
-def value_at(tree: Any, path: str) -> Any:
-    """What stands at a simple JSON path, or None. `[0]` and `[*]` select from lists."""
-    for part in steps(path):
-        name, bracket, rest = part.partition("[")
-        if name:
-            if not isinstance(tree, dict) or name not in tree:
-                return None
-            tree = tree[name]
-        while bracket:
-            index, _, rest = rest.partition("]")
-            if not isinstance(tree, list):
-                return None
-            wanted = "0" if index == "*" else index
-            place = parse_int64(wanted)
-            if place is None or not 0 <= place < len(tree):
-                return None
-            tree = tree[place]
-            _, bracket, rest = rest.partition("[")
-    return tree
+    """The names in the path of a scale's field. Upstream: splitReplicasPath, which knows no brackets."""
+    return path.removeprefix(".").split(".")
 
 
 def _nested(tree: Any, names: list[str]) -> tuple[Any, str]:
@@ -334,8 +298,8 @@ class CustomResource:
     storage_version: str
     schema: Tree
     scale: Tree | None
-    columns: tuple[Tree, ...]
-    selectable_fields: tuple[str, ...]
+    columns: Columns
+    selectable_fields: Mapping[str, JSONPath]
     strategy: CustomStrategy
     has_status: bool
     """Whether this version has the status subresource; a write goes by the version it came in."""
@@ -530,13 +494,14 @@ class CustomResource:
         assert self.scale is not None
         meta = tree["metadata"]
         kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-        replicas = value_at(tree, self.scale["specReplicasPath"])
+        replicas, _ = _nested(tree, steps(self.scale["specReplicasPath"]))
         if replicas is None and not lenient:
             raise status.internal_error(
                 f'the spec replicas field "{self.scale["specReplicasPath"]}" does not exist'
             )
-        state: Tree = {"replicas": value_at(tree, self.scale["statusReplicasPath"]) or 0}
-        selector = value_at(tree, self.scale.get("labelSelectorPath", ""))
+        current, _ = _nested(tree, steps(self.scale["statusReplicasPath"]))
+        state: Tree = {"replicas": current or 0}
+        selector, _ = _nested(tree, steps(self.scale.get("labelSelectorPath", "")))
         if self.scale.get("labelSelectorPath") and isinstance(selector, str) and selector:
             state["selector"] = selector
         return {
@@ -556,51 +521,8 @@ class CustomResource:
         return kept
 
     def table(self, now: int) -> tuple[list[Tree], Callable[[Tree], list[Any]]]:
-        """The columns of a table of these objects, and what makes a row's cells."""
-        shown = [{"name": "Name", "type": "string", "format": "name", "priority": 0,
-                  "description": _NAME_TEXT}]  # fmt: skip
-        for column in self.columns:
-            text = column.get("description") or (
-                f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
-            )
-            shown.append({
-                "name": column["name"], "type": column["type"], "description": text,
-                "format": column.get("format", ""), "priority": column.get("priority", 0),
-            })  # fmt: skip
-
-        def cells(tree: Tree) -> list[Any]:
-            return [tree["metadata"].get("name", ""),  # a bookmark has none
-                    *(_cell(column, tree, now) for column in self.columns)]  # fmt: skip
-
-        return shown, cells
-
-
-def _cell(column: Tree, tree: Tree, now: int) -> Any:
-    value = value_at(tree, column["jsonPath"])
-    if value is None:
-        return None
-    kind = column["type"]
-    if kind == "string":
-        return value if isinstance(value, str) else _printed(value)
-    if kind == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return int(value)
-    if kind == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    if kind == "boolean" and isinstance(value, bool):
-        return value
-    if kind == "date" and isinstance(value, str):
-        try:
-            parse_time(value)
-        except ValueError:
-            return "<invalid>"
-        return age(value, now)
-    return None
-
-
-def _printed(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+        """The columns of a table of these objects, and a function that returns a row's cells."""
+        return [*self.columns.headers], lambda tree: self.columns.cells(tree, now)
 
 
 # -- from a definition ---------------------------------------------------------------------------
@@ -696,18 +618,17 @@ def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
             listed.update(group="autoscaling", version="v1")
         listed.update(kind=where[2], verbs=list(verbs))
         found[sub] = SubresourceInfo(sub, where[0], where[1], where[2], verbs, listed)
-    columns = version.get("additionalPrinterColumns") or [
-        {"name": "Age", "type": "date", "description": _AGE_TEXT,
-         "jsonPath": ".metadata.creationTimestamp"}
-    ]  # fmt: skip
     struct = _struct_of(kind, schema)
     custom = CustomResource(
         group=group, version=name, kind=kind, list_kind=names["listKind"],
         storage_version=storage, schema=schema, scale=subresources.get("scale"),
-        columns=tuple(columns),
-        selectable_fields=tuple(
-            item["jsonPath"].removeprefix(".") for item in version.get("selectableFields", ())
-        ),
+        columns=Columns.of(version.get("additionalPrinterColumns") or ()),
+        selectable_fields={
+            item["jsonPath"].removeprefix("."): parse(
+                "{" + item["jsonPath"] + "}", allow_missing_keys=True
+            )
+            for item in version.get("selectableFields", ())
+        },
         strategy=CustomStrategy(subresources.get("status") is not None),
         has_status=subresources.get("status") is not None,
         deprecation=_deprecation(spec, kind, version),

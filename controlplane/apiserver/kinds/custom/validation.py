@@ -13,6 +13,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 from controlplane.api.equality import Seen
+from controlplane.api.go_numbers import shown_float
+from controlplane.api.go_values import go_json, go_type
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.correlation import Correlated
 from controlplane.apiserver.kinds.custom.formats import is_recognized, string_format
@@ -20,6 +22,7 @@ from controlplane.apiserver.kinds.custom.schemas import INT_OR_STRING
 from controlplane.apiserver.schema import go_regexp
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
+    as_json,
     duplicate,
     invalid,
     not_supported,
@@ -28,8 +31,6 @@ from controlplane.apiserver.schema.field_errors import (
     too_many,
     type_invalid,
 )
-from controlplane.apiserver.schema.go_numbers import shown_float
-from controlplane.apiserver.schema.go_values import as_json, go_json, go_type
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["check_lists", "validate"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from controlplane.api.go_values import go_syntax, go_type, go_value
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.managed.fieldsets import item_keys, shown
-from controlplane.apiserver.schema.go_values import go_syntax, go_type, go_value
 from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from controlplane.api.go_values import go_value
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import LEGACY
@@ -29,7 +30,6 @@ from controlplane.apiserver.schema.codec import (
     kind_error,
 )
 from controlplane.apiserver.schema.field_errors import invalid
-from controlplane.apiserver.schema.go_values import go_value
 from controlplane.apiserver.schema.types import struct_type
 from controlplane.apiserver.schema.work import spend
 

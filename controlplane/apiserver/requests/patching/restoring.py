@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from controlplane.api.go_values import go_type
 from controlplane.apiserver.schema.codec import DecodeError, FieldCodec, codec
 from controlplane.apiserver.schema.field_order import in_order
-from controlplane.apiserver.schema.go_values import go_type
 from controlplane.apiserver.schema.types import Field, Kind, struct_type
 from controlplane.apiserver.schema.work import spend
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from controlplane.api.equality import Seen, by_value, first_by_value
+from controlplane.api.go_values import go_type, go_value
 from controlplane.api.tree import Tree
-from controlplane.apiserver.schema.go_values import go_type, go_value
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
 

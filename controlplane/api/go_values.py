@@ -1,14 +1,13 @@
-"""Values as Go prints them with %v and %#v, and the names of their types: errors quote them."""
+"""Values as Go prints them with %v, %#v and as JSON, and the names of their types."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from controlplane.apiserver.schema.field_errors import Raw
-from controlplane.apiserver.schema.go_numbers import json_float, shown_float
+from controlplane.api.go_numbers import json_float, shown_float
 
-__all__ = ["as_json", "go_json", "go_syntax", "go_type", "go_value"]
+__all__ = ["go_json", "go_syntax", "go_type", "go_value"]
 
 
 def go_value(value: Any) -> str:
@@ -26,18 +25,34 @@ def go_value(value: Any) -> str:
     return str(value)
 
 
-def go_json(value: Any) -> str:
-    """Return a value as json.Marshal writes it: keys sorted, nothing between tokens, `<`, `>` and `&` escaped."""
-    if isinstance(value, dict):
-        return (
-            "{" + ",".join(f"{go_json(key)}:{go_json(value[key])}" for key in sorted(value)) + "}"
-        )
-    if isinstance(value, list):
-        return "[" + ",".join(go_json(item) for item in value) + "]"
+def go_json(value: Any, *, indent: int = 0, depth: int = 0) -> str:
+    """Return a value as json.Marshal writes it: keys sorted, `<`, `>` and `&` escaped.
+
+    Args:
+        value: A JSON tree.
+        indent: Blanks for each level, as json.MarshalIndent puts them; 0 puts nothing between tokens.
+        depth: Levels around the value.
+    """
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
     if isinstance(value, float):
         return json_float(value)
-    text = json.dumps(value, ensure_ascii=False)
-    return text.translate(_ESCAPED) if isinstance(value, str) else text
+    if not isinstance(value, (dict, list)):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        colon = ": " if indent else ":"
+        parts = [
+            go_json(key) + colon + go_json(value[key], indent=indent, depth=depth + 1)
+            for key in sorted(value)
+        ]
+    else:
+        parts = [go_json(item, indent=indent, depth=depth + 1) for item in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    if not parts or not indent:
+        return opening + ",".join(parts) + closing
+    line = "\n" + " " * (indent * depth)
+    inner = line + " " * indent
+    return opening + inner + ("," + inner).join(parts) + line + closing
 
 
 _ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
@@ -51,11 +66,6 @@ def go_type(value: Any) -> str:
         if isinstance(value, kind):
             return name
     return "int64"
-
-
-def as_json(value: Any) -> Any:
-    """Return a value for a field error, which prints maps and lists of custom resources with sorted keys."""
-    return Raw(go_json(value)) if isinstance(value, dict | list) else value
 
 
 def go_syntax(value: Any) -> str:
