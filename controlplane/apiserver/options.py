@@ -76,7 +76,8 @@ class ServerOptions:
         release: whose resources, versions and fields are served.
         registers_groups: versions of custom resources have an APIService while they are served.
         foreign_review: whose token it is that somebody else signed, and for which of some audiences.
-        told_at_creation: what a client is warned of who created an object of a resource, "" for nothing.
+        notice_at_creation: the warning for the creation of an object of a resource, "" for none; its last
+            argument says whether a client outside has watched the resource.
         token_key: 32 bytes that tokens of service accounts are signed with.
         webhook_actor: who answers for a host of webhooks, "" for nobody; without it none is called.
         compaction_ns: how often a server that has the store to itself lets it forget what is older than one such
@@ -95,7 +96,7 @@ class ServerOptions:
     components: Mapping[str, str] = field(factory=_healthy)
     measures_usage: bool = False
     container_log: ContainerLog | None = None
-    told_at_creation: Callable[[ResourceInfo, Tree], str] | None = None
+    notice_at_creation: Callable[[ResourceInfo, Tree, bool], str] | None = None
     webhook_actor: Callable[[str], str] | None = None
     release: str = LATEST
     registers_groups: bool = False

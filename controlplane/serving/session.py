@@ -89,7 +89,7 @@ class ServedCluster(Cluster):
             container_log=_written,
             registers_groups=True,
             compaction_ns=COMPACTION_NS,
-            told_at_creation=partial(_warning, self._attention, self.webhooks),
+            notice_at_creation=partial(_warning, self._attention, self.webhooks),
         )
 
     def webhook_hosts(self) -> Hosts:
@@ -120,10 +120,12 @@ class ServedCluster(Cluster):
         self._place[0] = address
 
 
-def _warning(attention: Attention, hosts: Hosts, info: ResourceInfo, tree: Tree) -> str:
-    """For who created what nobody acts on."""
+def _warning(
+    attention: Attention, hosts: Hosts, info: ResourceInfo, tree: Tree, watched: bool
+) -> str:
+    """The notice for the creation of an object that nothing acts on; a client that watches may act."""
     if info.group != GROUP or info.resource not in (MUTATING, VALIDATING):
-        return attention.warning(info)
+        return "" if watched else attention.warning(info)
     asked = (place_of(spec)[0] for spec in tree.get("webhooks") or ())
     unknown = [*dict.fromkeys(host for host in asked if not hosts.actor(host))]
     if not unknown:

@@ -36,6 +36,7 @@ from controlplane.apiserver.requests.caches import CacheMade, Caches
 from controlplane.apiserver.requests.definitions import Definitions
 from controlplane.apiserver.requests.lookup import CacheLookup, StoreLookup, resource_named
 from controlplane.apiserver.requests.memory import Account
+from controlplane.apiserver.requests.notices import Notices
 from controlplane.apiserver.requests.parts import Parts
 from controlplane.apiserver.requests.reading import Reader
 from controlplane.apiserver.requests.registries import Registries, no_such_resource
@@ -151,6 +152,7 @@ class ApiServer:
             options, self.registries, bodies, self._writer, self.access, uid, admission
         )
         self._definitions = Definitions(self.table, self.registries, self.caches)
+        self._notices = Notices(options.notice_at_creation)
         self._verbs: dict[str, Callable[[Context], Response | Steps[Response]]] = {
             "get": self._reader.get,
             "list": self._reader.list,
@@ -318,9 +320,8 @@ class ApiServer:
 
     def _warned(self, ctx: Context, response: Response) -> Response:
         """The answer with all warnings."""
-        tell = self.options.told_at_creation
-        if tell is not None and response.code == 201 and not ctx.request.subresource:
-            text = tell(ctx.info, response.tree)
+        if response.code == 201 and not ctx.request.subresource:
+            text = self._notices.at_creation(ctx.info, ctx.request, response.tree)
             if text:
                 ctx.warn(text)
         if ctx.audit:
@@ -365,7 +366,9 @@ class ApiServer:
     def allowed_watch(self, request: Request) -> Watcher | Response:
         """Open a watch for a user who may."""
         try:
-            return self._watching.open(request)
+            watcher = self._watching.open(request)
+            self._notices.watch_opened(watcher.info, request)
+            return watcher
         except status.ApiError as error:
             return failure(error)
 
