@@ -972,6 +972,21 @@ class Kernel:
         """Kill an actor at once: its tasks, its memory, a suffix of its unsynced writes, its connections."""
         if not actor.alive:
             return
+        self._end_tasks(actor)
+        lost = actor.disk.crash(lambda n: self.pick("disk", n, f"{actor.name} loses writes"))
+        self.fault("crash", actor=actor.name, lost_writes=lost)
+        self._reset_peers(actor)
+
+    def end(self, actor: Actor) -> None:
+        """Take an actor out of the world: its tasks and its connections end. It is no fault."""
+        if not actor.alive:
+            return
+        if self.footprint is not None:
+            self.footprint.everything()
+        self._end_tasks(actor)
+        self._reset_peers(actor)
+
+    def _end_tasks(self, actor: Actor) -> None:
         actor.alive = False
         for task in list(actor.tasks.values()):
             if task.state == DONE:
@@ -983,8 +998,8 @@ class Kernel:
                 self.task_done(task, None)
             elif task is not self.current:
                 self._condemn(task)
-        lost = actor.disk.crash(lambda n: self.pick("disk", n, f"{actor.name} loses writes"))
-        self.fault("crash", actor=actor.name, lost_writes=lost)
+
+    def _reset_peers(self, actor: Actor) -> None:
         for other in self.actors.values():
             if other is not actor and other.alive:
                 self._reset(other, actor.name)

@@ -185,6 +185,14 @@ class World:
         self.actor(name, main, *args, **kwargs)
         self._kernel.start_actor(self._kernel.actors[name])
 
+    def end(self, name: str) -> None:
+        """Take an actor out of the world while it runs (a node leaves). Raises UsageError for an unknown one."""
+        self._kernel.end(self._kernel.actor(name))
+
+    def has_actor(self, name: str) -> bool:
+        """Whether an actor of that name was ever declared."""
+        return name in self._kernel.actors
+
     def link(
         self, one: str, other: str, *, latency_ns: int = 0, spread_ns: int = 0
     ) -> tuple[Link, Link]:

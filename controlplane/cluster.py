@@ -47,6 +47,7 @@ from controlplane.controllers.serviceaccount.controller import (
 )
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
+from controlplane.kubelet.node_status import has_kubelet
 from controlplane.scheduler.config.features import of_release
 from controlplane.scheduler.config.model import SchedulerConfig
 from controlplane.scheduler.loops import scheduler
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from controlplane.kubelet.settings import KubeletSettings
     from controlplane.scheduler.plugins.registry import Registry
 
+    Equip = Callable[[Sequence[Tree]], tuple[Sequence[Tree], Mapping[str, KubeletSettings]]]
+
 
 EPOCH_NS = 1_767_225_600 * SECOND
 """Wall time of virtual time 0: 2026-01-01T00:00:00Z."""
@@ -73,6 +76,8 @@ EPOCH_NS = 1_767_225_600 * SECOND
 APISERVER = "apiserver"
 SCHEDULER = "scheduler"
 CONTROLLER_MANAGER = "controller-manager"
+PROVIDER = "machine-provider"
+"""The actor that starts machines for Nodes that clients create."""
 
 
 @frozen
@@ -99,6 +104,8 @@ class ClusterConfig:
     `controller_client_rate` limits the requests of each controller of the controller manager: so many a
     second, after a burst. Upstream's are 20 and 30 (--kube-api-qps, --kube-api-burst); without a limit
     requests take no time, and what takes minutes upstream is done at once.
+    With `joining_nodes` each Node that a client creates gets a kubelet, too; `equip` gives such nodes their
+    machine and settings, as `nodes` and `kubelet_settings` have theirs.
     """
 
     nodes: Sequence[Tree] = ()
@@ -133,6 +140,8 @@ class ClusterConfig:
     token_key: bytes = field(default=EMULATED_KEY, repr=False)
     webhook_services: Mapping[str, str] = field(factory=dict)
     controller_client_rate: tuple[int, int] | None = None
+    joining_nodes: bool = False
+    equip: Equip | None = None
 
 
 def _features(config: ClusterConfig) -> dict[str, bool]:
@@ -222,6 +231,8 @@ class Cluster:
         self.probes: list[scheduler.Probe] = []
         self.activities: list[Activity] = []
         self.machines: dict[str, Host] = {}
+        self._joined: dict[str, str] = {}
+        """By Node, the actors of kubelets that were started while the world ran."""
         self.apiservers = _numbered(APISERVER, config.apiservers)
         self._accounts: list[list[Account]] = []
         self._running: dict[str, list[ApiServer]] = {}
@@ -276,10 +287,18 @@ class Cluster:
             joined_informers=config.joined_informers,
             explaining=config.explain_scheduling,
         )
+        bare = config.nodes
         if config.kubelets:
             self._add_kubelets(config)
-        else:
-            self.world.actor("registrar", _register, config.nodes, self.address("registrar"))
+            bare = [tree for tree in config.nodes if not has_kubelet(tree)]
+        if bare or not config.kubelets:
+            self.world.actor("registrar", _register, bare, self.address("registrar"))
+        if config.joining_nodes and config.kubelets:
+            from controlplane.kubelet.loops import joining
+
+            given = frozenset(self.machines)
+            machines = _Machines(self)
+            self.world.experimenter(PROVIDER, joining.run, machines, given, self.address(PROVIDER))
 
     def _probe(self) -> scheduler.Probe:
         self.probes.append(scheduler.Probe())
@@ -390,35 +409,71 @@ class Cluster:
         return RestConfig(self.apiservers, features, pinned)
 
     def _add_kubelets(self, config: ClusterConfig) -> None:
-        from attrs import evolve
+        for number, tree in enumerate(config.nodes, 1):
+            if has_kubelet(tree):
+                name = tree["metadata"]["name"]
+                settings = self._settings(config.kubelet_settings.get(name))
+                main, *args = self._kubelet(tree, number)
+                self.world.actor(name, main, *args, **self._kubelet_options(name, settings))
+                self._write_manifests(name, settings)
 
-        from controlplane.kubelet.features import SCHEDULER_PREEMPTION
+    def _kubelet(self, tree: Tree, number: int) -> tuple[Any, ...]:
+        """A machine, the main task of the kubelet on it, and the task's arguments."""
         from controlplane.kubelet.loops import kubelet
+
+        machine = self.machines[tree["metadata"]["name"]] = kubelet.Host(number)
+        return kubelet.run, self.config.epoch_ns, tree, machine
+
+    def _settings(self, given: KubeletSettings | None) -> KubeletSettings:
+        from controlplane.kubelet.features import SCHEDULER_PREEMPTION
         from controlplane.kubelet.loops.kubelet import DEFAULT_SETTINGS
+
+        settings = DEFAULT_SETTINGS if given is None else given
+        if self.scheduler_features.get(SCHEDULER_PREEMPTION):
+            gates = settings.features.on | {SCHEDULER_PREEMPTION}
+            settings = evolve(settings, features=evolve(settings.features, on=gates))
+        return settings
+
+    def _kubelet_options(self, name: str, settings: KubeletSettings) -> dict[str, Any]:
+        config = self.config
+        return {
+            "heartbeats": config.heartbeats,
+            "events": config.kubelet_events,
+            "server": self.address(name),
+            "settings": settings,
+            "fixes": config.gates,
+            "csi_drivers": tuple(self.csi_drivers),
+        }
+
+    def _write_manifests(self, name: str, settings: KubeletSettings) -> None:
         from controlplane.kubelet.static_pods import write_manifest
 
-        for number, tree in enumerate(config.nodes, 1):
-            name = tree["metadata"]["name"]
-            settings = config.kubelet_settings.get(name, DEFAULT_SETTINGS)
-            if self.scheduler_features.get(SCHEDULER_PREEMPTION):
-                gates = settings.features.on | {SCHEDULER_PREEMPTION}
-                settings = evolve(settings, features=evolve(settings.features, on=gates))
-            machine = self.machines[tree["metadata"]["name"]] = kubelet.Host(number)
-            self.world.actor(
-                tree["metadata"]["name"],
-                kubelet.run,
-                config.epoch_ns,
-                tree,
-                machine,
-                heartbeats=config.heartbeats,
-                events=config.kubelet_events,
-                server=self.address(tree["metadata"]["name"]),
-                settings=settings,
-                fixes=config.gates,
-                csi_drivers=tuple(self.csi_drivers),
-            )
-            for file, manifest in (settings.manifests or {}).items():
-                write_manifest(self.world.disk(name), file, manifest)
+        for file, manifest in (settings.manifests or {}).items():
+            write_manifest(self.world.disk(name), file, manifest)
+
+    def start_kubelet(self, tree: Tree, number: int) -> None:
+        """Start the kubelet of a Node that a client made, while the world runs.
+
+        Its actor has the Node's name, unless one has or had it: each life of a Node has a machine of its own.
+        """
+        node: str = tree["metadata"]["name"]
+        name, life = node, 1
+        while self.world.has_actor(name):
+            name, life = f"{node}:{life}", life + 1
+        given = None
+        if self.config.equip is not None:
+            (tree,), found = self.config.equip((tree,))
+            given = found[node]
+        settings = self._settings(given)
+        main, *args = self._kubelet(tree, number)
+        self.world.start(name, main, *args, joins=True, **self._kubelet_options(name, settings))
+        self._write_manifests(name, settings)
+        self._joined[node] = name
+
+    def end_kubelet(self, node: str) -> None:
+        """End such a kubelet, and forget its machine."""
+        self.world.end(self._joined.pop(node))
+        del self.machines[node]
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:
         """How the cluster's API servers are set when they start."""
@@ -450,7 +505,7 @@ class Cluster:
             *self.apiservers,
             *(managers if config.controllers else ()),
             *self.schedulers,
-            *self.machines,
+            *(self._joined.get(node, node) for node in self.machines),
         )
 
     def user(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
@@ -576,6 +631,31 @@ def _bootstrap_uid(first: int = 0) -> Callable[[], str]:
         return identity.uid(serial)
 
     return next_uid
+
+
+class _Machines:
+    """The machines of Nodes that clients made: they outlive the actor that starts them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._serving: dict[str, str] = {}
+        self._number = len(cluster.config.nodes)
+
+    def serving(self) -> dict[str, str]:
+        """By name, the uids of the Nodes that a machine was started for."""
+        return self._serving
+
+    def start(self, tree: Tree) -> None:
+        """Start a machine, and the kubelet on it, for a Node."""
+        name = tree["metadata"]["name"]
+        self._number += 1
+        self._serving[name] = tree["metadata"]["uid"]
+        self._cluster.start_kubelet(tree, self._number)
+
+    def end(self, name: str) -> None:
+        """Switch off the machine of a Node."""
+        del self._serving[name]
+        self._cluster.end_kubelet(name)
 
 
 async def _register(ctx: Context, nodes: Iterable[Tree], server: RestConfig) -> None:

@@ -130,6 +130,46 @@ def adopted(tree: Tree, now: int, *, ip: str = "", version: str = "v1.36.2") -> 
     }  # fmt: skip
 
 
+KUBELET: Final = "emulate.controlplane/kubelet"
+"""Annotation of a Node: with the value "false" no kubelet is emulated for it."""
+
+
+def has_kubelet(tree: Tree) -> bool:
+    """Whether a kubelet is emulated for a Node."""
+    notes = tree["metadata"].get("annotations") or {}
+    return str(notes.get(KUBELET, "")).lower() != "false"
+
+
+def joining(found: Tree, wanted: Tree, now: int) -> tuple[Tree, Tree]:
+    """Merge patches of a Node that a client made, and of its status, for a kubelet that starts on it.
+
+    Labels and annotations that the Node has stay. Its status gets what the machine reports, where the client
+    wrote nothing else. Upstream: tryRegisterWithAPIServer, which adds labels to a Node that exists.
+
+    Args:
+        found: The stored Node.
+        wanted: The registration of its kubelet (`adopted`).
+        now: Nanoseconds since the Unix epoch.
+
+    Returns:
+        The patch of the Node, {} where nothing is missing, and that of its status.
+    """
+    metadata: Tree = {}
+    for part in ("labels", "annotations"):
+        known = found["metadata"].get(part) or {}
+        missing = {
+            key: value
+            for key, value in (wanted["metadata"].get(part) or {}).items()
+            if key not in known
+        }
+        if missing:
+            metadata[part] = missing
+    status = dict(wanted["status"])
+    before = (found.get("status") or {}).get("conditions")
+    status["conditions"] = conditions(now, before)
+    return ({"metadata": metadata} if metadata else {}), {"status": status}
+
+
 def conditions(
     now: int,
     before: list[Tree] | None = None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controlplane.kubelet.config.configuration import KubeletConfiguration
     from controlplane.kubelet.machine import Machine
@@ -22,6 +23,13 @@ def equipped(
     nodes: Sequence[Tree], config_file: str | None, machine_text: str | None, release: str
 ) -> tuple[tuple[Tree, ...], Mapping[str, KubeletSettings]]:
     """The nodes with what their kubelets will report, and the settings by node. Raises UsageError."""
+    return equipment(config_file, machine_text, release)(nodes)
+
+
+def equipment(
+    config_file: str | None, machine_text: str | None, release: str
+) -> Callable[[Sequence[Tree]], tuple[tuple[Tree, ...], Mapping[str, KubeletSettings]]]:
+    """A function that equips nodes, those too that join later; the files are read now. Raises UsageError."""
     from controlplane.kubelet.config.configuration import configuration
     from controlplane.scenarios.manifests import folder
 
@@ -34,7 +42,7 @@ def equipped(
     if config.static_pod_path and config_file is not None:
         # As upstream: a path that is not absolute is one beside the file that names it.
         manifests = folder(Path(config_file).parent / config.static_pod_path)
-    return furnished(nodes, config, machine, manifests)
+    return partial(furnished, config=config, machine=machine, manifests=manifests)
 
 
 def furnished(

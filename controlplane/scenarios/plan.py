@@ -104,10 +104,9 @@ class Plan(Setting):
         if options["kubelet_config"] or options["machine"]:
             from controlplane.scenarios import kubelets
 
-            nodes, settings = kubelets.equipped(
-                config.nodes, options["kubelet_config"], options["machine"], self.release
-            )
-            changes.update(nodes=nodes, kubelet_settings=settings)
+            equip = kubelets.equipment(options["kubelet_config"], options["machine"], self.release)
+            nodes, settings = equip(config.nodes)
+            changes.update(nodes=nodes, kubelet_settings=settings, equip=equip)
         if self.token_key:
             changes["token_key"] = bytes.fromhex(self.token_key)
         config = evolve(config, gates=self.gates, release=self.release, **changes)

@@ -41,7 +41,11 @@ def make(config: ClusterConfig, **options: Any) -> Cluster:
 
 def build(setting: Setting) -> ClusterConfig:
     """As for files, over the store that --store names."""
-    config = evolve(files.build(setting), webhook_services=hosts(setting["webhook_service"]))
+    config = evolve(
+        files.build(setting),
+        webhook_services=hosts(setting["webhook_service"]),
+        joining_nodes=True,
+    )
     if setting["store"] == MEMORY:
         return config
     from controlplane.apiserver.storage.durable_store import open_store

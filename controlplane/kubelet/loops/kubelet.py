@@ -70,10 +70,12 @@ async def run(
     settings: KubeletSettings = DEFAULT_SETTINGS,
     fixes: FixGates = NO_GATES,
     csi_drivers: Sequence[str] = (),
+    joins: bool = False,
 ) -> None:
     """Main task: register, then start all others and follow the pods bound to this node.
 
     `csi_drivers` are those that have a plugin on the node; without any nobody looks after their volumes.
+    `joins`: the Node is there already, made by a client; the kubelet takes it over.
 
     It ends, as the process does upstream, when a checkpoint does not fit the machine.
     """
@@ -83,7 +85,14 @@ async def run(
     # Whatever a process before had in its memory.
     host.containers = host.promises = host.promises_go_by = None
     host.writing = 0
-    node = await own_node.register(ctx, Client(ctx, server), tree, host, epoch_ns)
+    client = Client(ctx, server)
+    if joins:
+        joined = await own_node.join(ctx, client, tree, host, epoch_ns)
+        if joined is None:
+            return
+        node = joined
+    else:
+        node = await own_node.register(ctx, client, tree, host, epoch_ns)
     recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
     sources = (API,) if settings.manifests is None else (API, FILE)
     shared = Shared(ctx, epoch_ns, node, host, server, recorder, fixes, sources)

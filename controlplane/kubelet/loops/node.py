@@ -51,6 +51,25 @@ async def register(
             return made
 
 
+async def join(ctx: Context, client: Client, tree: Tree, host: Host, epoch_ns: int) -> Node | None:
+    """Take over a Node that a client made; retry until the API server answers. None if the Node is gone."""
+    name = tree["metadata"]["name"]
+    while True:
+        try:
+            found = await client.get(NODES, "", name)
+            now = epoch_ns + ctx.now
+            wanted = node_status.adopted(tree, now, ip=host.host_ip)
+            metadata, status = node_status.joining(found.tree, wanted, now)
+            if metadata:
+                await client.patch(NODES, "", name, metadata)
+            return (await client.patch(NODES, "", name, status, subresource="status")).view
+        except (ApiError, LinkBroken) as error:
+            if isinstance(error, ApiError) and is_not_found(error):
+                return None
+            ctx.log("kubelet.error", data={"message": f"unable to register node: {error}"})
+            await ctx.sleep(RETRY_NS, point="kubelet.register")
+
+
 def managed(tree: Tree) -> Tree:
     """A node whose volumes the attach-detach controller attaches."""
     metadata = tree["metadata"]

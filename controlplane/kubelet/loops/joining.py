@@ -1,0 +1,68 @@
+"""The machines behind Nodes that clients create: each Node gets a kubelet, which ends with it.
+
+It stands for the provider of the machines, and is no component of Kubernetes. It watches Nodes; what runs where
+is kept outside of its process, as machines do not stop with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.client.loops.clientset import NODES
+from controlplane.client.loops.informer import Informer, handler
+from controlplane.kubelet.node_status import has_kubelet
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from actors import Context
+    from controlplane.api.node import Node
+    from controlplane.api.object import Object
+    from controlplane.api.tree import Tree
+    from controlplane.client.loops.connection import RestConfig
+
+    class Machines(Protocol):
+        """The machines of a world."""
+
+        def serving(self) -> dict[str, str]:
+            """By name, the uids of the Nodes that a machine was started for."""
+
+        def start(self, tree: Tree) -> None:
+            """Start a machine, and the kubelet on it, for a Node."""
+
+        def end(self, name: str) -> None:
+            """Switch off the machine of a Node."""
+
+
+__all__ = ["run"]
+
+
+async def run(ctx: Context, machines: Machines, given: frozenset[str], server: RestConfig) -> None:
+    """Main task: keep one machine for every Node that is not one of `given`, which have theirs."""
+
+    def look(name: str, node: Object[Node] | None) -> None:
+        if name in given:
+            return
+        wanted = node.uid if node is not None and has_kubelet(node.tree) else ""
+        running = machines.serving().get(name, "")
+        if running and running != wanted:
+            machines.end(name)
+            ctx.log("machine.ended", data={"node": name})
+        if wanted and running != wanted:
+            assert node is not None
+            machines.start(node.tree)
+            ctx.log("machine.started", data={"node": name})
+
+    informer: Informer[Node] = Informer(ctx, NODES, server=server, immediate=True)
+    informer.add_handler(
+        handler(
+            lambda new: look(new.name, new),
+            lambda _old, new: look(new.name, new),
+            lambda old, _unknown: look(old.name, None),
+        )
+    )
+    informer.start()
+    await informer.wait_synced()
+    for name in [*machines.serving()]:
+        if name not in informer.store:
+            look(name, None)
