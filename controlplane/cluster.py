@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ from controlplane.controllers.serviceaccount.controller import (
     ServiceAccountController,
     default_account,
 )
+from controlplane.errors import UsageError
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.node_status import has_kubelet
@@ -462,8 +464,11 @@ class Cluster:
             name, life = f"{node}:{life}", life + 1
         given = None
         if self.config.equip is not None:
-            (tree,), found = self.config.equip((tree,))
-            given = found[node]
+            with suppress(
+                UsageError
+            ):  # no machine is like that: the Node stays as its client wrote it
+                (tree,), found = self.config.equip((tree,))
+                given = found[node]
         settings = self._settings(given)
         main, *args = self._kubelet(tree, number)
         self.world.start(name, main, *args, joins=True, **self._kubelet_options(name, settings))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.run import Run
 
 Tree = dict[str, Any]
+MOST_CORES = 8192
+"""CPUs of a machine whose topology is emulated; of 100,000 the managers' tables take a second a node."""
 
 
 def equipped(
@@ -112,6 +114,9 @@ def _regular(tree: Tree) -> Machine:
     status = tree.get("status") or {}
     amounts = status.get("capacity") or status.get("allocatable") or {}
     cores = max(1, parse(str(amounts.get("cpu", "1"))).value())
+    if cores > MOST_CORES:
+        name = tree["metadata"]["name"]
+        raise UsageError(f"node {name}: {cores} CPUs; an emulated machine has {MOST_CORES} at most")
     memory = parse(str(amounts.get("memory", "4Gi"))).value()
     return machine_of_text(f"cores={cores} memory={memory}")
 

@@ -155,7 +155,7 @@ class _Search:
 
     def walk(self, values: list[Any], node: Node) -> list[Any]:
         """What a node makes of these values. JSONPathError, with what upstream returns beside it."""
-        self.spend(len(values))
+        self.spend(len(values) or 1)
         match node:
             case Field():
                 return self.field(values, node)

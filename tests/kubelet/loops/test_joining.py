@@ -117,6 +117,19 @@ def test_a_node_that_joins_is_equipped_as_the_options_say():
     assert tree["status"]["capacity"]["cpu"] == "3"
 
 
+def test_a_node_that_no_machine_is_like_joins_as_its_client_wrote_it():
+    size = {**SIZE, "cpu": "1000000000"}
+
+    async def user(ctx: Context) -> None:
+        await Client(ctx).create(NODES, node("made", status={"capacity": size}))
+        await ctx.sleep(10 * SECOND)
+
+    made = Cluster(ClusterConfig(joining_nodes=True, equip=equipment(None, None, LATEST)))
+    made.user("user", user)
+    tree = stored(ran(made), "/registry/minions/")["made"]
+    assert (tree["status"]["capacity"]["cpu"], condition(tree)) == ("1G", "True")
+
+
 def test_taints_of_a_client_stay_until_a_client_removes_them():
     seen: list[Any] = []
 

@@ -17,7 +17,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.tables.ages import human_duration
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "reading_cost"]
 
 _NAME_TEXT: Final = (
     "Name must be unique within a namespace. Is required when creating resources, although some "
@@ -39,6 +39,11 @@ _DEFAULT: Final[tuple[Tree, ...]] = (
 )  # fmt: skip
 _INT64: Final = 1 << 63
 _SECOND: Final = 1_000_000_000
+
+
+def reading_cost(path: str) -> int:
+    """Steps of `work` that reading a column's path takes: half a microsecond to one each."""
+    return 2 * len(path) + 8 * path.count(",")
 
 
 @frozen(eq=False)

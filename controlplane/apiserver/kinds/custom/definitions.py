@@ -15,6 +15,7 @@ from controlplane.api.equality import first_by_value
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.custom.columns import reading_cost
 from controlplane.apiserver.kinds.custom.conversion_rules import conversion_errors
 from controlplane.apiserver.kinds.custom.formats import is_recognized
 from controlplane.apiserver.kinds.custom.internal_versions import internal_part
@@ -459,6 +460,7 @@ def _column_errors(version: Tree, path: str) -> list[FieldError]:
             text = f"must be one of {','.join(_COLUMN_FORMATS)}"
             errors.append(invalid(f"{here}.format", form, text))
         target = column.get("jsonPath", "")
+        spend(reading_cost(target))
         if not target:
             errors.append(required(f"{here}.JSONPath"))
         elif not target.startswith("."):
