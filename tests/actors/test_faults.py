@@ -113,6 +113,38 @@ def test_a_restart_is_logged_with_its_incarnation() -> None:
 
 
 @pytest.mark.parametrize("driver", ["bare", "trio"])
+def test_an_actor_joins_and_leaves_while_the_world_runs_without_a_fault(driver) -> None:
+    seen: list[object] = []
+
+    async def slow(ctx: Context) -> None:
+        await ctx.recv(idle=True)
+        await ctx.sleep(60 * SECOND)
+        seen.append("never")
+
+    async def main(ctx: Context) -> None:
+        assert not world.has_actor("late")
+        world.start("late", slow)
+        task = ctx.spawn(asking, name="asking")
+        await ctx.sleep(SECOND)
+        seen.append(world.alive("late"))
+        world.end("late")
+        world.end("late")
+        await ctx.join(task)
+        seen.append((world.alive("late"), world.has_actor("late"), ctx.now))
+
+    async def asking(ctx: Context) -> None:
+        with pytest.raises(LinkBroken, match="reset"):
+            await ctx.ask("late", 1)
+
+    world = World(log=EventLog())
+    world.actor("user", main)
+    result = world.run(driver)
+    assert result.verdict == "quiescent", result.reason
+    assert seen == [True, (False, True, SECOND)]
+    assert faults(world) == []
+
+
+@pytest.mark.parametrize("driver", ["bare", "trio"])
 @pytest.mark.parametrize("after", ["user", None])
 def test_an_invariant_that_raises_ends_the_run_with_its_own_verdict(driver, after) -> None:
     def broken() -> str | None:

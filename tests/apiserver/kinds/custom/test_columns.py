@@ -12,6 +12,8 @@ from controlplane.api.times import parse_time
 from controlplane.apiserver.kinds.custom.columns import Columns
 from controlplane.apiserver.kinds.custom.resources import resource_of
 from controlplane.apiserver.kinds.selectable import interest_of
+from controlplane.apiserver.schema import work
+from tests.apiserver.world import World
 from tests.golden.runner import run_file
 
 TABLES = Path(__file__).parents[4].parent / "shared/golden/definitions/api/tables.jsonl.xz"
@@ -112,3 +114,23 @@ def test_tables_of_real_projects_are_the_real_servers():
     tally = run_file(TABLES)
     assert (tally.failures, tally.unanswered) == ([], 0)
     assert tally.passed > 200
+
+
+def test_a_definition_whose_paths_take_too_long_to_read_is_interrupted():
+    column = {"name": "C", "type": "string", "jsonPath": ".a" + ".b" * 500_000}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema,
+               "additionalPrinterColumns": [column]}  # fmt: skip
+    names = {"kind": "Thing", "plural": "things"}
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+           "metadata": {"name": "things.example.com"},
+           "spec": {"group": "example.com", "names": names, "scope": "Cluster",
+                    "versions": [version]}}  # fmt: skip
+    work.on(work.Budget())
+    try:
+        reply = World().create(
+            "customresourcedefinitions", crd, group="apiextensions.k8s.io", namespace=""
+        )
+    finally:
+        work.on(work.FREE)
+    assert (reply.code, reply.reason) == (504, "Timeout")
