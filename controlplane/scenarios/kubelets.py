@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 MOST_CORES = 8192
-"""CPUs of a machine whose topology is emulated; of 100,000 the managers' tables take a second a node."""
+"""CPUs of a machine whose topology is emulated: the tables of 100,000 take 0.13 s a node, and those of
+1,000,000,000 more memory than there is."""
 
 
 def equipped(

@@ -23,7 +23,7 @@ _LONGEST: Final = 256
 
 
 class Notices:
-    """Which notices were given, and which resources clients outside have begun to watch.
+    """Notices that were given, and resources that clients outside have begun to watch.
 
     A client is its user and its User-Agent. Requests of components inside of the world have no path; neither
     do they hear notices nor do their watches count, as some of them watch every kind.
