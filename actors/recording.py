@@ -135,8 +135,8 @@ def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recordin
             int(data["t_ns"]),
             Marks(
                 str(data["trace_hash"]),
-                parted(data["digests"]),
-                _inflated(data["checks"]),
+                parted(_bytes(data["digests"])),
+                _inflated(_bytes(data["checks"])),
             ),
         )
     except (LookupError, TypeError, ValueError, OverflowError, zlib.error) as error:
@@ -150,6 +150,12 @@ _SAID = 200
 _RATIO = 1 << 8
 _ROOM = 1 << 20
 """So much, and so many times its own size, a compressed part may hold: what is random is not compressed."""
+
+
+def _bytes(value: object) -> bytes:
+    if type(value) is bytes:
+        return value
+    raise TypeError("digests that are no bytes")
 
 
 def _inflated(packed: bytes) -> bytes:

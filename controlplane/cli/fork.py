@@ -9,7 +9,14 @@ import click
 
 from actors.strategies import NAMES
 from controlplane.cli import interruption, output, reporting
-from controlplane.cli.options import Finite, driver_option, format_option, out_option
+from controlplane.cli.options import (
+    Finite,
+    allow_code_option,
+    allowed_code,
+    driver_option,
+    format_option,
+    out_option,
+)
 
 if TYPE_CHECKING:
     from controlplane.scenarios.forking import Applied
@@ -47,6 +54,7 @@ if TYPE_CHECKING:
 )
 @out_option()
 @driver_option("bare")
+@allow_code_option()
 @format_option()
 def command(
     file: Path,
@@ -73,7 +81,7 @@ def command(
 
     recording = replaying.load(file)
     changed: dict[str, Any] = {} if until is None else {"until": until}
-    plan = replaying.plan_of_recording(recording, file, **changed)
+    plan = replaying.plan_of_recording(recording, file, allowed=allowed_code(), **changed)
     at = recording.steps if step is None else step
     fork = forking.forked(
         plan, recording, at, strategies.named(strategy, seed), add=reading.load(files).submissions

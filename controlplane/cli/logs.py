@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from controlplane.cli import output
-from controlplane.cli.options import format_option
+from controlplane.cli.options import allow_code_option, allowed_code, format_option
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def _repeated(recording: Path) -> RunLog:
     from controlplane.scenarios import replaying
 
     found = replaying.load(recording)
-    run = replaying.replayed(replaying.plan_of_recording(found, recording), found)
+    plan = replaying.plan_of_recording(found, recording, allowed=allowed_code())
+    run = replaying.replayed(plan, found)
     run.execute("bare")
     with tempfile.TemporaryDirectory(prefix="controlplane-") as folder:
         run.save(Path(folder), found)
@@ -621,7 +622,11 @@ def report(places: tuple[Path, ...], form: str, target: Path, log_only: bool) ->
     def tell(events: int) -> None:
         progress.show(f"{events:,} events")
 
-    runs = [recorded(place, repeating=not log_only, tell=tell) for place in places or (Path(),)]
+    allowed = allowed_code()
+    runs = [
+        recorded(place, repeating=not log_only, tell=tell, allowed=allowed)
+        for place in places or (Path(),)
+    ]
     progress.clear()
     models = [run.model for run in runs]
     parting = difference(*runs) if len(runs) == 2 else None
@@ -651,3 +656,7 @@ def schema() -> int:
         {"line": jsonl.schema(), "events": vocabulary.schema(), "metrics": series.schema()}
     )
     return 0
+
+
+for _each in command.commands.values():  # any of them may be given a recording
+    allow_code_option()(_each)

@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from controlplane.scenarios.allowed_code import AllowedCode
     from controlplane.scenarios.option import Option
     from controlplane.scenarios.scenario import Scenario
 
@@ -159,6 +160,32 @@ class ScenarioCommand(click.Command):
         ctx.params["scenario"] = scenario
         ctx.params["asked"] = asked_of(scenario, ctx.params)
         return super().invoke(ctx)
+
+
+_ALLOWED = "controlplane.allow_code"
+
+
+def allow_code_option() -> Decorator:
+    """`--allow-code PATH`, for commands that open recordings; `allowed_code` answers what was given."""
+
+    def keep(ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> None:
+        ctx.meta[_ALLOWED] = (*ctx.meta.get(_ALLOWED, ()), *names)
+
+    return click.option(
+        "--allow-code",
+        multiple=True,
+        metavar="PATH",
+        expose_value=False,
+        callback=keep,
+        help="Let a recording run the Python code of this file, folder or module. Repeatable.",
+    )
+
+
+def allowed_code() -> AllowedCode:
+    """The Python code that this command's recordings may run."""
+    from controlplane.scenarios.allowed_code import AllowedCode
+
+    return AllowedCode(click.get_current_context().meta.get(_ALLOWED, ()))
 
 
 def format_option() -> Decorator:

@@ -12,7 +12,14 @@ import click
 from attrs import evolve
 
 from controlplane.cli import interruption, output, reporting
-from controlplane.cli.options import Finite, driver_option, format_option, out_option
+from controlplane.cli.options import (
+    Finite,
+    allow_code_option,
+    allowed_code,
+    driver_option,
+    format_option,
+    out_option,
+)
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -202,7 +209,7 @@ def _searched(
             reporting.print_timeline(done.world)
         else:
             _print_story(short)
-        _tell_where(out, left, kept)
+        _tell_where(plan, out, left, kept)
     reporting.tell_traceback(done.traceback, out)
     if unwritten is not None:
         output.complain(f"controlplane: {unwritten}")
@@ -227,14 +234,19 @@ def _corpus(folder: Path, campaign: Campaign) -> Corpus:
     return Corpus(folder, campaign.plan, campaign.strategy, campaign.plan["seed"])
 
 
-def _tell_where(out: Path | None, left: tuple[str, ...], kept: Corpus | None) -> None:
+def _tell_where(plan: Plan, out: Path | None, left: tuple[str, ...], kept: Corpus | None) -> None:
+    from controlplane.scenarios.allowed_code import allowance
+
+    allow = allowance(plan.header())
     if out is not None and left:
         reporting.print_left(out, left)
-        output.echo(f"repeat it with controlplane replay {out / 'run.rec'}")
+        output.echo(f"repeat it with controlplane replay {out / 'run.rec'}{allow}")
     elif kept is not None:
         output.echo(f"kept in {kept.folder}: the same command goes on from there")
     else:
-        output.echo("keep it with --out DIR, repeat it with controlplane replay DIR/run.rec")
+        output.echo(
+            f"keep it with --out DIR, repeat it with controlplane replay DIR/run.rec{allow}"
+        )
 
 
 def _short(plan: Plan, found: Failing, runs: int, ended: interruption.Interruption) -> Short | None:
@@ -407,6 +419,7 @@ def _on_dask(address: str, plan: Plan, strategy: str, schedules: int, how: dict[
 @click.argument("file", type=click.Path(path_type=Path), metavar="RECORDING")
 @out_option()
 @driver_option("bare")
+@allow_code_option()
 @format_option()
 def replay_command(file: Path, out: Path | None, driver: Any, output_format: str) -> int:
     """Repeat a recorded run exactly; stop at the first difference.
@@ -418,7 +431,7 @@ def replay_command(file: Path, out: Path | None, driver: Any, output_format: str
     from controlplane.scenarios.execution import check_folder
 
     recording = replaying.load(file)
-    plan = replaying.plan_of_recording(recording, file)
+    plan = replaying.plan_of_recording(recording, file, allowed=allowed_code())
     run = replaying.replayed(plan, recording)
     if out is not None:
         check_folder(out)
@@ -463,6 +476,7 @@ def replay_command(file: Path, out: Path | None, driver: Any, output_format: str
     help="Runs that it may take.",
 )
 @out_option("the short recording, its log, objects and story")
+@allow_code_option()
 @format_option()
 def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) -> int:
     """Bring a recorded finding down to the few decisions that matter.
@@ -481,7 +495,7 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
         )
     if recording.inputs:
         raise UsageError(f"{file}: a served session takes input from outside: it cannot be shrunk")
-    plan = replaying.plan_of_recording(recording, file)
+    plan = replaying.plan_of_recording(recording, file, allowed=allowed_code())
     if out is not None:
         check_folder(out)
     with interruption.interruptible() as ended:

@@ -17,6 +17,7 @@ from controlplane.page.findings import findings
 from controlplane.page.model import Model
 from controlplane.page.watching import Watching
 from controlplane.scenarios import replaying
+from controlplane.scenarios.allowed_code import NO_CODE, AllowedCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,39 +49,45 @@ class Recorded:
     log: RunLog
 
 
-def recorded(place: Path, *, repeating: bool = True, tell: Tell = _nobody) -> Recorded:
+def recorded(
+    place: Path,
+    *,
+    repeating: bool = True,
+    tell: Tell = _nobody,
+    allowed: AllowedCode = NO_CODE,
+) -> Recorded:
     """The run in a folder that `run --out` left, of a log, or of a recording. Raises UsageError.
 
     Without a recording, or with one that cannot be repeated, the model has what the log has and says what
     it lacks; and so it does unless `repeating`, for a recording names the scenario whose code it runs.
-    `tell` hears now and then how many events were taken in.
+    `tell` hears now and then how many events were taken in. `allowed` is the Python code that a recording may run.
     """
     if not repeating:
         return _of_log(RunLog(reading.find(place), str(place)), "nothing was repeated", tell)
     if place.suffix == ".rec" and place.is_file():
         with tempfile.TemporaryDirectory(prefix="controlplane-") as folder:
-            return _of_recording(place, Path(folder), tell)
+            return _of_recording(place, Path(folder), tell, allowed)
     recording = place / reading.RECORDING if place.is_dir() else None
     if recording is not None and not recording.is_file():
         recording = None
     if recording is not None and not any((place / name).is_file() for name in reading.NAMES):
-        return recorded(recording, tell=tell)
+        return recorded(recording, tell=tell, allowed=allowed)
     log = RunLog(reading.find(place), str(place))
     if recording is None:
         return _of_log(log, "there is no recording (run.rec) beside the log", tell)
     try:
-        return _watched(log, recording, replaying.load(recording), tell)
+        return _watched(log, recording, replaying.load(recording), tell, allowed)
     except (UsageError, RecordingError) as error:
         return _of_log(log, f"its recording cannot be repeated: {error}", tell)
 
 
-def _of_recording(recording: Path, folder: Path, tell: Tell) -> Recorded:
+def _of_recording(recording: Path, folder: Path, tell: Tell, allowed: AllowedCode) -> Recorded:
     """Only the recording is there: it is repeated twice, first for its log."""
     found = replaying.load(recording)
-    run = replaying.replayed(replaying.plan_of_recording(found, recording), found)
+    run = replaying.replayed(replaying.plan_of_recording(found, recording, allowed=allowed), found)
     run.execute("bare")
     run.save(folder, found)
-    return _watched(RunLog(folder / reading.NAME, str(recording)), recording, found, tell)
+    return _watched(RunLog(folder / reading.NAME, str(recording)), recording, found, tell, allowed)
 
 
 def _of_log(log: RunLog, why: str, tell: Tell) -> Recorded:
@@ -122,13 +129,17 @@ class _InOrder:
             yield line
 
 
-def _watched(log: RunLog, path: Path, recording: Recording, tell: Tell) -> Recorded:
+def _watched(
+    log: RunLog, path: Path, recording: Recording, tell: Tell, allowed: AllowedCode
+) -> Recorded:
     """Repeat a run and watch it. Raises UsageError when it does not repeat, or is not the log's."""
     first = next(iter(log), None)
     if first is not None and first.run and not recording.trace_hash.startswith(first.run):
         raise UsageError(f"{path}: it is of another run than the log beside it")
     model = Model(name=log.name)
-    run = replaying.replayed(replaying.plan_of_recording(recording, path), recording)
+    run = replaying.replayed(
+        replaying.plan_of_recording(recording, path, allowed=allowed), recording
+    )
     lines = _InOrder(log, tell)
     watching = Watching(run, model, lines)
     watching.begin()

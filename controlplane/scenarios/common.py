@@ -139,6 +139,7 @@ SCHEDULER_PLUGIN = Option(
     many=True,
     default=(),
     metavar="MODULE",
+    names_code=True,
     help="Load scheduler plugins from this module or .py file; the configuration enables them. Repeatable.",
 )
 EXPLAIN_SCHEDULING = Option(

@@ -18,6 +18,8 @@ from controlplane.scenarios.scenario import Origin, Scenario
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from controlplane.scenarios.allowed_code import AllowedCode
+
 BUILT_IN = "controlplane."
 """What the modules of scenarios that come with the package begin with."""
 SUFFIX = ".py"
@@ -79,17 +81,19 @@ def is_declared(path: PurePath) -> bool:
     return path.suffix.lower() in (".yaml", ".yml")
 
 
-def recorded(told: Mapping[str, Any], beside: Path) -> Scenario:
+def recorded(told: Mapping[str, Any], beside: Path, allowed: AllowedCode | None = None) -> Scenario:
     """The scenario that a recording names; its source must be what it was.
 
-    A user's file is looked for where it lay, as seen from here, and beside the recording. Raises
-    UsageError.
+    A user's file is looked for where it lay, as seen from here, and beside the recording. One in Python must be
+    `allowed` to run (None: any may, for a header of this very process). Raises UsageError.
     """
     name, address, source = told["name"], str(told["address"]), str(told["source"])
     if address.endswith(SUFFIX) or is_declared(PurePath(address)):
         places = [Path(address), beside.parent / PurePath(address).name]
         for place in places:
             if _is_file(place):
+                if allowed is not None and not is_declared(place):
+                    allowed.check(str(place), beside)
                 return from_file(place, expected=source)
         looked = " and ".join(shown(str(place)) for place in places)
         raise UsageError(f"{beside}: its scenario {shown(name)} is not here: looked for {looked}")

@@ -42,8 +42,8 @@ class Option:
     str; or a function that gives them when they are asked for) or `low` and `high` bound the value;
     `many` makes it repeatable: a tuple. `convert` turns the text into what the run takes, raising
     ValueError with what was expected. `sets` names the field of `ClusterConfig` that takes the
-    value as it is. The content of what `names_files` names belongs to the run: a recording knows
-    its digest.
+    value as it is. The content of what `names_files` or `names_code` names belongs to the run: a
+    recording knows its digest. Python code (`names_code`) is run for a recording only if that is allowed.
     """
 
     name: str = field(validator=_name_is_plain)
@@ -58,6 +58,7 @@ class Option:
     convert: Callable[[str], Any] | None = field(default=None, kw_only=True)
     sets: str = field(default="", kw_only=True)
     names_files: bool = field(default=False, kw_only=True)
+    names_code: bool = field(default=False, kw_only=True)
 
     @property
     def key(self) -> str:

@@ -11,13 +11,15 @@ from attrs import evolve, field, frozen
 from controlplane.errors import UsageError, shown
 from controlplane.gates import FixGates, check_release, fix_gates, from_header
 from controlplane.scenarios import parts
+from controlplane.scenarios.allowed_code import source_of
 from controlplane.scenarios.common import VERSIONS
 from controlplane.scenarios.setting import Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.allowed_code import AllowedCode
     from controlplane.scenarios.scenario import Invariant, Scenario
 
 Tree = dict[str, Any]
@@ -138,26 +140,45 @@ def plan_of(scenario: Scenario, **asked: Any) -> Plan:
     """
     options = _checked(scenario, asked)
     gates = fix_gates(options["release"], options["without_fix"], options["fix"])
-    return _prepared(scenario, options, gates)
+    return _prepared(scenario, options, gates, _digests(scenario, options))
 
 
-def plan_of_header(scenario: Scenario, header: Mapping[str, Any], **changed: Any) -> Plan:
+def plan_of_header(
+    scenario: Scenario,
+    header: Mapping[str, Any],
+    allowed: AllowedCode | None = None,
+    **changed: Any,
+) -> Plan:
     """The plan that a recording was made with; options in `changed` replace the recorded ones.
 
-    Raises UsageError when it cannot be had: an option that is gone, files of another content.
+    Args:
+        scenario: the recorded scenario.
+        header: the recording's.
+        allowed: the code that the recording may run; all of it where None (a header of this very process).
+        changed: options that replace the recorded ones.
+
+    Raises UsageError when it cannot be had: an option that is gone, files of another content, code that is not allowed.
     """
     check_release(header["release"])
     recorded = {**header["options"], "release": header["release"], **changed}
-    plan = _prepared(scenario, _checked(scenario, recorded), from_header(header["gates"]))
+    options = _checked(scenario, recorded)
+    if allowed is not None:
+        for option in scenario.all_options:
+            for name in options[option.key] or () if option.names_code else ():
+                allowed.check(name, "options")
+    digests = _digests(scenario, options)
     for key, digest in header["inputs"].items():
-        if plan.inputs.get(key) != digest:
-            names = plan.options.get(key)
+        if digests.get(key) != digest:
+            names = options.get(key)
             shown = names if isinstance(names, str) else " ".join(names or ())
             raise UsageError(f"recorded with another content of {key} ({shown or 'none'})")
+    plan = _prepared(scenario, options, from_header(header["gates"]), digests)
     return evolve(plan, token_key=header.get("token_key"))
 
 
-def _prepared(scenario: Scenario, options: Mapping[str, Any], gates: FixGates) -> Plan:
+def _prepared(
+    scenario: Scenario, options: Mapping[str, Any], gates: FixGates, digests: Mapping[str, str]
+) -> Plan:
     if options["feature_gates"]:
         from controlplane.scheduler.config.features import parse
 
@@ -172,17 +193,21 @@ def _prepared(scenario: Scenario, options: Mapping[str, Any], gates: FixGates) -
         parts.admission(options["admission"])
     if options["without"]:
         parts.without(options["without"])
-    plan = Plan(scenario=scenario, options=options, gates=gates)
+    plan = Plan(scenario=scenario, options=options, gates=gates, inputs=digests)
     if scenario.prepare is not None:
         plan = evolve(plan, given=scenario.prepare(plan))
-    inputs = {
-        option.key: digest(
-            [options[option.key]] if isinstance(options[option.key], str) else options[option.key]
-        )
-        for option in scenario.all_options
-        if option.names_files and options[option.key]
-    }
-    return evolve(plan, inputs=inputs)
+    return plan
+
+
+def _digests(scenario: Scenario, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digest of the files and of the code that each option names. Raises UsageError."""
+    found: dict[str, str] = {}
+    for option in scenario.all_options:
+        value = options[option.key]
+        if value and (option.names_files or option.names_code):
+            names = [value] if isinstance(value, str) else value
+            found[option.key] = code_digest(names) if option.names_code else digest(names)
+    return found
 
 
 def difference(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -200,8 +225,12 @@ def difference(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def digest(files: Sequence[str]) -> str:
-    """Identifies the content of files and folders, wherever they lie. Raises UsageError."""
+    """Identifies the content of files and folders, wherever they lie. Raises UsageError.
+
+    Only regular files are read: a device or a pipe that a recording names could go on for ever.
+    """
     made = blake2b(digest_size=16)
+    count = size = 0
     for name in files:
         if name == "-":
             from controlplane.scenarios.inputs.manifests import standard_input
@@ -209,15 +238,41 @@ def digest(files: Sequence[str]) -> str:
             _add(made, standard_input().encode())
             continue
         path = Path(name)
-        parts = (
-            sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-        )
-        for part in parts:
+        for part in _parts(path):
+            count += 1
             try:
-                content = part.read_bytes()
+                size += part.stat().st_size
+                if count > _MOST_FILES or size > _MOST_BYTES:
+                    raise UsageError(
+                        f"{name}: more than {_MOST_FILES:,} files or {_MOST_BYTES >> 20:,} MiB"
+                    )
+                _add(made, part.read_bytes())
+            except FileNotFoundError as error:
+                raise UsageError(f"{part}: no such file or directory") from error
             except OSError as error:
                 raise UsageError(f"{part}: cannot be read: {error.strerror}") from error
-            _add(made, content)
+    return made.hexdigest()
+
+
+_MOST_FILES = 100_000
+_MOST_BYTES = 1 << 30
+
+
+def _parts(path: Path) -> Iterator[Path]:
+    """Return a file, or the files of a folder in order."""
+    if path.is_dir():
+        yield from sorted(each for each in path.rglob("*") if each.is_file())
+    elif path.exists() and not path.is_file():
+        raise UsageError(f"{path}: expected a file or a folder, found a device or a pipe")
+    else:
+        yield path
+
+
+def code_digest(names: Sequence[str]) -> str:
+    """Identifies the source of files and modules of Python code. Raises UsageError."""
+    made = blake2b(digest_size=16)
+    for name in names:
+        _add(made, source_of(name).replace(b"\r\n", b"\n"))
     return made.hexdigest()
 
 

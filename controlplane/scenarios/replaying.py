@@ -11,6 +11,7 @@ from actors.recording import load as load_recording
 from controlplane import __version__
 from controlplane.errors import UsageError, shown
 from controlplane.scenarios import loading
+from controlplane.scenarios.allowed_code import NO_CODE, AllowedCode
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.plan import plan_of_header
 
@@ -83,18 +84,28 @@ def _is_hexadecimal(text: str) -> bool:
 
 
 def plan_of_recording(
-    recording: Recording, path: Path, scenario: Scenario | None = None, **changed: Any
+    recording: Recording,
+    path: Path,
+    scenario: Scenario | None = None,
+    allowed: AllowedCode = NO_CODE,
+    **changed: Any,
 ) -> Plan:
     """The plan that was recorded.
 
-    The scenario is the one given, or that of the address in the recording, which must be what it
-    was then. Raises UsageError.
+    Args:
+        recording: the recording.
+        path: where it lies, for messages and for files beside it.
+        scenario: the recorded scenario; without it, that of the address in the recording, which must be what it was.
+        allowed: the Python code that the recording may run.
+        changed: options that replace the recorded ones.
+
+    Raises UsageError.
     """
     check_replayable(recording, path)
     if scenario is None:
-        scenario = loading.recorded(recording.header["scenario"], path)
+        scenario = loading.recorded(recording.header["scenario"], path, allowed)
     try:
-        return plan_of_header(scenario, recording.header, **changed)
+        return plan_of_header(scenario, recording.header, allowed, **changed)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
 

@@ -80,6 +80,7 @@ def _located(scenario: Scenario, path: Path) -> Scenario:
 
 
 def _told(plan: Plan, found: Exploration, request: pytest.FixtureRequest, shrinks: int) -> str:
+    from controlplane.scenarios.allowed_code import allowance
     from controlplane.scenarios.shrinking import shorten
     from controlplane.scenarios.story import story_of
 
@@ -93,6 +94,6 @@ def _told(plan: Plan, found: Exploration, request: pytest.FixtureRequest, shrink
         "",
         *(f"  {line}" for line in story_of(short).lines()),
         "",
-        f"repeat it with: controlplane replay {folder / 'run.rec'}",
+        f"repeat it with: controlplane replay {folder / 'run.rec'}{allowance(plan.header())}",
     ]
     return "\n".join(lines)

@@ -32,7 +32,9 @@ def test_the_example_is_found_recorded_and_replayed(tmp_path):
     told = json.loads(found.stdout)
     assert told["findings"][0]["reason"] == "nobody is missing: 2 came, 1 counted"
     assert told["options"]["careful"] is False
-    again = controlplane("replay", tmp_path / "out" / "run.rec", "--format", "json")
+    again = controlplane(
+        "replay", tmp_path / "out" / "run.rec", "--format", "json", "--allow-code", file
+    )
     assert (again.returncode, json.loads(again.stdout)["same_trace"]) == (1, True)
     careful = controlplane("explore", file, "--careful", "--schedules", 20, "--strategy", "pos")
     assert careful.returncode == 0, careful.stderr
@@ -40,7 +42,10 @@ def test_the_example_is_found_recorded_and_replayed(tmp_path):
 
     text = (tmp_path / "lost_update.py").read_text()
     (tmp_path / "lost_update.py").write_text(text + "\n# changed\n")
-    refused = controlplane("replay", tmp_path / "out")
+    unasked = controlplane("replay", tmp_path / "out")
+    assert (unasked.returncode, unasked.stdout) == (2, "")
+    assert f"if you trust that code: --allow-code {file}" in unasked.stderr
+    refused = controlplane("replay", tmp_path / "out", "--allow-code", file)
     assert refused.returncode == 2
     assert "lost_update.py: the source is another one than that recorded" in refused.stderr
     (tmp_path / "lost_update.py").unlink()
@@ -54,7 +59,7 @@ def test_the_example_is_found_recorded_and_replayed(tmp_path):
 def test_a_recording_beside_its_scenario_replays_wherever_both_lie(tmp_path):
     controlplane("explore", EXAMPLE.relative_to(ROOT), "--out", tmp_path)
     shutil.copy(EXAMPLE, tmp_path)
-    again = controlplane("replay", "run.rec", cwd=tmp_path)
+    again = controlplane("replay", "run.rec", "--allow-code", ".", cwd=tmp_path)
     assert again.returncode == 1, again.stderr
     assert "the same as recorded" in again.stdout
 
@@ -128,7 +133,9 @@ def test_whatever_raises_has_a_verdict_and_its_traceback_is_kept(
     assert reason in done.stdout
     assert done.stderr == f"controlplane: the traceback: {tmp_path}/out/traceback.txt, or --debug\n"
     assert "raises.py" in (tmp_path / "out" / "traceback.txt").read_text()
-    printed = controlplane("--debug", "replay", tmp_path / "out", "--driver", "trio")
+    printed = controlplane(
+        "--debug", "replay", tmp_path / "out", "--driver", "trio", "--allow-code", file
+    )
     assert printed.returncode == 1
     assert "Traceback (most recent call last)" in printed.stderr
     assert printed.stderr.rstrip().endswith("KeyError: 'lost'")
@@ -168,7 +175,7 @@ def test_a_search_goes_on_in_its_corpus(tmp_path):
     assert one["times"] > 1
     place = tmp_path / "corpus" / "findings" / "1"
     assert {each.name for each in place.iterdir()} >= {"run.rec", "log.jsonl", "story.txt"}
-    again = controlplane("replay", place)
+    again = controlplane("replay", place, "--allow-code", EXAMPLE)
     assert again.returncode == 1, again.stderr
     other = controlplane("explore", EXAMPLE, "--careful", "--corpus", tmp_path / "corpus")
     assert other.returncode == 2

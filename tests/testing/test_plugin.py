@@ -63,6 +63,7 @@ def test_a_failing_search_tells_the_story_and_its_recording_replays(tmp_path: Pa
     assert "decision: " in done.stdout
     recording = tmp_path / ".controlplane" / "findings" / "test_without_it" / "run.rec"
     assert f"repeat it with: controlplane replay {recording}" in done.stdout
-    again = run(tmp_path, "controlplane", "replay", str(recording))
+    line = next(line for line in done.stdout.splitlines() if "repeat it with: " in line)
+    again = run(tmp_path, *line.partition("repeat it with: ")[2].split())
     assert again.returncode == 1, again.stderr
     assert "the same as recorded" in again.stdout
