@@ -339,7 +339,7 @@ RULED = {"type": "string", "maxLength": 10, "x-kubernetes-validations": [
          "spec.a[1].b"),
         ({"type": "object", "maxProperties": 5, "additionalProperties": {
             "type": "array", "maxItems": 5, "items": RULED}}, {"x": [], "y": ["a", "bad"]},
-         "spec.a.y[1]"),
+         "spec.a[y][1]"),
         ({"type": "object", "properties": {"p": {"type": "object", "properties": {"q": RULED}}}},
          {"p": {"q": "bad"}}, "spec.a.p.q"),
     ],

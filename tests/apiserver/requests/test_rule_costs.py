@@ -5,7 +5,7 @@ Upstream: apiserver pkg/apis/cel/config.go; texts of apiextensions pkg/apiserver
 
 import pytest
 
-from controlplane.apiserver.kinds.custom import rules
+from controlplane.apiserver.kinds.custom import applied_rules
 from tests.apiserver.world import World
 
 GROUP = "example.com"
@@ -55,7 +55,7 @@ def causes(world, **spec):
 
 
 def test_a_call_may_cost_a_million():
-    assert rules.PER_CALL == 1_000_000
+    assert applied_rules.PER_CALL == 1_000_000
     rule = {"rule": SEARCH, "message": "all alike"}
     world = world_with(a=texts(rule))
     assert causes(world, a=[TEXT] * 11) == (201, [])
@@ -80,7 +80,7 @@ def test_a_call_under_the_limit_is_judged_by_what_it_says():
 
 
 def test_an_object_may_cost_ten_million():
-    assert rules.BUDGET == 10_000_000
+    assert applied_rules.BUDGET == 10_000_000
     names = [f"p{number:02}" for number in range(14)]
     failing = {"rule": "size(self) > 100", "message": "too few"}
     world = world_with(**{name: texts({"rule": SEARCH}) for name in names}, z=texts(failing))

@@ -22,6 +22,7 @@ from controlplane.api.object import Object
 from controlplane.api.recent import IdentityCache
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import unreadable_kind
+from controlplane.apiserver.kinds.custom.applied_rules import Ruled, apply_rules, ruled_places
 from controlplane.apiserver.kinds.custom.columns import Columns
 from controlplane.apiserver.kinds.custom.converters import Converter, converter_of
 from controlplane.apiserver.kinds.custom.correlation import Correlated
@@ -32,7 +33,6 @@ from controlplane.apiserver.kinds.custom.embedded_resources import (
     embedded_places,
     validate_embedded,
 )
-from controlplane.apiserver.kinds.custom.rules import apply_rules, ruled_places
 from controlplane.apiserver.kinds.custom.schemas import (
     EMBEDDED,
     PRESERVE,
@@ -306,7 +306,7 @@ class CustomResource:
     deprecation: str
     """The warning that every request for a deprecated version gets."""
     struct: StructType
-    ruled: frozenset[int]
+    ruled: Ruled
     """The parts of the schema with rules in or below them, by their ids."""
     embedded: frozenset[int]
     """The parts of the schema with embedded resources in or below them, by their ids."""

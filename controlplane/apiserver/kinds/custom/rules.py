@@ -1,4 +1,8 @@
-"""Validation rules (`x-kubernetes-validations`) of a schema: checked when declared, and applied."""
+"""Validation rules (`x-kubernetes-validations`) of a schema, checked when they are declared.
+
+Upstream: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go and
+pkg/apiserver/schema/cel/compilation.go.
+"""
 
 from __future__ import annotations
 
@@ -6,66 +10,29 @@ import json
 import re
 from typing import Any, Final
 
-from attrs import define
-
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.custom.cel import (
-    CelError,
-    Optional,
-    Program,
-    compile_rule,
-    compiled,
-)
-from controlplane.apiserver.kinds.custom.cel.costs import Place
-from controlplane.apiserver.kinds.custom.cel.metering import METER, Meter
-from controlplane.apiserver.kinds.custom.cel.types import (
-    BOOL,
-    DYN,
-    STRING,
-    Type,
-    of_schema,
-    optional_of,
-)
-from controlplane.apiserver.kinds.custom.cel.values import seen
-from controlplane.apiserver.kinds.custom.schemas import UNSET, Former, child
+from controlplane.apiserver.kinds.custom.cel import CelError, PlanError, Program, compiled
+from controlplane.apiserver.kinds.custom.cel.costs import Place, cost_of_all
+from controlplane.apiserver.kinds.custom.cel.declared import Declared
+from controlplane.apiserver.kinds.custom.cel.estimates import estimate
+from controlplane.apiserver.kinds.custom.cel.types import BOOL, STRING, Type, optional_of
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,
+    internal,
     invalid,
     not_supported,
     required,
 )
-from controlplane.apiserver.schema.work import spend
 
-__all__ = ["RULES", "apply_rules", "location", "rule_forms", "rule_mistakes",
-           "ruled_places"]  # fmt: skip
+__all__ = ["RULES", "field_path", "location", "rule_forms", "rule_mistakes", "rule_types"]
 
 RULES: Final = "x-kubernetes-validations"
 _REASONS: Final = (
     "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired",
 )  # fmt: skip
-_STEP: Final = re.compile(r"\.([A-Za-z_][\w-]*)|\['((?:\\.|[^'\\])+)'\]")
-_SIGNATURE: Final = (
-    "call arguments did not match a supported operator, function or macro signature for rule"
-)
-
-
-def ruled_places(schema: Tree) -> frozenset[int]:
-    """The ids of the parts of a schema that have rules, or rules below them; of the schema itself too."""
-    found: set[int] = set()
-
-    def walk(part: Any) -> bool:
-        if not isinstance(part, dict):
-            return False
-        inner = [*part.get("properties", {}).values(), part.get("items"),
-                 part.get("additionalProperties")]  # fmt: skip
-        below = [walk(each) for each in inner]
-        if part.get(RULES) or any(below):
-            found.add(id(part))
-        return id(part) in found
-
-    walk(schema)
-    return frozenset(found)
+_STEP: Final = re.compile(r"\.([^.\[\]]++)|\['((?:\\[abfnrtv'\\]|[^'\\])*+)'\]")
+_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def location(source: str, error: CelError) -> str:
@@ -105,7 +72,11 @@ def field_path(path: str, schema: Tree) -> str | None:
         if match is None or not isinstance(here, dict):
             return None
         at = match.end()
-        name = match[1] if match[1] is not None else re.sub(r"\\(.)", r"\1", match[2])
+        name = (
+            match[1]
+            if match[1] is not None
+            else re.sub(r"\\(.)", lambda code: _ESCAPES.get(code[1], code[1]), match[2])
+        )
         found = (here.get("properties") or {}).get(name)
         if found is None:
             found = here.get("additionalProperties")
@@ -154,200 +125,104 @@ def rule_forms(schema: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def rule_mistakes(schema: Tree, path: str, place: Place, *, root: bool) -> list[FieldError]:
-    """Rules of this schema (not of its parts) that do not compile or cost too much."""
-    rules = schema.get(RULES) or ()
-    kind = of_schema(schema, root=root) if rules else None
-    errors: list[FieldError] = []
-    if kind is None:
-        return errors
-    for index, rule in enumerate(rules):
-        old = optional_of(kind) if rule.get("optionalOldSelf") else kind
-        here = f"{path}.{RULES}[{index}]"
-        types = {"self": kind, "oldSelf": old}
-        program, found = _compiled_rule(rule, types, here, place.loose)
-        errors += found
-        if program is None:
-            continue
-        errors += place.costs.observed(program, schema, place.many, f"{here}.rule", "rule")
-        if rule.get("messageExpression"):
-            program, found = _compiled_message(rule, types, f"{here}.messageExpression")
-            errors += found
-            if program is not None:
-                what = "messageExpression"
-                errors += place.costs.observed(program, schema, place.many, f"{here}.{what}", what)
-    return errors
+def rule_types(rule: Tree, kind: Type) -> dict[str, Type]:
+    """The types of the variables of a rule for values of this type."""
+    old = optional_of(kind) if rule.get("optionalOldSelf") else kind
+    return {"self": kind, "oldSelf": old}
 
 
-def _compiled_rule(
-    rule: Tree, types: dict[str, Type], here: str, loose: str
-) -> tuple[Program | None, list[FieldError]]:
-    """The compiled rule, if it compiles, and what is wrong with it."""
-    source = rule.get("rule", "")
-    errors: list[FieldError] = []
-    problem = "cel expression must evaluate to a bool"
-    try:
-        program = compiled(source, types)
-    except CelError as error:
-        problem = f"compilation failed: {location(source, error)}"
-    else:
-        if program.gives in (BOOL, DYN):
-            unused = "oldSelf" not in program.variables
-            given = rule.get("optionalOldSelf")
-            if given is not None and unused:
-                text = "may not be set if oldSelf is not used in rule"
-                errors.append(invalid(f"{here}.optionalOldSelf", given, text))
-            if loose and not unused:
-                text = (
-                    "oldSelf cannot be used on the uncorrelatable portion of the schema within "
-                    f"{loose}"
-                )
-                errors.append(invalid(f"{here}.rule", source, text))
-            return program, errors
-    return None, [FieldError("FieldValueInvalid", f"{here}.rule", _rule_value(rule), problem)]
-
-
-def _compiled_message(
-    rule: Tree, types: dict[str, Type], where: str
-) -> tuple[Program | None, list[FieldError]]:
-    """The compiled messageExpression, or what is wrong with it."""
-    source = rule["messageExpression"]
-    problem = "messageExpression must evaluate to a string"
-    try:
-        program = compiled(source, types)
-        if program.gives in (STRING, DYN):
-            return program, []
-    except CelError as error:
-        problem = f"messageExpression compilation failed: {location(source, error)}"
-    return None, [FieldError("FieldValueInvalid", where, _rule_value(rule), problem)]
-
-
-PER_CALL: Final = 1_000_000
-"""What one rule may cost for one value. Upstream: apiserver pkg/apis/cel/config.go."""
-BUDGET: Final = 10_000_000
-"""What all rules may cost for one object."""
-_SPENT: Final = (
-    "validation failed due to running out of cost budget, no further validation rules will be run"
-)
-_TOO_MUCH: Final = "no further validation rules will be run due to call cost exceeds limit for rule"
-
-
-@define(eq=False)
-class _Budget:
-    """What the rules of one object have left to spend; below zero no further rule is run."""
-
-    left: int = BUDGET
-
-    def meter(self) -> Meter:
-        return Meter(PER_CALL)
-
-
-def apply_rules(
-    value: Any,
-    schema: Tree,
-    path: str,
-    old: Any = UNSET,
-    budget: _Budget | None = None,
-    *,
-    places: frozenset[int],
+def rule_mistakes(
+    schema: Tree, path: str, place: Place, declared: Declared | None
 ) -> list[FieldError]:
-    """The violations of all rules in a schema; `old` is the value's former state, if any.
+    """Rules of this schema (not of its parts) that do not compile or cost too much.
 
-    `places`: the `ruled_places` of the schema; only there is a value looked at.
+    Args:
+        schema: the schema.
+        path: its place in the definition.
+        place: its place among other schemas.
+        declared: what the schema says of its values, None if nothing can be said.
     """
+    rules = schema.get(RULES) or ()
+    if rules and declared is None:
+        text = (
+            "internal error: failed to construct type information for x-kubernetes-validations "
+            "rules: unable to convert structural schema to CEL declarations"
+        )
+        return [internal(f"{path}.{RULES}", text)]
     errors: list[FieldError] = []
-    budget = budget if budget is not None else _Budget()
-    for rule in schema.get(RULES, ()):
-        found = _violation(value, schema, rule, path, old, budget)
-        if found is not None:
-            errors.append(found)
-        if budget.left < 0:
-            return errors
-    if isinstance(value, dict):
-        more = schema.get("additionalProperties")
-        before = old if isinstance(old, dict) else {}
-        known = schema.get("properties", {})
-        spend(len(value) * (1 + (len(path) >> 9)))
-        for name in sorted(value):
-            inner = known.get(name, more)
-            if id(inner) in places:
-                errors += apply_rules(value[name], inner, child(path, name),
-                                      before.get(name, UNSET), budget, places=places)  # fmt: skip
-            if budget.left < 0:
-                return errors
-    elif isinstance(value, list) and id(schema.get("items")) in places:
-        former = Former(schema, old, placed=False)
-        spend(len(value) * (2 + (len(path) >> 9)))
-        for index, item in enumerate(value):
-            was = former.of(item, index)
-            errors += apply_rules(
-                item, schema["items"], f"{path}[{index}]", was, budget, places=places
-            )
-            if budget.left < 0:
-                return errors
+    for index, rule in enumerate(rules):
+        assert declared is not None
+        here = f"{path}.{RULES}[{index}]"
+        errors += _Rule(rule, here, place, declared).mistakes()
     return errors
 
 
-def _violation(
-    value: Any, schema: Tree, rule: Tree, path: str, old: Any, budget: _Budget
-) -> FieldError | None:
-    source = rule.get("rule", "")
-    meter = budget.meter()
-    scope: dict[str, Any] = {"self": seen(value, schema), METER: meter}
-    try:
-        program = compile_rule(source)
-        if "oldSelf" in program.variables:
-            if rule.get("optionalOldSelf"):
-                scope["oldSelf"] = Optional() if old is UNSET else Optional(seen(old, schema), True)
-            elif old is UNSET:
-                return None
+class _Rule:
+    """One rule of a schema."""
+
+    def __init__(self, rule: Tree, here: str, place: Place, declared: Declared) -> None:
+        self.rule = rule
+        self.here = here
+        self.place = place
+        self.declared = declared
+        self.types = rule_types(rule, declared.type)
+
+    def mistakes(self) -> list[FieldError]:
+        """What is wrong with the rule, in the order in which upstream tells it."""
+        rule, here, costs = self.rule, self.here, self.place.costs
+        source = rule.get("rule", "")
+        errors: list[FieldError] = []
+        program, uses_old = None, False
+        if source.strip():
+            found = self.compiled(source, BOOL)
+            if isinstance(found, Program):
+                program = found
+                uses_old = "oldSelf" in program.variables
             else:
-                scope["oldSelf"] = seen(old, schema)
-        elif old is not UNSET and old == value:
-            return None
-        passed = program.run(scope)
-        budget.left -= meter.spent
-        if budget.left < 0:
-            return FieldError("FieldValueInvalid", path or "<nil>", schema.get("type", ""), _SPENT)
-        if passed:
-            return None
-    except CelError as error:
-        said = str(rule.get("message", "")).strip() or source
-        text = f"{error} evaluating rule: {said}"
-        if str(error).startswith("no such overload"):
-            text = f"'{error}': {_SIGNATURE}: {said}"
-        elif str(error).startswith("operation cancelled: actual cost limit exceeded"):
-            text = f"'{error}': {_TOO_MUCH}: {said}"
-            budget.left = -1
-        else:
-            budget.left -= meter.spent
-        shown = schema.get("type", "")
-        return FieldError("FieldValueInvalid", path or "<nil>", shown, text)
-    scope[METER] = budget.meter()
-    text = _message(rule, scope)
-    target = rule.get("fieldPath", "").strip()
-    where = path + ((field_path(target, schema) or target) if target else "")
-    where = where if path else where.removeprefix(".")
-    reason = rule.get("reason") or "FieldValueInvalid"
-    if reason == "FieldValueDuplicate":
-        text = ""
-    return FieldError(reason, where or "<nil>", _shown(value, schema), text)
+                other = "cel expression must evaluate to a bool"
+                errors.append(self.wrong("rule", found if isinstance(found, str) else other))
+        cost = 0
+        if program is not None:
+            once = estimate(program.checked, self.declared).high
+            cost = cost_of_all(once, self.place.many, self.declared)
+        errors = [*costs.observed(cost, f"{here}.rule", "rule"), *errors]
+        expression = rule.get("messageExpression")
+        if program is not None and expression:
+            errors += self.message_mistakes(expression)
+        if uses_old and self.place.loose:
+            text = (
+                "oldSelf cannot be used on the uncorrelatable portion of the schema within "
+                f"{self.place.loose}"
+            )
+            errors.append(invalid(f"{here}.rule", source, text))
+        given = rule.get("optionalOldSelf")
+        if given is not None and not uses_old:
+            text = "may not be set if oldSelf is not used in rule"
+            errors.append(invalid(f"{here}.optionalOldSelf", given, text))
+        return errors
 
+    def message_mistakes(self, source: str) -> list[FieldError]:
+        what = "messageExpression"
+        found = self.compiled(source, STRING)
+        if not isinstance(found, Program):
+            text = f"{what} must evaluate to a string" if found is STRING else f"{what} {found}"
+            return [self.wrong(what, text)]
+        # Counted once, however many values there are.
+        cost = estimate(found.checked, self.declared).high
+        return self.place.costs.observed(cost, f"{self.here}.{what}", what)
 
-def _shown(value: Any, schema: Tree) -> Any:
-    """Objects and lists are not shown."""
-    return Raw("") if isinstance(value, (dict, list)) or not schema.get("type") else value
+    def wrong(self, what: str, text: str) -> FieldError:
+        return FieldError("FieldValueInvalid", f"{self.here}.{what}", _rule_value(self.rule), text)
 
-
-def _message(rule: Tree, scope: dict[str, Any]) -> str:
-    expression = rule.get("messageExpression")
-    if expression:
+    def compiled(self, source: str, wanted: Type) -> Program | Type | str:
+        """The program; the wanted type if it gives another one; or why it does not compile."""
         try:
-            text = compile_rule(expression).run(scope)
-        except CelError:
-            text = None
-        if isinstance(text, str) and text.strip() and "\n" not in text:
-            return text
-    if rule.get("message"):
-        return str(rule["message"])
-    return f"failed rule: {rule.get('rule', '')}"
+            program = compiled(source, self.types)
+        except PlanError as error:
+            if error.gives is not wanted:
+                return wanted
+            started = "program instantiation" if wanted is BOOL else "instantiation"
+            return f"{started} failed: {error}"
+        except CelError as error:
+            return f"compilation failed: {location(source, error)}"
+        return program if program.gives is wanted else wanted

@@ -14,8 +14,9 @@ from attrs import evolve, field, frozen
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.cel.costs import Costs, Place, repeated
+from controlplane.apiserver.kinds.custom.cel.declared import Declared, declared, escaped
 from controlplane.apiserver.kinds.custom.internal_versions import internal_schema
-from controlplane.apiserver.kinds.custom.rules import rule_forms, rule_mistakes
+from controlplane.apiserver.kinds.custom.rules import RULES, rule_forms, rule_mistakes
 from controlplane.apiserver.kinds.custom.schemas import PRESERVE, pruned
 from controlplane.apiserver.kinds.custom.structural import (
     JUNCTORS,
@@ -161,6 +162,9 @@ def _walk(
         said.append(forbidden(f"{path}.uniqueItems", text))
     properties = schema.get("properties") or {}
     embedded = root or bool(schema.get(_EMBEDDED))
+    kind = None if place is None else place.declared
+    if place is not None and kind is None and schema.get(RULES):
+        kind = declared(schema, root=embedded)
     more = schema.get("additionalProperties")
     if more is not None:
         here = f"{path}.additionalProperties"
@@ -172,21 +176,22 @@ def _walk(
             if inside.meta:
                 reason = "inside additionalProperties applying to object metadata"
                 within = evolve(inside, no_default=reason)
-            _walk(more, here, within, _many(place, schema, loose=""), own)
+            _walk(more, here, within, _within(place, schema, kind and kind.element), own)
     for name, part in sorted(properties.items()):
         within = inside
         if embedded and name in _META:
             reason = f"in top-level {name}" if root else inside.no_default
             within = _Inside(meta=True, no_default=reason)
-        loose = path if schema.get(_MAP_TYPE) == "atomic" else ""
-        inner = None if place is None else evolve(place, loose=place.loose or loose)
+        # Only types of maps that do not exist have no former state.
+        loose = "" if schema.get(_MAP_TYPE) in (None, *_MAP_TYPES) else path
+        inner = _within(place, schema, _field(kind, name), loose)
         _walk(part, f"{path}.properties[{name}]", within, inner, own)
     for key, part in _unstructured(schema):
         _walk(part, f"{path}.{key}", inside, None, own)
     items = schema.get("items")
     if items is not None:
         loose = "" if schema.get(_LIST_TYPE) == "map" else path
-        inner = _many(place, schema, loose=loose)
+        inner = _within(place, schema, kind and kind.element, loose)
         if isinstance(items, dict):
             _walk(items, f"{path}.items", inside, inner, own)
         else:
@@ -198,16 +203,25 @@ def _walk(
     said += _extension_errors(schema, path)
     said += rule_forms(schema, path)
     if place is not None and not said:
-        own.rules.extend(rule_mistakes(schema, path, place, root=embedded))
+        own.rules.extend(rule_mistakes(schema, path, place, kind))
     errors.schema.extend(own.schema)
     errors.rules.extend(own.rules)
 
 
-def _many(place: Place | None, schema: Tree, *, loose: str) -> Place | None:
-    """The place of what stands many times."""
+def _within(
+    place: Place | None, schema: Tree, kind: Declared | None, loose: str = ""
+) -> Place | None:
+    """The place of a part of a schema, of which there are many in lists and maps."""
     if place is None:
         return None
-    return evolve(place, loose=place.loose or loose, many=repeated(place.many, schema))
+    many = repeated(place.many, schema)
+    return evolve(place, loose=place.loose or loose, many=many, declared=kind)
+
+
+def _field(kind: Declared | None, name: str) -> Declared | None:
+    """What the type of an object says of one of its properties."""
+    code = escaped(name)
+    return None if kind is None or kind.fields is None or not code else kind.fields.get(code)
 
 
 def _unstructured(schema: Tree) -> Iterator[tuple[str, Tree]]:

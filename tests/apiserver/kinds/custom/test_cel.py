@@ -1,7 +1,7 @@
 import pytest
 
 from controlplane.apiserver.kinds.custom.cel import CelError, compile_rule, compiled
-from controlplane.apiserver.kinds.custom.cel.types import of_schema
+from controlplane.apiserver.kinds.custom.cel.declared import declared
 from controlplane.apiserver.kinds.custom.cel.values import seen
 from controlplane.apiserver.kinds.custom.rules import location
 
@@ -21,7 +21,7 @@ SCHEMA = {
 
 
 def typed(rule):
-    kind = of_schema(SCHEMA)
+    kind = declared(SCHEMA).type
     return compiled(rule, {"self": kind, "oldSelf": kind})
 
 
@@ -155,7 +155,7 @@ def test_numbers_at_their_limits_are_read(source):
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        (f"int('{LONG}') > 0", "type conversion error from '9+' to 'int'"),
+        (f"int('{LONG}') > 0", "type conversion error from 'string' to 'int'"),
         ("int('9223372036854775808') > 0", "to 'int'"),
         ("int('٣') > 0", "to 'int'"),
         ("int(1e300) > 0", "integer overflow"),
@@ -164,14 +164,14 @@ def test_numbers_at_their_limits_are_read(source):
         ("uint(-1) > 0u", "unsigned integer overflow"),
         ("double('1_000') > 0.0", "to 'double'"),
         ("double('1e400') > 0.0", "to 'double'"),
-        (f"duration('{LONG}h') > duration('1h')", "to 'google.protobuf.Duration'"),
-        ("duration('99999999999999h') > duration('1h')", "to 'google.protobuf.Duration'"),
+        (f"duration('{LONG}h') > duration('1h')", "invalid duration argument"),
+        ("duration('99999999999999h') > duration('1h')", "invalid duration argument"),
         (f"timestamp('2000-01-01T00:00:00Z').getHours('{LONG}') > 0", "unknown time zone"),
         ("timestamp('2000-01-01T00:00:00Z').getHours('+99:99') > 0", "unknown time zone"),
         ("'%.999999999f'.format([1.0]) == ''", "precision 999999999 is too large"),
         (f"ip('1.2.3.{LONG}').family() == 4", "IPv4 field has value >255"),
-        (f"semver('1.2.{LONG}').major() == 1", "Semver parse error"),
-        (f"semver('1.2.3-{LONG}').major() == 1", "Semver parse error"),
+        (f"semver('1.2.{LONG}').major() == 1", "value out of range"),
+        (f"semver('1.2.3-{LONG}').major() == 1", "value out of range"),
     ],
 )
 def test_values_that_no_type_holds_fail_in_one_line(source, text):

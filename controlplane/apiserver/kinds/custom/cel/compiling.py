@@ -7,10 +7,9 @@ from functools import lru_cache
 
 from attrs import frozen
 
-from controlplane.apiserver.kinds.custom.cel.checker import checked
-from controlplane.apiserver.kinds.custom.cel.evaluation import Eval, closure
-from controlplane.apiserver.kinds.custom.cel.metering import metered
-from controlplane.apiserver.kinds.custom.cel.syntax import Expr, parsed, walked
+from controlplane.apiserver.kinds.custom.cel.checker import Checked, checked
+from controlplane.apiserver.kinds.custom.cel.evaluation import PlanError, Run, planned
+from controlplane.apiserver.kinds.custom.cel.syntax import parsed
 from controlplane.apiserver.kinds.custom.cel.types import DYN, Type
 
 __all__ = ["RULE_NAMES", "Program", "compile_rule", "compiled"]
@@ -23,25 +22,33 @@ class Program:
     """A compiled expression. `variables` are the names it uses, `gives` is its type."""
 
     source: str
-    tree: Expr
-    run: Eval
+    checked: Checked
+    run: Run
     variables: frozenset[str]
-    gives: Type
+
+    @property
+    def gives(self) -> Type:
+        """The type of what it comes to."""
+        return self.checked.gives
 
 
-def compiled(source: str, types: Mapping[str, Type], *, counted: bool = False) -> Program:
-    """The compiled expression over variables of these types; CelError with all mistakes.
+def compiled(source: str, types: Mapping[str, Type]) -> Program:
+    """The compiled expression over variables of these types.
 
-    What is `counted` needs a `metering.Meter` among its variables when it runs.
+    Raises:
+        CelError: with all mistakes; PlanError if only a constant cannot be computed.
     """
-    tree = parsed(source)
-    gives = checked(tree, types)
-    used = frozenset(part.name for part in walked(tree) if part.op == "ident")
-    run = closure(tree, types, metered() if counted else None)
-    return Program(source, tree, run, used & types.keys(), gives)
+    found = checked(parsed(source), types)
+    used = frozenset(found.names.values())
+    try:
+        run = planned(found)
+    except PlanError as error:
+        error.gives = found.gives
+        raise
+    return Program(source, found, run, used & types.keys())
 
 
 @lru_cache(maxsize=4096)
 def compile_rule(source: str, names: frozenset[str] = RULE_NAMES) -> Program:
-    """The compiled expression over variables of any type, counted. CelError with all mistakes."""
-    return compiled(source, dict.fromkeys(sorted(names), DYN), counted=True)
+    """The compiled expression over variables of any type. CelError with all mistakes."""
+    return compiled(source, dict.fromkeys(sorted(names), DYN))

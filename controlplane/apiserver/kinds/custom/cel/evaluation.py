@@ -1,309 +1,452 @@
-"""Expressions as closures over their variables."""
+"""Expressions as closures over their variables, each of which counts what it costs.
+
+Constants are computed once, when an expression is planned.
+Upstream: cel-go interpreter/{planner,interpretable,decorators}.go.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import cmp_to_key
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-from controlplane.apiserver.kinds.custom.cel.checker import qualified
-from controlplane.apiserver.kinds.custom.cel.library import (
-    FUNCTIONS,
-    METHODS,
-    arithmetic,
-    compare,
+from attrs import define, frozen
+
+from controlplane.apiserver.kinds.custom.cel.amounts import LIST, MAP, STRUCT
+from controlplane.apiserver.kinds.custom.cel.attributes import (
+    Attribute,
+    Condition,
+    Eval,
+    Qualifier,
+    Scope,
 )
-from controlplane.apiserver.kinds.custom.cel.signatures import NAMED_TYPES
+from controlplane.apiserver.kinds.custom.cel.checker import Checked
+from controlplane.apiserver.kinds.custom.cel.library import FUNCTIONS, METHODS, pattern_of
+from controlplane.apiserver.kinds.custom.cel.macros import RESULT, UNUSED
+from controlplane.apiserver.kinds.custom.cel.metering import METER, Cancelled, Meter, meter_of
+from controlplane.apiserver.kinds.custom.cel.operators import OPERATORS, OVERLOAD, compare
 from controlplane.apiserver.kinds.custom.cel.structs import Struct
-from controlplane.apiserver.kinds.custom.cel.syntax import CelError, Expr, unescaped
+from controlplane.apiserver.kinds.custom.cel.tree import CelError, Expr, Unsigned, unescaped
+from controlplane.apiserver.kinds.custom.cel.types import Type
 from controlplane.apiserver.kinds.custom.cel.values import Optional
 
-__all__ = ["Eval", "Scope", "Watch", "closure"]
+__all__ = ["PlanError", "Run", "planned"]
 
-Scope = dict[str, Any]
-Eval = Callable[[Scope], Any]
-Watch = Callable[[Expr, Eval], Eval]
-"""Looks on while an expression is computed: answers what to run in the place of a part."""
-
-_RELATIONS = {f"_{sign}_": sign for sign in ("==", "!=", "<", "<=", ">", ">=")} | {"@in": "in"}
-_SUMS = {f"_{sign}_": sign for sign in "+-*/%"}
+Run = Callable[[Scope], Any]
+_CONVERSIONS: Final = frozenset(
+    ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint")
+)
+_PATTERNS: Final = frozenset(("matches", "find", "findAll"))
 
 
-def closure(expr: Expr, names: Collection[str], watch: Watch | None = None) -> Eval:
-    """What computes the expression; `names` are the variables it may use. Raises CelError later."""
-    run = _plain(expr, names, watch)
-    return run if watch is None else watch(expr, run)
+class PlanError(CelError):
+    """A constant that cannot be computed, in an expression that `gives` this type."""
+
+    gives: Type | None = None
 
 
-def _plain(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
-    if expr.op == "const":
-        value = expr.value
-        return lambda _: value
-    if expr.op == "ident":
-        name = expr.name
-        if name not in names and name in NAMED_TYPES:
-            return lambda _: name
-        return lambda scope: scope[name]
-    if expr.op in ("select", "optselect"):
-        return _selection(expr, names, watch)
-    if expr.op == "has":
-        return _presence(closure(expr.args[0], names, watch), unescaped(expr.name))
-    if expr.op == "call":
-        return _call(expr, names, watch)
-    if expr.op == "method":
-        return _method(expr, names, watch)
-    if expr.op == "list":
-        items = [closure(part, names, watch) for part in expr.args]
-        return lambda scope: [item(scope) for item in items]
-    if expr.op == "struct":
-        return _struct(expr, [closure(part, names, watch) for part in expr.args])
-    if expr.op == "map":
-        runs = [closure(part, names, watch) for part in expr.args]
+def planned(checked: Checked) -> Run:
+    """Computes the expression; what it costs is counted by the meter among the variables, if any.
+
+    The result raises CelError where the evaluation fails.
+
+    Raises:
+        PlanError: a constant cannot be computed.
+    """
+    run = _Planner(checked).plan(checked.tree)
+
+    def evaluated(scope: Scope) -> Any:
+        if METER not in scope:
+            scope = {**scope, METER: Meter()}
+        value = run(scope)
+        if isinstance(value, CelError):
+            raise value
+        return value
+
+    return evaluated
+
+
+@frozen(eq=False)
+class _Const:
+    """A value that is known before the evaluation; it costs nothing."""
+
+    value: Any
+
+    def __call__(self, _scope: Scope) -> Any:
+        return self.value
+
+
+@define(eq=False)
+class _Lazy:
+    """A bound value that is computed when it is first asked for."""
+
+    run: Eval
+    scope: Scope
+    value: Any = None
+    done: bool = False
+
+    def get(self) -> Any:
+        if not self.done:
+            self.value = self.run(self.scope)
+            self.done = True
+        return self.value
+
+
+class _Planner:
+    def __init__(self, checked: Checked) -> None:
+        self.checked = checked
+
+    def plan(self, expr: Expr) -> Eval:
+        op = expr.op
+        if op == "const":
+            return _Const(expr.value)
+        if op == "ident" or expr in self.checked.names:
+            return self.name(expr)
+        if op in ("select", "has"):
+            return self.select(expr)
+        if op == "optselect":
+            key = unescaped(expr.name)
+            return self.led_on(expr.args[0], Qualifier(key, expr.name, optional=True))
+        if op in ("call", "method"):
+            return self.call(expr)
+        if op == "list":
+            return self.items(expr)
+        if op == "map":
+            return self.entries(expr)
+        return self.struct(expr) if op == "struct" else self.fold(expr)
+
+    def name(self, expr: Expr) -> Eval:
+        name = self.checked.names[expr]
+        if self.checked.types[expr].name == "type":
+            return _Const(_TYPE_NAMES.get(name, name))
+
+        def variable(scope: Scope) -> Any:
+            value = scope[name]
+            return value.get() if isinstance(value, _Lazy) else value
+
+        return Attribute(variable)
+
+    def attribute(self, expr: Expr) -> Attribute | Condition:
+        """A part as a beginning, from which fields and indexes lead on."""
+        run = self.plan(expr)
+        if isinstance(run, Attribute | Condition) and not run.test:
+            return run
+        return Attribute(run)
+
+    def led_on(self, target: Expr, qualifier: Qualifier) -> Attribute | Condition:
+        found = self.attribute(target)
+        found.add(qualifier)
+        return found
+
+    def select(self, expr: Expr) -> Eval:
+        test = expr.op == "has"
+        found = self.led_on(expr.args[0], Qualifier(unescaped(expr.name), expr.name, test=test))
+        found.test = test
+        return found
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def call(self, expr: Expr) -> Eval:
+        name = self.checked.functions[expr]
+        if name in ("_[_]", "_[?_]"):
+            return self.index(expr, optional=name == "_[?_]")
+        parts = expr.args
+        is_method = expr.op == "method"
+        if is_method and name != expr.name:
+            parts, is_method = parts[1:], False
+        if name == "_+_" and _appends(expr):
+            return self.append(expr)
+        runs = [self.plan(part) for part in parts]
+        if name in ("_&&_", "_||_"):
+            return _logical(runs[0], runs[1], decisive=name == "_||_")
+        if name == "_?_:_":
+            yes, no = (
+                run if isinstance(run, Attribute | Condition) else Attribute(run)
+                for run in runs[1:]
+            )  # fmt: skip
+            return Condition(runs[0], yes, no)
+        if is_method and name in ("or", "orValue"):
+            return _otherwise(runs[0], runs[1], inner=name == "orValue")
+        overloads = self.checked.overloads[expr]
+        form = overloads[0].costs_as if len(overloads) == 1 else ""
+        if name == "@in" and form == "in_list":
+            found = _membership(runs[0], runs[1])
+            if found is not None:
+                return found
+        if is_method:
+            function = METHODS[name]
+        else:
+            function = OPERATORS.get(name) or FUNCTIONS[name]
+        if name in _CONVERSIONS and len(runs) == 1 and isinstance(runs[0], _Const):
+            return _Const(_computed_once(function, [runs[0].value]))
+        # Upstream does not count such calls where an argument before the last one fails.
+        early = len(runs) > 2 or name == "format" or (len(overloads) > 1 and name not in OPERATORS)
+        if name in _PATTERNS and len(runs) > 1 and isinstance(runs[1], _Const):
+            _computed_once(pattern_of, [runs[1].value])
+            early = True
+        strict = name != "@not_strictly_false"
+        return _called(function, runs, meter_of(name, form), strict=strict, early=early)
+
+    def index(self, expr: Expr, *, optional: bool) -> Eval:
+        target, key = expr.args
+        found = self.attribute(target)
+        run = self.plan(key)
+        if isinstance(run, _Const):
+            found.add(Qualifier(run.value, run.value, optional=optional))
+        elif isinstance(run, Attribute | Condition) and not run.test:
+            found.add(Qualifier(run.resolve, "", computed=True, optional=optional))
+        else:
+            found.add(Qualifier(run, "", computed=True, optional=optional))
+        return found
+
+    def append(self, expr: Expr) -> Eval:
+        """The result of a fold so far with another element: its list is nobody else's."""
+        before, added = (self.plan(part) for part in expr.args)
+        overloads = self.checked.overloads[expr]
+
+        def run(scope: Scope) -> Any:
+            items, more = before(scope), added(scope)
+            scope[METER].spend(1)
+            if isinstance(items, CelError):
+                return items
+            if isinstance(more, CelError):
+                return more
+            items.extend(more)
+            return items
+
+        return run if len(overloads) == 1 else _called(OPERATORS["_+_"], [before, added], None)
+
+    # -- values that are written down ------------------------------------------------------------
+
+    def items(self, expr: Expr) -> Eval:
+        runs = [self.plan(part) for part in expr.args]
+        maybe = expr.maybe
+
+        def run(scope: Scope) -> Any:
+            found: list[Any] = []
+            for index, each in enumerate(runs):
+                value = each(scope)
+                if index in maybe and not isinstance(value, CelError):
+                    if not isinstance(value, Optional):
+                        return CelError(
+                            "cannot initialize optional list element from non-optional value "
+                            f"{value}"
+                        )
+                    if not value.present:
+                        continue
+                    value = value.value
+                if isinstance(value, CelError):
+                    return value
+                found.append(value)
+            return found
+
+        return _constructed(run, runs, LIST)
+
+    def entries(self, expr: Expr) -> Eval:
+        runs = [self.plan(part) for part in expr.args]
         pairs = list(zip(runs[::2], runs[1::2], strict=True))
-        return lambda scope: {key(scope): value(scope) for key, value in pairs}
-    return _macro(expr, names, watch)
+        maybe = expr.maybe
+
+        def run(scope: Scope) -> Any:
+            found: dict[Any, Any] = {}
+            for index, (key_run, value_run) in enumerate(pairs):
+                key = key_run(scope)
+                if isinstance(key, CelError):
+                    return key
+                value = value_run(scope)
+                if index in maybe and isinstance(value, Optional):
+                    if not value.present:
+                        continue
+                    value = value.value
+                if isinstance(value, CelError):
+                    return value
+                try:
+                    found[key] = value
+                except TypeError:
+                    return CelError("unsupported key type")
+            return found
+
+        return _constructed(run, runs, MAP)
+
+    def struct(self, expr: Expr) -> Eval:
+        runs = [self.plan(part) for part in expr.args]
+        name, fields, maybe = expr.name, expr.value, expr.maybe
+
+        def run(scope: Scope) -> Any:
+            values: dict[str, Any] = {}
+            for index, (each, part) in enumerate(zip(fields, runs, strict=True)):
+                value = part(scope)
+                if isinstance(value, CelError):
+                    return value
+                if index in maybe and isinstance(value, Optional):
+                    if not value.present:
+                        continue
+                    value = value.value
+                values[each] = value
+            return Struct(name, values)
+
+        return _constructed(run, [], STRUCT)
+
+    # -- folds -----------------------------------------------------------------------------------
+
+    def fold(self, expr: Expr) -> Eval:
+        items, start, condition, step, result = (self.plan(part) for part in expr.args)
+        name = expr.bound[0]
+        variables = expr.bound[1:]
+        if variables == (UNUSED,):
+            return lambda scope: result({**scope, name: _Lazy(start, scope)})
+
+        def run(scope: Scope) -> Any:
+            container = items(scope)
+            if isinstance(container, CelError):
+                return container
+            turns = _turns(container, len(variables))
+            if isinstance(turns, CelError):
+                return turns
+            inner = {**scope, name: _own(start(scope))}
+            for values in turns:
+                inner.update(zip(variables, values, strict=True))
+                if condition(inner) is False:
+                    break
+                inner[name] = step(inner)
+            return result({**scope, name: inner[name]})
+
+        return run
 
 
-def _struct(expr: Expr, runs: list[Eval]) -> Eval:
-    name, fields, maybe = expr.name, expr.value, expr.bound
-
-    def run(scope: Scope) -> Struct:
-        values: dict[str, Any] = {}
-        for field, part in zip(fields, runs, strict=True):
-            value = part(scope)
-            if field in maybe and isinstance(value, Optional):
-                if not value.present:
-                    continue
-                value = value.value
-            values[field] = value
-        return Struct(name, values)
-
-    return run
+_TYPE_NAMES: Final = {
+    "google.protobuf.Timestamp": "google.protobuf.Timestamp",
+    "google.protobuf.Duration": "google.protobuf.Duration",
+}
 
 
-def _missing(name: Any) -> CelError:
-    return CelError(f"no such key: {name}")
+def _own(value: Any) -> Any:
+    """A list or map to which a fold may add."""
+    if isinstance(value, list):
+        return list(value)
+    return dict(value) if isinstance(value, dict) else value
 
 
-def _selection(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
-    dotted = qualified(expr)
-    if dotted in ("google.protobuf.Timestamp", "google.protobuf.Duration"):
-        return lambda _: dotted
-    if dotted and dotted in names and expr.op == "select":
-        return lambda scope: scope[dotted]
-    container = closure(expr.args[0], names, watch)
-    key, name, optional = unescaped(expr.name), expr.name, expr.op == "optselect"
+def _appends(expr: Expr) -> bool:
+    first, second = expr.args
+    return (
+        first.op == "ident" and first.name == RESULT and first.made and second.op == "list"
+    )  # fmt: skip
+
+
+def _turns(container: Any, count: int) -> Any:
+    """The values of a fold's variables, a tuple for each turn."""
+    if isinstance(container, dict):
+        return list(container.items()) if count == 2 else [(key,) for key in container]
+    if isinstance(container, list):
+        return enumerate(container) if count == 2 else ((item,) for item in container)
+    return CelError(OVERLOAD)
+
+
+def _computed_once(function: Callable[..., Any], args: list[Any]) -> Any:
+    try:
+        return function(*args)
+    except CelError as error:
+        raise PlanError(str(error)) from None
+    except (TypeError, AttributeError, ValueError):
+        raise PlanError(OVERLOAD) from None
+
+
+def _constructed(run: Eval, runs: list[Eval], cost: int) -> Eval:
+    """A list or map. It is made once if all its parts are constants."""
+    if cost != STRUCT and all(isinstance(each, _Const) for each in runs):
+        return _Const(run({}))
+
+    def counted(scope: Scope) -> Any:
+        value = run(scope)
+        scope[METER].spend(cost)
+        return value
+
+    return counted
+
+
+def _called(
+    function: Callable[..., Any],
+    runs: list[Eval],
+    meter: Callable[[list[Any], Any], int | None] | None,
+    *,
+    strict: bool = True,
+    early: bool = False,
+) -> Eval:
+    """A call. A failed argument fails it, at once with `early`, unless it is not `strict`."""
+    last = len(runs) - 1
 
     def run(scope: Scope) -> Any:
-        where = container(scope)
-        if isinstance(where, Optional):
-            if not where.present:
-                return where
-            inner = where.value
-            return Optional(inner[key], True) if key in inner else Optional()
-        if isinstance(where, dict) and key in where:
-            return Optional(where[key], True) if optional else where[key]
-        if optional:
-            return Optional()
-        raise CelError("no such overload") if isinstance(where, list) else _missing(name)
+        args: list[Any] = []
+        failure: CelError | None = None
+        for index, each in enumerate(runs):
+            value = each(scope)
+            args.append(value)
+            if strict and isinstance(value, CelError):
+                failure = failure or value
+                if early and index < last:
+                    return failure
+        if failure is None:
+            try:
+                result = function(*args)
+            except Cancelled:
+                raise
+            except CelError as error:
+                result = error
+            except (TypeError, AttributeError, ValueError):
+                result = CelError(OVERLOAD)
+        else:
+            result = failure
+        cost = None if meter is None else meter(args, result)
+        scope[METER].spend(1 if cost is None else cost)
+        return result
 
     return run
-
-
-def _presence(container: Eval, key: str) -> Eval:
-    def run(scope: Scope) -> bool:
-        where = container(scope)
-        if isinstance(where, Optional):
-            return where.present and key in where.value
-        if isinstance(where, list):
-            raise CelError("no such overload")
-        return isinstance(where, dict) and key in where
-
-    return run
-
-
-def _call(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
-    runs = [closure(part, names, watch) for part in expr.args]
-    name = expr.name
-    if name in ("_&&_", "_||_"):
-        return _logical(runs[0], runs[1], decisive=name == "_||_")
-    if name in _RELATIONS or name in _SUMS:
-        left, right = runs
-        if name in _RELATIONS:
-            relation = _RELATIONS[name]
-            return lambda scope: compare(relation, left(scope), right(scope))
-        sign = _SUMS[name]
-        return lambda scope: arithmetic(sign, left(scope), right(scope))
-    if name == "!_":
-        inner = runs[0]
-        return lambda scope: not _boolean(inner(scope))
-    if name == "-_":
-        return lambda scope: _negative(runs[0](scope))
-    if name == "_?_:_":
-        condition, yes, no = runs
-        return lambda scope: (yes if _boolean(condition(scope)) else no)(scope)
-    if name in ("_[_]", "_[?_]"):
-        return _indexed(runs[0], runs[1], optional=name == "_[?_]")
-    function = FUNCTIONS.get(name)
-    if function is None:
-        raise CelError(f"undeclared reference to '{name}' (in container '')", expr.at)
-    return lambda scope: _called(function, [run(scope) for run in runs])
-
-
-def _negative(value: Any) -> Any:
-    return arithmetic("-", type(value)(0), value)
-
-
-def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise CelError("no such overload")
 
 
 def _logical(left: Eval, right: Eval, *, decisive: bool) -> Eval:
     """Either side may decide, whatever became of the other one."""
 
-    def run(scope: Scope) -> bool:
-        try:
-            if _boolean(left(scope)) is decisive:
-                return decisive
-        except CelError as first:
-            try:
-                decided = _boolean(right(scope)) is decisive
-            except CelError:
-                decided = False
-            if decided:
-                return decisive
-            raise first from None
-        return _boolean(right(scope))
-
-    return run
-
-
-def _indexed(container: Eval, index: Eval, *, optional: bool) -> Eval:
     def run(scope: Scope) -> Any:
-        where, key = container(scope), index(scope)
-        maybe = optional
-        if isinstance(where, Optional):
-            if not where.present:
-                return where
-            where, maybe = where.value, True
-        try:
-            if isinstance(where, list) and key < 0:
-                raise IndexError
-            found = where[key]
-        except (KeyError, IndexError, TypeError):
-            if maybe:
-                return Optional()
-            if isinstance(where, dict):
-                raise _missing(key) from None
-            raise CelError(f"index out of bounds: {key}") from None
-        return Optional(found, True) if maybe else found
+        failure: CelError | None = None
+        for side in (left, right):
+            value = side(scope)
+            if value is decisive:
+                return decisive
+            if not isinstance(value, bool):
+                error = value if isinstance(value, CelError) else CelError(OVERLOAD)
+                failure = failure or error
+        return failure if failure is not None else not decisive
 
     return run
 
 
-def _called(function: Callable[..., Any], arguments: list[Any]) -> Any:
-    try:
-        return function(*arguments)
-    except (TypeError, AttributeError, ValueError):
-        raise CelError("no such overload") from None
+def _otherwise(left: Eval, right: Eval, *, inner: bool) -> Eval:
+    """An optional value if it is present, otherwise the other one."""
 
-
-def _method(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
-    runs = [closure(part, names, watch) for part in expr.args[1:]]
-    prefix = qualified(expr.args[0])
-    if prefix and prefix.partition(".")[0] not in names:
-        static = FUNCTIONS.get(f"{prefix}.{expr.name}")
-        if static is not None:
-            return lambda scope: _called(static, [run(scope) for run in runs])
-    target = closure(expr.args[0], names, watch)
-    function = METHODS.get(expr.name)
-    if function is None:
-        text = f"{expr.name} is not supported here"
-
-        def unsupported(_: Scope) -> Any:
-            raise CelError(text)
-
-        return unsupported
-    return lambda scope: _called(function, [target(scope), *(run(scope) for run in runs)])
-
-
-def _each(container: Any, count: int) -> list[tuple[Any, ...]]:
-    """The values of a macro's variables, one tuple for each turn. CelError."""
-    if isinstance(container, dict):
-        return list(container.items()) if count == 2 else [(key,) for key in container]
-    if isinstance(container, list):
-        return list(enumerate(container)) if count == 2 else [(item,) for item in container]
-    raise CelError("no such overload")
-
-
-def _macro(expr: Expr, names: Collection[str], watch: Watch | None) -> Eval:
-    container = closure(expr.args[0], names, watch)
-    bound, name = expr.bound, expr.name
-    inner = {*names, *bound}
-    bodies = [closure(body, inner, watch) for body in expr.args[1:]]
-    body = bodies[-1]
-    if name in ("optMap", "optFlatMap"):
-        return _optional_macro(container, body, bound[0], flat=name == "optFlatMap")
-
-    def turns(scope: Scope) -> list[tuple[tuple[Any, ...], Scope]]:
-        return [(values, {**scope, **dict(zip(bound, values, strict=True))})
-                for values in _each(container(scope), len(bound))]  # fmt: skip
-
-    if name in ("all", "exists"):
-        return _quantified(turns, body, decisive=name == "exists")
-    if name in ("exists_one", "existsOne"):
-        return lambda scope: sum(_boolean(body(inside)) for _, inside in turns(scope)) == 1
-    if name == "filter":
-        return lambda scope: [values[0] for values, inside in turns(scope) if body(inside)]
-    if name == "sortBy":
-        return lambda scope: [values[0] for values, _ in sorted(
-            turns(scope), key=lambda turn: _sort_key(body(turn[1]))
-        )]  # fmt: skip
-    condition = bodies[0] if len(bodies) == 2 else None
-
-    def chosen(scope: Scope) -> list[tuple[tuple[Any, ...], Scope]]:
-        found = turns(scope)
-        return found if condition is None else [t for t in found if _boolean(condition(t[1]))]
-
-    if name == "transformMap":
-        return lambda scope: {values[0]: body(inside) for values, inside in chosen(scope)}
-    return lambda scope: [body(inside) for _, inside in chosen(scope)]
-
-
-def _sort_key(value: Any) -> Any:
-    return cmp_to_key(lambda a, b: -1 if compare("<", a, b) else int(compare(">", a, b)))(value)
-
-
-def _quantified(
-    turns: Callable[[Scope], list[tuple[tuple[Any, ...], Scope]]], body: Eval, *, decisive: bool
-) -> Eval:
-    """All or any; a turn that decides makes up for others that failed."""
-
-    def run(scope: Scope) -> bool:
-        wrong: CelError | None = None
-        for _, inside in turns(scope):
-            try:
-                if _boolean(body(inside)) is decisive:
-                    return decisive
-            except CelError as error:
-                wrong = wrong or error
-        if wrong is not None:
-            raise wrong
-        return not decisive
-
-    return run
-
-
-def _optional_macro(container: Eval, body: Eval, variable: str, *, flat: bool) -> Eval:
     def run(scope: Scope) -> Any:
-        given = container(scope)
-        if not isinstance(given, Optional):
-            raise CelError("no such overload")
-        if not given.present:
-            return given
-        result = body({**scope, variable: given.value})
-        return result if flat else Optional(result, True)
+        value = left(scope)
+        if not isinstance(value, Optional):
+            return value
+        if value.present:
+            return value.value if inner else value
+        return right(scope)
+
+    return run
+
+
+def _membership(item: Eval, items: Eval) -> Eval | None:
+    """The test for an element of a constant list, which costs nothing; None if it does."""
+    if not isinstance(items, _Const) or not isinstance(items.value, list):
+        return None
+    if not items.value:
+        return _Const(False)
+    primitive = (bool, int, float, str, Unsigned)
+    if not all(isinstance(each, primitive) for each in items.value):
+        return None
+    known = items.value
+
+    def run(scope: Scope) -> Any:
+        value = item(scope)
+        return value if isinstance(value, CelError) else compare("in", value, known)
 
     return run

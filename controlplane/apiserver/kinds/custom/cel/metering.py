@@ -1,126 +1,255 @@
 """What an expression costs while it is computed, and the end of those that cost too much.
 
-Steps count; texts cost by their length. Upstream: cel-go interpreter/runtimecost.go, apiserver
-pkg/cel/library/cost.go. Macros that stop early cost the turns that they made.
+Upstream: cel-go interpreter/runtimecost.go, ext/lists.go and ext/sets.go; apiserver
+pkg/cel/library/cost.go.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from functools import partial
+from math import ceil
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define
 
-from controlplane.apiserver.kinds.custom.cel.evaluation import Eval, Scope, Watch
-from controlplane.apiserver.kinds.custom.cel.syntax import CelError, Expr
+from controlplane.api.quantity import Quantity
+from controlplane.apiserver.kinds.custom.cel.amounts import LIST, REGEX, STRUCT, TRAVERSAL
+from controlplane.apiserver.kinds.custom.cel.call_costs import CHECK_COST
+from controlplane.apiserver.kinds.custom.cel.library import NamedFormat
+from controlplane.apiserver.kinds.custom.cel.network import Address, Network, Url
+from controlplane.apiserver.kinds.custom.cel.semver import Semver
+from controlplane.apiserver.kinds.custom.cel.structs import Struct
+from controlplane.apiserver.kinds.custom.cel.tree import CelError
+from controlplane.apiserver.kinds.custom.cel.values import Optional
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["METER", "Meter", "metered"]
+__all__ = ["CANCELLED", "METER", "CallMeter", "Cancelled", "Meter", "meter_of"]
 
 METER: Final = "@meter"
 """The name of the meter among the variables: no expression can speak of it."""
-_TRAVERSAL, _REGEX = 0.1, 0.25
-_LIST, _MAP, _STRUCT = 10, 30, 40
-_FREE = frozenset(("_&&_", "_||_", "_?_:_", "!_"))
-_COMPARED = frozenset(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"))
-_WHOLE_TEXT = frozenset((
-    "startsWith", "endsWith", "lowerAscii", "upperAscii", "trim", "substring", "split", "replace",
-    "charAt", "bytes", "strings.quote", "format", "url", "isURL", "ip", "isIP", "cidr", "isCIDR",
-    "ip.isCanonical", "quantity", "isQuantity", "semver", "isSemver", "validate",
-))  # fmt: skip
-_WHOLE_LIST = frozenset((
-    "isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "join", "reverse", "flatten",
-    "slice", "sort",
-))  # fmt: skip
-_TURN = {"all": 3, "exists": 4, "exists_one": 2, "existsOne": 2, "filter": 12, "map": 12,
-         "transformList": 12, "transformMap": 12, "sortBy": 12}  # fmt: skip
-"""What a macro adds in each turn: it looks at its result so far, and some of them write to it."""
+CANCELLED: Final = "operation cancelled: actual cost limit exceeded"
+_UNLIMITED: Final = 1 << 63
+
+
+class Cancelled(CelError):
+    """An evaluation that was ended: it has cost more than it may, or its cost cannot be told."""
 
 
 @define(eq=False)
 class Meter:
-    """How much one expression has cost so far. With more than `limit` it ends: CelError."""
+    """How much one expression has cost so far. With more than `limit` it ends: Cancelled."""
 
-    limit: int
+    limit: int = _UNLIMITED
     spent: int = 0
-    values: dict[int, Any] = field(factory=dict)
-    """What parts came to when they were last computed, by identity of the part."""
 
     def spend(self, cost: int) -> None:
         """Count so many steps."""
         self.spent += cost
         spend(2 + (cost >> 4))  # long texts cost more than they take
         if self.spent > self.limit:
-            raise CelError("operation cancelled: actual cost limit exceeded")
+            raise Cancelled(CANCELLED)
 
 
-def metered() -> Watch:
-    """Counts what the parts of one expression cost, on the meter among its variables."""
-    turns: dict[int, int] = {}
+CallMeter = Callable[[list[Any], Any], int | None]
+"""What a call costs, by its arguments (a method's target first) and its result."""
 
-    def watch(expr: Expr, run: Eval) -> Eval:
-        if expr.op == "macro" and expr.name in _TURN:
-            turns.update((id(body), _TURN[expr.name]) for body in expr.args[1:])
-        mark = id(expr)
 
-        def counted(scope: Scope) -> Any:
-            value = run(scope)
-            meter: Meter | None = scope.get(METER)
-            if meter is None:  # nobody asks what it costs
-                return value
-            meter.spend(_cost(expr, meter.values) + turns.get(mark, 0))
-            meter.values[mark] = value
-            return value
+def meter_of(function: str, costs_as: str) -> CallMeter | None:
+    """How the calls of one form of a function are measured; None if each costs one step."""
+    if costs_as in _FORMS_FIRST:
+        return _FORMS_FIRST[costs_as]
+    if function in _FUNCTIONS:
+        return _FUNCTIONS[function]
+    return _FORMS.get(costs_as)
 
-        return counted
 
-    return watch
+# -- sizes ---------------------------------------------------------------------------------------
 
 
 def _size(value: Any) -> int:
-    return len(value) if isinstance(value, (str, bytes, list, dict)) else 1
+    if isinstance(value, str | bytes | list) or (
+        isinstance(value, dict) and not isinstance(value, Struct)
+    ):
+        return len(value)
+    if isinstance(value, Address):
+        return len(value.value.packed)
+    if isinstance(value, Network):
+        return ceil(value.value.network.prefixlen / 8)
+    return 1
+
+
+def _inner_size(value: Any) -> int:
+    """The size of a value, or of the one in an optional value."""
+    if isinstance(value, Optional) and value.present:
+        return _inner_size(value.value)
+    return _size(value)
 
 
 def _part(size: float, factor: float) -> int:
-    return math.ceil(size * factor)
+    return ceil(size * factor)
 
 
-def _cost(expr: Expr, values: dict[int, Any]) -> int:
-    op = expr.op
-    if op in ("ident", "select", "optselect", "macro"):
-        return 1
-    if op in ("const", "has"):
-        return 0
-    if op == "list":
-        return 0 if all(part.op == "const" for part in expr.args) else _LIST
-    if op == "map":
-        return _MAP
-    if op == "struct":
-        return _STRUCT
-    if expr.name in _FREE:
-        return 1 if expr.name == "!_" else 0
-    sizes = [_size(values.get(id(part))) for part in expr.args]
-    return _call_cost(expr.name, sizes, [values.get(id(part)) for part in expr.args])
-
-
-def _call_cost(name: str, sizes: list[int], given: list[Any]) -> int:
-    if name in _COMPARED:
-        return max(1, _part(min(sizes), _TRAVERSAL))
-    if name == "@in":
-        return 1 if isinstance(given[1], dict) else sizes[1]
-    if name == "_+_":
-        textual = isinstance(given[0], (str, bytes))
-        return _part(sum(sizes), _TRAVERSAL) if textual else 1
-    if name == "contains":
-        return _part(sizes[0], _TRAVERSAL) * _part(sizes[1], _TRAVERSAL)
-    if name in ("matches", "find", "findAll"):
-        return _part(1 + sizes[0], _TRAVERSAL) * _part(sizes[1], _REGEX)
-    if name in _WHOLE_LIST and isinstance(given[0], list):
-        return sum(1 + _part(_size(item), _TRAVERSAL) * isinstance(item, str) for item in given[0])
-    if name == "distinct":
-        return sizes[0] * sizes[0]
-    if name in _WHOLE_TEXT and sizes:
-        return max(1, _part(sizes[0], _TRAVERSAL))
-    if name == "check":  # a question to the authorizer
-        return 350_000
+def _traversal(value: Any) -> int:
+    """Steps to go through a value with everything in it."""
+    if isinstance(value, str):
+        return int(float(len(value.encode())) * TRAVERSAL)
+    if isinstance(value, bytes):
+        return int(float(len(value)) * TRAVERSAL)
+    if isinstance(value, list):
+        return sum(map(_traversal, value))
+    if isinstance(value, dict) and not isinstance(value, Struct):
+        return sum(_traversal(key) + _traversal(item) for key, item in value.items())
     return 1
+
+
+# -- rules ---------------------------------------------------------------------------------------
+
+
+def _fixed(cost: int, _args: list[Any], _result: Any) -> int:
+    return cost
+
+
+def _read(factor: float, args: list[Any], _result: Any) -> int:
+    """The first argument is gone through; twice where the result is made of it."""
+    return ceil(float(_size(args[0])) * factor * TRAVERSAL)
+
+
+def _read_inner(args: list[Any], _result: Any) -> int:
+    return _part(_inner_size(args[0]), TRAVERSAL)
+
+
+def _joined(_args: list[Any], result: Any) -> int:
+    return ceil(float(_size(result)) * 2 * TRAVERSAL)
+
+
+def _traversed(args: list[Any], _result: Any) -> int:
+    return _traversal(args[0])
+
+
+def _searched(args: list[Any], _result: Any) -> int:
+    return _part(1 + _inner_size(args[0]), TRAVERSAL) * _part(_inner_size(args[1]), REGEX)
+
+
+def _contained(args: list[Any], _result: Any) -> int:
+    return _part(_inner_size(args[0]), TRAVERSAL) * _part(_inner_size(args[1]), TRAVERSAL)
+
+
+def _in_list(args: list[Any], _result: Any) -> int:
+    return _inner_size(args[1])
+
+
+def _compared(args: list[Any], _result: Any) -> int:
+    return _part(min(_inner_size(args[0]), _inner_size(args[1])), TRAVERSAL)
+
+
+_EQUAL_AT_ONCE: Final = (Quantity, Address, Network, NamedFormat, Url, Semver)
+
+
+def _equal(args: list[Any], result: Any) -> int:
+    return 1 if isinstance(args[0], _EQUAL_AT_ONCE) else _compared(args, result)
+
+
+def _added(args: list[Any], _result: Any) -> int:
+    return _part(_inner_size(args[0]) + _inner_size(args[1]), TRAVERSAL)
+
+
+def _made(factor: float, size: int) -> int:
+    return int(float(size) * factor) + 1 + LIST
+
+
+def _made_result(_args: list[Any], result: Any) -> int:
+    return _made(1, _size(result))
+
+
+def _flattened(args: list[Any], _result: Any) -> int:
+    depth = 1.0
+    if len(args) == 2:
+        if isinstance(args[1], CelError):
+            raise Cancelled(
+                "internal error: interface conversion: ref.Val is *types.Err, not types.Int"
+            )
+        depth = float(args[1])
+    return _made(depth, _size(args[0]))
+
+
+def _self_compared(index: int, args: list[Any], _result: Any) -> int:
+    """A list is compared with itself; of texts that costs more."""
+    items = args[index]
+    if isinstance(items, CelError):
+        raise Cancelled(
+            "internal error: interface conversion: *types.Err is not traits.Lister: missing method "
+            "Add"
+        )
+    textual = bool(items) and isinstance(items[0], str | bytes)
+    return _made(2.0 + TRAVERSAL if textual else 2.0, len(items) * len(items))
+
+
+def _sets(factor: float, args: list[Any], _result: Any) -> int:
+    return 1 + int(float(_size(args[0]) * _size(args[1])) * factor)
+
+
+def _selector(args: list[Any], _result: Any) -> int:
+    size = _size(args[1])
+    return LIST + _part(size, TRAVERSAL) + _part(_part(size, 0.5), float(LIST + STRUCT))
+
+
+def _network_contains(args: list[Any], _result: Any) -> int:
+    return _part(2 * _size(args[0]), TRAVERSAL)
+
+
+def _network_contains_text(args: list[Any], result: Any) -> int:
+    return _network_contains(args, result) + _part(_size(args[1]), TRAVERSAL)
+
+
+def _network_within(args: list[Any], _result: Any) -> int:
+    size = _size(args[0])
+    return _part(2 * size, TRAVERSAL) + _part(size, TRAVERSAL) + 1
+
+
+def _network_within_text(args: list[Any], result: Any) -> int:
+    return _network_within(args, result) + _part(_size(args[1]), TRAVERSAL)
+
+
+_REGEX_SIZES: Final = {
+    "dns1123Label": 30, "dns1123Subdomain": 60, "dns1035Label": 30, "qualifiedName": 60,
+    "dns1123LabelPrefix": 30, "dns1123SubdomainPrefix": 60, "dns1035LabelPrefix": 30,
+    "labelValue": 40, "uri": 1103, "uuid": 70, "byte": 84, "date": 71, "datetime": 71,
+}  # fmt: skip
+"""Characters of the regular expressions that named formats stand for."""
+
+
+def _validated(args: list[Any], _result: Any) -> int:
+    if not isinstance(args[0], NamedFormat):
+        return 1
+    regex = _part(_REGEX_SIZES[args[0].name], REGEX)
+    return _part(1 + _size(args[1]), TRAVERSAL) * regex
+
+
+_FUNCTIONS: Final[dict[str, CallMeter]] = {
+    "check": partial(_fixed, CHECK_COST),
+    **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversed),
+    **dict.fromkeys(
+        ("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey", "cidr",
+         "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"),
+        partial(_read, 1.0),
+    ),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), partial(_read, 2.0)),
+    "join": _joined, **dict.fromkeys(("find", "findAll"), _searched),
+    "containsIP": _network_contains, "containsCIDR": _network_within, "validate": _validated,
+    "_==_": _equal, "_!=_": _compared,
+}  # fmt: skip
+_FORMS: Final[dict[str, CallMeter]] = {
+    **dict.fromkeys(("format", "to_bytes", "to_string", "quote", "affix"), _read_inner),
+    "in_list": _in_list, "matches": _searched, "contains": _contained, "add_text": _added,
+    "compare_text": _compared,
+}  # fmt: skip
+_FORMS_FIRST: Final[dict[str, CallMeter]] = {
+    **dict.fromkeys(("slice", "range", "reverse"), _made_result), "flatten": _flattened,
+    **dict.fromkeys(("distinct", "sort", "sort_text"), partial(_self_compared, 0)),
+    **dict.fromkeys(("sort_by", "sort_text_by"), partial(_self_compared, 1)),
+    "sets": partial(_sets, 1.0), "sets_twice": partial(_sets, 2.0), "member": partial(_fixed, 1),
+    "containsIP_text": _network_contains_text, "containsCIDR_text": _network_within_text,
+}  # fmt: skip
+"""Forms whose rule goes before that of their function."""

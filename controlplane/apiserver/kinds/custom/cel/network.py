@@ -14,7 +14,8 @@ from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from attrs import frozen
 
-from controlplane.apiserver.kinds.custom.cel.syntax import CelError
+from controlplane.apiserver.kinds.custom.cel.tree import CelError
+from controlplane.apiserver.schema.field_errors import go_quote
 
 __all__ = ["CIDR_METHODS", "Address", "Network", "Url", "is_address", "is_canonical", "is_network",
            "is_url", "read_address", "read_network", "read_url"]  # fmt: skip
@@ -47,36 +48,113 @@ class Address:
                     or value.is_link_local or str(value) == "255.255.255.255")  # fmt: skip
 
 
-def _refused(text: str, why: str) -> CelError:
-    return CelError(f'IP Address "{text}" parse error during conversion from string: {why}')
-
-
 def read_address(text: str) -> Address:
     """The address that a text names. CelError."""
-    try:
-        if "%" in text:
-            raise CelError(f'IP Address "{text}" with zone value is not allowed')
-        value = ipaddress.ip_address(text)
-    except ValueError:
-        raise _refused(text, f'ParseAddr("{text}"): {_why(text)}') from None
+    problem = _problem(text)
+    if problem:
+        raise CelError(
+            f"IP Address {go_quote(text)} parse error during conversion from string: {problem}"
+        )
+    if "%" in text:
+        raise CelError(f"IP address {go_quote(text)} with zone value is not allowed")
+    value = ipaddress.ip_address(text)
     if isinstance(value, _V6) and value.ipv4_mapped is not None:
-        raise CelError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise CelError(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return Address(value)
 
 
-def _why(text: str) -> str:
-    """What Go's netip says of a text that is no address: the first dot or colon decides which."""
+# -- texts that are no addresses, as Go's net/netip tells it -------------------------------------
+
+
+def _problem(text: str) -> str:
+    """Why a text is no address; "" if it is one, even with a zone."""
     first = next((char for char in text if char in ".:%"), "")
     if first == ".":
-        if any(char not in "0123456789." for char in text):
-            return "unexpected character"
-        fields = text.split(".")
-        if any(len(part.lstrip("0")) > 3 or int(part) > 255 for part in fields if part):
-            return "IPv4 field has value >255"
-        if any(len(part) > 1 and part[0] == "0" for part in fields):
-            return "IPv4 field has octet with leading zero"
-        return "IPv4 address too short" if len(fields) < 4 else "IPv4 address too long"
-    return "unable to parse IP" if first != ":" else "unexpected character"
+        found = _v4_problem(text)
+    elif first == ":":
+        found = _v6_problem(text)
+    else:
+        found = ("missing IPv6 address" if first else "unable to parse IP", "")
+    if found is None:
+        return ""
+    why, at = found
+    rest = f" (at {go_quote(at)})" if at else ""
+    return f"ParseAddr({go_quote(text)}): {why}{rest}"
+
+
+def _v4_problem(text: str) -> tuple[str, str] | None:
+    """Why a text is no address of four numbers, and the part at which that shows."""
+    value, digits, dots = 0, 0, 0
+    for at, char in enumerate(text):
+        if char in "0123456789":
+            if digits == 1 and value == 0:
+                return "IPv4 field has octet with leading zero", ""
+            value = value * 10 + int(char)
+            digits += 1
+            if value > 255:
+                return "IPv4 field has value >255", ""
+        elif char == ".":
+            if at in (0, len(text) - 1) or text[at - 1] == ".":
+                return "IPv4 field must have at least one digit", text[at:]
+            if dots == 3:
+                return "IPv4 address too long", ""
+            dots += 1
+            value = digits = 0
+        else:
+            return "unexpected character", text[at:]
+    return ("IPv4 address too short", "") if dots < 3 else None
+
+
+_HEX = "0123456789abcdefABCDEF"
+
+
+def _v6_problem(text: str) -> tuple[str, str] | None:
+    """Why a text is no address of hexadecimal numbers, and the part at which that shows."""
+    rest, percent, zone = text.partition("%")
+    if percent and not zone:
+        return "zone must be a non-empty string", ""
+    ellipsis, read = -1, 0
+    if rest.startswith("::"):
+        ellipsis, rest = 0, rest[2:]
+        if not rest:
+            return None
+    while read < 16:
+        digits = len(rest) - len(rest.lstrip(_HEX))
+        if digits > 4:
+            return "each group must have 4 or less digits", rest
+        if digits == 0:
+            return "each colon-separated field must have at least one digit", rest
+        if rest[digits : digits + 1] == ".":
+            if ellipsis < 0 and read != 12:
+                return "embedded IPv4 address must replace the final 2 fields of the address", rest
+            if read > 12:
+                why = "too many hex fields to fit an embedded IPv4 at the end of the address"
+                return why, rest
+            found = _v4_problem(rest)
+            if found is not None:
+                return found
+            rest, read = "", read + 4
+            break
+        read += 2
+        rest = rest[digits:]
+        if not rest:
+            break
+        if rest[0] != ":":
+            return "unexpected character, want colon", rest
+        if len(rest) == 1:
+            return "colon must be followed by more characters", rest
+        rest = rest[1:]
+        if rest[0] == ":":
+            if ellipsis >= 0:
+                return "multiple :: in address", rest
+            ellipsis, rest = read, rest[1:]
+            if not rest:
+                break
+    if rest:
+        return "trailing garbage after address", rest
+    if read < 16:
+        return ("address string too short", "") if ellipsis < 0 else None
+    return ("the :: must expand to at least one field of zeros", "") if ellipsis >= 0 else None
 
 
 def is_address(text: str) -> bool:
@@ -105,25 +183,32 @@ class Network:
 
 def read_network(text: str) -> Network:
     """The network that a text names. CelError."""
-    head = f'network address parse error during conversion from string: netip.ParsePrefix("{text}")'
-    address, slash, length = text.partition("/")
-    if not slash:
-        raise CelError(f"{head}: no '/'")
-    try:
-        if not re.fullmatch(r"0|[1-9]\d*", length):
-            raise CelError(f'{head}: bad bits after slash: "{length}"')
-        if "%" in address:
-            raise CelError(f"{head}: IPv6 zones cannot be present in a prefix")
-        value = ipaddress.ip_interface(text)
-    except ValueError:
-        try:
-            ipaddress.ip_address(address)
-        except ValueError:
-            raise CelError(f'{head}: ParseAddr("{address}"): {_why(address)}') from None
-        raise CelError(f"{head}: prefix length out of range") from None
+    # Upstream says it twice.
+    head = "network address parse error during conversion from string: " * 2
+    why = _prefix_problem(text)
+    if why:
+        raise CelError(f"{head}netip.ParsePrefix({go_quote(text)}): {why}")
+    value = ipaddress.ip_interface(text)
     if isinstance(value, ipaddress.IPv6Interface) and value.ip.ipv4_mapped is not None:
-        raise CelError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise CelError(
+            f"{head[: len(head) // 2]}IPv4-mapped IPv6 address {go_quote(text)} is not allowed"
+        )
     return Network(value)
+
+
+def _prefix_problem(text: str) -> str:
+    """Why a text is no address with a length; "" if it is one."""
+    address, slash, length = text.rpartition("/")
+    if not slash:
+        return "no '/'"
+    problem = _problem(address)
+    if problem:
+        return problem
+    if "%" in address:
+        return "IPv6 zones cannot be present in a prefix"
+    if not re.fullmatch(r"[0-9]|[1-9][0-9]{1,18}", length):
+        return f"bad bits after slash: {go_quote(length)}"
+    return "prefix length out of range" if int(length) > (128 if ":" in address else 32) else ""
 
 
 def is_network(text: str) -> bool:
@@ -144,10 +229,7 @@ def _contains_ip(network: Network, given: Any) -> bool:
 
 
 def _contains_network(network: Network, given: Any) -> bool:
-    try:
-        other = read_network(given) if isinstance(given, str) else given
-    except CelError:
-        raise CelError("no such overload") from None
+    other = read_network(given) if isinstance(given, str) else given
     inner, outer = other.value, network.value
     if inner.version != outer.version:
         return False
@@ -203,26 +285,20 @@ def read_url(text: str) -> Url:
     if not text:
         why = "empty url"
     elif any(ord(char) < 32 or ord(char) == 127 for char in text):
-        raise _no_url(f"parse {_quoted(text)}: net/url: invalid control character in URL")
+        raise _no_url(f"parse {go_quote(text)}: net/url: invalid control character in URL")
     elif not text.startswith("/") and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
         why = "missing protocol scheme" if text.startswith(":") else "invalid URI for request"
         if ":" in text.partition("/")[0] and not text[0].isalpha() and text[0] != ":":
             why = "first path segment in URL cannot contain colon"
     if why:
-        raise _no_url(f"parse {_quoted(text)}: {why}")
+        raise _no_url(f"parse {go_quote(text)}: {why}")
     try:
         parts = urlsplit(text)
     except ValueError:
-        raise _no_url(f"parse {_quoted(text)}: invalid URI for request") from None
-    if not parts.netloc and not parts.path.startswith("/") and not text.startswith("/"):
-        raise _no_url(f"parse {_quoted(text)}: invalid URI for request")
+        raise _no_url(f"parse {go_quote(text)}: invalid URI for request") from None
     if " " in parts.netloc:
-        raise _no_url(f'parse {_quoted(text)}: invalid character " " in host name')
+        raise _no_url(f'parse {go_quote(text)}: invalid character " " in host name')
     return Url(parts)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _no_url(why: str) -> CelError:

@@ -1,21 +1,19 @@
-"""Semantic versions."""
+"""Semantic versions.
+
+Upstream: apiserver pkg/cel/library/semverlib.go, and github.com/blang/semver for what is refused.
+"""
 
 from __future__ import annotations
 
-import re
-
 from attrs import frozen
 
-from controlplane.apiserver.kinds.custom.cel.syntax import CelError
+from controlplane.apiserver.kinds.custom.cel.tree import CelError
+from controlplane.apiserver.schema.field_errors import go_quote
 
 __all__ = ["Semver", "is_semver", "read_semver"]
 
-_FORM = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
-    r"(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
-    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
-    re.ASCII,
-)
+_NUMBERS = frozenset("0123456789")
+_NAMES = _NUMBERS | frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-")
 
 
 @frozen(order=False)
@@ -38,32 +36,72 @@ class Semver:
 
 
 def _normal(text: str) -> str:
-    """With a prefix `v` gone, missing parts as zeros, and no leading zeros."""
-    text = text.removeprefix("v")
-    core, sign, rest = re.match(r"([^-+]*)([-+]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
-    parts = core.split(".")
-    parts += ["0"] * (3 - len(parts))
-    return ".".join(part.lstrip("0") or "0" for part in parts) + sign + rest
+    """With a prefix `v` gone, missing parts as zeros, and no leading zeros. CelError."""
+    parts = text.removeprefix("v").split(".", 2)
+    for index, part in enumerate(parts):
+        if len(part) > 1:
+            bare = part.lstrip("0")
+            parts[index] = bare if bare[:1] in _NUMBERS else f"0{bare}"
+    if len(parts) < 3:
+        if "+" in parts[-1] or "-" in parts[-1]:
+            raise CelError("short version cannot contain PreRelease/Build meta data")
+        parts += ["0"] * (3 - len(parts))
+    return ".".join(parts)
 
 
-_DIGITS = 20
-"""Digits of the largest number of 64 bits, which is the largest that a part of a version can be."""
+def _number(text: str) -> int:
+    """A number of 64 bits. CelError."""
+    if not text or len(text) > 20 or int(text) >> 64:
+        why = "value out of range" if text else "invalid syntax"
+        raise CelError(f"strconv.ParseUint: parsing {go_quote(text)}: {why}")
+    return int(text)
+
+
+def _core(name: str, text: str) -> int:
+    """One of the three numbers. CelError."""
+    if not _NUMBERS.issuperset(text):
+        raise CelError(f"Invalid character(s) found in {name} number {go_quote(text)}")
+    if len(text) > 1 and text[0] == "0":
+        raise CelError(
+            f"{name.capitalize()} number must not contain leading zeroes {go_quote(text)}"
+        )
+    return _number(text)
+
+
+def _pre(text: str) -> tuple[int, int, str]:
+    """A part of a pre-release, as it is ordered: numbers come first. CelError."""
+    if not text:
+        raise CelError("Prerelease is empty")
+    if _NUMBERS.issuperset(text):
+        if len(text) > 1 and text[0] == "0":
+            why = "Numeric PreRelease version must not contain leading zeroes"
+            raise CelError(f"{why} {go_quote(text)}")
+        return 0, _number(text), ""
+    if not _NAMES.issuperset(text):
+        raise CelError(f"Invalid character(s) found in prerelease {go_quote(text)}")
+    return 1, 0, text
 
 
 def read_semver(text: str, normalize: bool = False) -> Semver:
-    """The version that a text names. CelError."""
-    match = _FORM.fullmatch(_normal(text) if normalize else text)
-    wrong = CelError("Semver parse error during conversion from string: invalid version")
-    if match is None:
-        raise wrong
-    numbers = [*match.groups()[:3], *filter(str.isdigit, (match[4] or "").split("."))]
-    if any(len(number) > _DIGITS for number in numbers):
-        raise wrong
-    parts = tuple(
-        (0, int(part), "") if part.isdigit() else (1, 0, part)
-        for part in (match[4] or "").split(".") if part
-    )  # fmt: skip
-    return Semver(int(match[1]), int(match[2]), int(match[3]), parts)
+    """The version that a text names, made a full one first if it may be `normalize`d. CelError."""
+    if normalize:
+        text = _normal(text)
+    if not text:
+        raise CelError("Version string empty")
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        raise CelError("No Major.Minor.Patch elements found")
+    major, minor = _core("major", parts[0]), _core("minor", parts[1])
+    rest, plus, build = parts[2].partition("+")
+    patch_text, dash, pre_text = rest.partition("-")
+    patch = _core("patch", patch_text)
+    pre = tuple(map(_pre, pre_text.split("."))) if dash else ()
+    for part in build.split(".") if plus else ():
+        if not part:
+            raise CelError("Build meta data is empty")
+        if not _NAMES.issuperset(part):
+            raise CelError(f"Invalid character(s) found in build meta data {go_quote(part)}")
+    return Semver(major, minor, patch, pre)
 
 
 def is_semver(text: str, normalize: bool = False) -> bool:

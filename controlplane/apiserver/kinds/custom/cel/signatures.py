@@ -10,6 +10,7 @@ from typing import Final
 
 from attrs import frozen
 
+from controlplane.apiserver.kinds.custom.cel.macros import SORT_BY
 from controlplane.apiserver.kinds.custom.cel.types import Type, read_type
 
 __all__ = ["FUNCTIONS", "METHODS", "NAMED_TYPES", "Overload"]
@@ -17,22 +18,31 @@ __all__ = ["FUNCTIONS", "METHODS", "NAMED_TYPES", "Overload"]
 
 @frozen(eq=False)
 class Overload:
-    """What one form of a function takes (a method's target first) and gives."""
+    """One form of a function.
+
+    Attributes:
+        takes: the types of its arguments, a method's target first.
+        gives: the type of its result.
+        costs_as: the name of the rule for its costs, "" where the function's own rule or none
+            applies; see `call_costs` and `metering`.
+    """
 
     takes: tuple[Type, ...]
     gives: Type
+    costs_as: str = ""
 
 
 _TEXT: Final = """
-_==_(A, A) bool; _!=_(A, A) bool
-_&&_(bool, bool) bool; _||_(bool, bool) bool; !_(bool) bool; _?_:_(bool, A, A) A
-@in(A, list(A)) bool; @in(A, map(A, B)) bool
-_[_](list(A), int) A; _[_](map(A, B), A) B
+_==_(A, A) bool #equals; _!=_(A, A) bool #equals
+_&&_(bool, bool) bool #logical; _||_(bool, bool) bool #logical; !_(bool) bool
+_?_:_(bool, A, A) A #conditional; @not_strictly_false(bool) bool
+@in(A, list(A)) bool #in_list; @in(A, map(A, B)) bool
+_[_](list(A), int) A #index_list; _[_](map(A, B), A) B #index_map
 _[_](optional_type(list(A)), int) optional_type(A); _[_](optional_type(map(A, B)), A) optional_type(B)
 _[?_](list(A), int) optional_type(A); _[?_](map(A, B), A) optional_type(B)
 _[?_](optional_type(list(A)), int) optional_type(A); _[?_](optional_type(map(A, B)), A) optional_type(B)
-_+_(int, int) int; _+_(uint, uint) uint; _+_(double, double) double; _+_(string, string) string
-_+_(bytes, bytes) bytes; _+_(list(A), list(A)) list(A); _+_(timestamp, duration) timestamp
+_+_(int, int) int; _+_(uint, uint) uint; _+_(double, double) double; _+_(string, string) string #add_text
+_+_(bytes, bytes) bytes #add_text; _+_(list(A), list(A)) list(A) #add_list; _+_(timestamp, duration) timestamp
 _+_(duration, timestamp) timestamp; _+_(duration, duration) duration
 _-_(int, int) int; _-_(uint, uint) uint; _-_(double, double) double
 _-_(timestamp, timestamp) duration; _-_(timestamp, duration) timestamp; _-_(duration, duration) duration
@@ -44,24 +54,25 @@ size(string) int; size(bytes) int; size(list(A)) int; size(map(A, B)) int
 int(int) int; int(uint) int; int(double) int; int(string) int; int(timestamp) int; int(duration) int
 uint(int) uint; uint(uint) uint; uint(double) uint; uint(string) uint
 double(int) double; double(uint) double; double(double) double; double(string) double
-bool(bool) bool; bool(string) bool; bytes(bytes) bytes; bytes(string) bytes
-string(string) string; string(bool) string; string(bytes) string; string(double) string
+bool(bool) bool; bool(string) bool; bytes(bytes) bytes; bytes(string) bytes #to_bytes
+string(string) string; string(bool) string; string(bytes) string #to_string; string(double) string
 string(duration) string; string(int) string; string(timestamp) string; string(uint) string
 string(net.IP) string; string(net.CIDR) string
 duration(duration) duration; duration(string) duration; duration(int) duration
 timestamp(timestamp) timestamp; timestamp(string) timestamp; timestamp(int) timestamp
 dyn(A) dyn; type(A) type(A); matches(string, string) bool
-quantity(string) kubernetes.Quantity; isQuantity(string) bool
+quantity(string) kubernetes.Quantity; isQuantity(string) bool; sign(kubernetes.Quantity) int
 ip(string) net.IP; isIP(string) bool; ip.isCanonical(string) bool
 cidr(string) net.CIDR; isCIDR(string) bool
 url(string) kubernetes.URL; isURL(string) bool
 semver(string) kubernetes.Semver; semver(string, bool) kubernetes.Semver
 isSemver(string) bool; isSemver(string, bool) bool
-sets.contains(list(A), list(A)) bool; sets.equivalent(list(A), list(A)) bool
-sets.intersects(list(A), list(A)) bool; lists.range(int) list(int)
-strings.quote(string) string; jsonpatch.escapeKey(string) string
+sets.contains(list(A), list(A)) bool #sets; sets.equivalent(list(A), list(A)) bool #sets_twice
+sets.intersects(list(A), list(A)) bool #sets; lists.range(int) list(int) #range
+strings.quote(string) string #quote; jsonpatch.escapeKey(string) string
 optional.of(A) optional_type(A); optional.none() optional_type(A)
-optional.ofNonZeroValue(A) optional_type(A)
+optional.ofNonZeroValue(A) optional_type(A); optional.unwrap(list(optional_type(A))) list(A)
+cel.@mapInsert(map(A, B), A, B) map(A, B); cel.@mapInsert(map(A, B), map(A, B)) map(A, B)
 format.named(string) optional_type(kubernetes.NamedFormat)
 """
 
@@ -72,22 +83,25 @@ _FORMATS: Final = (
 
 _METHOD_TEXT: Final = """
 string.size() int; bytes.size() int; list(A).size() int; map(A, B).size() int
-string.contains(string) bool; string.startsWith(string) bool; string.endsWith(string) bool
-string.matches(string) bool; string.charAt(int) string
+string.contains(string) bool #contains; string.startsWith(string) bool #affix
+string.endsWith(string) bool #affix; string.matches(string) bool #matches; string.charAt(int) string
 string.indexOf(string) int; string.indexOf(string, int) int
 string.lastIndexOf(string) int; string.lastIndexOf(string, int) int
 string.lowerAscii() string; string.upperAscii() string; string.trim() string
 string.replace(string, string) string; string.replace(string, string, int) string
 string.split(string) list(string); string.split(string, int) list(string)
 string.substring(int) string; string.substring(int, int) string
-string.format(list(dyn)) string; list(string).join() string; list(string).join(string) string
+string.format(list(dyn)) string #format; list(string).join() string; list(string).join(string) string
 string.find(string) string; string.findAll(string) list(string); string.findAll(string, int) list(string)
 list(A).indexOf(A) int; list(A).lastIndexOf(A) int
-list(A).distinct() list(A); list(A).reverse() list(A); list(A).slice(int, int) list(A)
-list(A).flatten() list(dyn); list(A).flatten(int) list(dyn)
+list(A).distinct() list(A) #distinct; list(A).reverse() list(A) #reverse
+list(A).slice(int, int) list(A) #slice
+list(list(A)).flatten() list(A) #flatten; list(dyn).flatten(int) list(dyn) #flatten
+list(A).first() optional_type(A); list(A).last() optional_type(A)
+list(optional_type(A)).unwrapOpt() list(A)
 optional_type(A).hasValue() bool; optional_type(A).value() A; optional_type(A).orValue(A) A
 optional_type(A).or(optional_type(A)) optional_type(A)
-kubernetes.Quantity.sign() int; kubernetes.Quantity.isInteger() bool
+kubernetes.Quantity.isInteger() bool
 kubernetes.Quantity.asInteger() int; kubernetes.Quantity.asApproximateFloat() double
 kubernetes.Quantity.isGreaterThan(kubernetes.Quantity) bool
 kubernetes.Quantity.isLessThan(kubernetes.Quantity) bool
@@ -96,9 +110,9 @@ kubernetes.Quantity.add(kubernetes.Quantity) kubernetes.Quantity; kubernetes.Qua
 kubernetes.Quantity.sub(kubernetes.Quantity) kubernetes.Quantity; kubernetes.Quantity.sub(int) kubernetes.Quantity
 net.IP.family() int; net.IP.isUnspecified() bool; net.IP.isLoopback() bool
 net.IP.isLinkLocalMulticast() bool; net.IP.isLinkLocalUnicast() bool; net.IP.isGlobalUnicast() bool
-net.CIDR.containsIP(string) bool; net.CIDR.containsIP(net.IP) bool
-net.CIDR.containsCIDR(string) bool; net.CIDR.containsCIDR(net.CIDR) bool
-net.CIDR.ip() net.IP; net.CIDR.masked() net.CIDR; net.CIDR.prefixLength() int
+net.CIDR.containsIP(string) bool #containsIP_text; net.CIDR.containsIP(net.IP) bool
+net.CIDR.containsCIDR(string) bool #containsCIDR_text; net.CIDR.containsCIDR(net.CIDR) bool
+net.CIDR.ip() net.IP #member; net.CIDR.masked() net.CIDR; net.CIDR.prefixLength() int
 kubernetes.URL.getScheme() string; kubernetes.URL.getHost() string
 kubernetes.URL.getHostname() string; kubernetes.URL.getPort() string
 kubernetes.URL.getEscapedPath() string; kubernetes.URL.getQuery() map(string, list(string))
@@ -163,18 +177,28 @@ def _lines(text: str) -> list[str]:
     return [part.strip() for line in text.strip().splitlines() for part in line.split(";")]
 
 
+def _made(takes: list[Type], rest: str) -> Overload:
+    """An overload whose text goes on with its result, and maybe the rule for its costs."""
+    gives, _, costs_as = rest.partition("#")
+    return Overload(tuple(takes), read_type(gives), costs_as.strip())
+
+
 def _functions() -> dict[str, list[Overload]]:
     found: dict[str, list[Overload]] = {}
     for line in _lines(_TEXT):
         at = line.index("(")
         close = _closing(line, at)
-        takes = tuple(_split(line[at + 1 : close]))
-        found.setdefault(line[:at], []).append(Overload(takes, read_type(line[close + 1 :])))
+        made = _made(_split(line[at + 1 : close]), line[close + 1 :])
+        found.setdefault(line[:at], []).append(made)
     for sign in ("<", "<=", ">", ">="):
         pairs = [*((name, name) for name in _ORDERED), *_MIXED]
         found[f"_{sign}_"] = [
-            Overload((read_type(a), read_type(b)), read_type("bool")) for a, b in pairs
-        ]
+            Overload(
+                (read_type(a), read_type(b)), read_type("bool"),
+                "compare_text" if a in ("string", "bytes") else "",
+            )
+            for a, b in pairs
+        ]  # fmt: skip
     for name in _FORMATS:
         found[f"format.{name}"] = [Overload((), read_type("kubernetes.NamedFormat"))]
     return found
@@ -183,18 +207,19 @@ def _functions() -> dict[str, list[Overload]]:
 def _methods() -> dict[str, list[Overload]]:
     found: dict[str, list[Overload]] = {}
     for line in _lines(_METHOD_TEXT):
-        close = len(line) - 1
         # The arguments are the last parentheses before the result.
-        dot = line.rindex(".", 0, _arguments_at(line))
         at = _arguments_at(line)
+        dot = line.rindex(".", 0, at)
         close = _closing(line, at)
-        takes = (read_type(line[:dot]), *_split(line[at + 1 : close]))
-        overload = Overload(takes, read_type(line[close + 1 :]))
-        found.setdefault(line[dot + 1 : at], []).append(overload)
+        made = _made([read_type(line[:dot]), *_split(line[at + 1 : close])], line[close + 1 :])
+        found.setdefault(line[dot + 1 : at], []).append(made)
+    items = read_type("list(A)")
     for name in _ORDERED:
         kind = read_type(f"list({name})")
+        sort = "sort_text" if name in ("string", "bytes") else "sort"
         found.setdefault("isSorted", []).append(Overload((kind,), read_type("bool")))
-        found.setdefault("sort", []).append(Overload((kind,), kind))
+        found.setdefault("sort", []).append(Overload((kind,), kind, sort))
+        found.setdefault(SORT_BY, []).append(Overload((items, kind), items, f"{sort}_by"))
         for one in ("min", "max"):
             found.setdefault(one, []).append(Overload((kind,), read_type(name)))
         if name in ("int", "uint", "double", "duration"):

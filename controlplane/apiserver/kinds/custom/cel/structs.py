@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from controlplane.apiserver.kinds.custom.cel.syntax import CelError
+from controlplane.apiserver.kinds.custom.cel.tree import CelError
 from controlplane.apiserver.kinds.custom.cel.types import DYN, STRING, Type
 from controlplane.apiserver.kinds.custom.cel.values import Optional
 

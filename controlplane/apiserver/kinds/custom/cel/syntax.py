@@ -1,22 +1,31 @@
-"""Expressions as trees: tokens, operators, macros, each with its place in the source."""
+"""The grammar of expressions: from a text to a tree.
+
+Upstream: cel-go parser/parser.go and its grammar.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from math import inf
 from typing import Any
 
-from attrs import frozen
+from controlplane.apiserver.kinds.custom.cel.macros import expanded
+from controlplane.apiserver.kinds.custom.cel.tree import (
+    CelError,
+    Expr,
+    Unsigned,
+    qualified,
+    unescaped,
+)
 
-__all__ = ["CelError", "Expr", "MACROS", "Unsigned", "parsed", "unescaped", "walked"]
+__all__ = ["parsed"]
 
 _TOKEN = re.compile(
     r"""(?:\s++|//[^\n]*+)*+(?:(?P<number>[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|0x[0-9a-fA-F]+|[0-9]+(?:[eE][+-]?[0-9]+)?)(?P<u>[uU]?)
     |(?P<string>(?:[bB][rR]?|[rR][bB]?)?(?:'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"
       |'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
-    |(?P<sign>&&|\|\||==|!=|<=|>=|\.\?|\[\?|[-+*/%<>!?:.,()\[\]{}]))""",
+    |(?P<sign>&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{}]))""",
     re.VERBOSE | re.DOTALL,
 )
 _SPACE = re.compile(r"(?:\s++|//[^\n]*+)*+")
@@ -27,73 +36,6 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
 _LOGICAL = 2
-MACROS = {
-    "all": (2, 3), "exists": (2, 3), "exists_one": (2, 3), "existsOne": (2, 3), "filter": (2,),
-    "map": (2, 3), "optMap": (2,), "optFlatMap": (2,), "transformList": (3, 4),
-    "transformMap": (3, 4), "sortBy": (2,),
-}  # fmt: skip
-"""The macros and with how many arguments each is one."""
-_TWO = {"all": 3, "exists": 3, "exists_one": 3, "existsOne": 3, "transformList": 3,
-        "transformMap": 3}  # fmt: skip
-"""From how many arguments on a macro has two variables."""
-
-
-class Unsigned(int):
-    """An unsigned number."""
-
-
-class CelError(Exception):
-    """An expression that does not compile, or whose evaluation failed.
-
-    `issues` are the places and texts of all mistakes, in the order of the source.
-    """
-
-    def __init__(
-        self, text: str, at: int = -1, issues: tuple[tuple[int, str], ...] = ()
-    ) -> None:  # fmt: skip
-        super().__init__(text)
-        self.at = at
-        self.issues = issues or ((at, text),)
-
-
-@frozen(eq=False)
-class Expr:
-    """A part of an expression: what it is, its parts, and its place.
-
-    `op` is one of const, ident, select, optselect, has, call, method, list, map, struct, macro. A
-    struct's `name` is its type, its `value` the names of the fields, `bound` those that
-    may be left out. Operators
-    are calls of functions with upstream's names, such as `_==_`. A method's or macro's first part
-    is what it is called on.
-    """
-
-    op: str
-    at: int
-    args: tuple[Expr, ...] = ()
-    name: str = ""
-    value: Any = None
-    bound: tuple[str, ...] = ()
-
-
-def walked(expr: Expr) -> Iterator[Expr]:
-    """An expression and all its parts."""
-    left = [expr]
-    while left:
-        part = left.pop()
-        yield part
-        left += reversed(part.args)
-
-
-def unescaped(name: str) -> str:
-    """The property that an identifier stands for: `__dot__` and the like are undone."""
-    if "__" not in name:
-        return name
-    for coded, plain in (("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"),
-                         ("__slash__", "/")):  # fmt: skip
-        name = name.replace(coded, plain)
-    if len(name) > 4 and name.startswith("__") and name.endswith("__"):
-        return name[2:-2]
-    return name
 
 
 def _literal(text: str) -> str | bytes:
@@ -101,19 +43,38 @@ def _literal(text: str) -> str | bytes:
     text = text[len(prefix) :]
     quotes = 3 if text[:3] in ("'''", '"""') else 1
     text = text[quotes:-quotes]
+    if "r" in prefix:
+        return text.encode() if "b" in prefix else text
+    if "b" in prefix:
+        return b"".join(_bytes(match) for match in _PARTS.finditer(text))
+    return _ESCAPED.sub(lambda match: _unescaped(match[1]), text)
 
-    def replaced(match: re.Match[str]) -> str:
-        code = match[1]
-        if code[0] in "xXuU" and len(code) > 1:
-            return _character(int(code[1:], 16))
-        if code[0].isdigit():
-            return chr(int(code, 8))
-        return _ESCAPES.get(code, code)
 
-    if "r" not in prefix:
-        text = re.sub(r"\\([xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)",
-                      replaced, text, flags=re.DOTALL)  # fmt: skip
-    return text.encode() if "b" in prefix else text
+_ESCAPED = re.compile(
+    r"\\([xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL
+)
+_PARTS = re.compile(rf"{_ESCAPED.pattern}|[^\\]", re.DOTALL)
+
+
+def _unescaped(code: str) -> str:
+    """The character of an escape."""
+    if code[0] in "xXuU" and len(code) > 1:
+        return _character(int(code[1:], 16))
+    if code[0].isdigit():
+        return chr(int(code, 8))
+    return _ESCAPES.get(code, code)
+
+
+def _bytes(match: re.Match[str]) -> bytes:
+    """The bytes of a character or an escape; numbers are bytes, not characters."""
+    code = match[1]
+    if code is None:
+        return match[0].encode()
+    if code[0] in "xX" and len(code) > 1:
+        return bytes((int(code[1:], 16),))
+    if code[0].isdigit() and len(code) > 1:
+        return bytes((int(code, 8),))
+    return _unescaped(code).encode()
 
 
 def _character(code: int) -> str:
@@ -168,14 +129,11 @@ def _tokens(source: str) -> list[tuple[str, Any, int]]:
     return out
 
 
-def _type_name(expr: Expr) -> str:
-    """The dotted name that an expression is; "" if it is none."""
-    if expr.op == "ident":
-        return expr.name
-    if expr.op == "select":
-        before = _type_name(expr.args[0])
-        return f"{before}.{expr.name}" if before else ""
-    return ""
+_NO_NAMES = frozenset((
+    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
+    "package", "namespace", "return", "var", "void", "while",
+))  # fmt: skip
+"""Words that may name fields, but no variables. Upstream: cel-go parser/parser.go."""
 
 
 class _Parser:
@@ -263,56 +221,64 @@ class _Parser:
         node = self.primary()
         while True:
             sign = self.peek()
-            if sign in (".", ".?"):
+            if sign == ".":
                 at = self.take()[2]
+                optional = self.optional()
                 kind, name, _ = self.tokens[self.at]
                 if kind != "name":
                     raise self.unexpected()
                 self.take()
-                if self.peek() == "(":
+                if self.peek() == "(" and not optional:
                     node = self.call(node, name)
                 else:
-                    node = Expr("select" if sign == "." else "optselect", at, (node,), name)
-            elif sign in ("[", "[?"):
+                    node = Expr("optselect" if optional else "select", at, (node,), name)
+            elif sign == "[":
                 at = self.take()[2]
+                optional = self.optional()
                 index = self.ternary()
                 self.take("]")
-                node = Expr("call", at, (node, index), "_[_]" if sign == "[" else "_[?_]")
-            elif sign == "{" and _type_name(node):
-                node = self.struct(_type_name(node))
+                node = Expr("call", at, (node, index), "_[?_]" if optional else "_[_]")
+            elif sign == "{" and qualified(node):
+                node = self.struct(qualified(node))
             else:
                 return node
+
+    def optional(self) -> bool:
+        """Take the sign of an optional part, if it stands here."""
+        if self.peek() != "?":
+            return False
+        self.take()
+        return True
 
     def struct(self, name: str) -> Expr:
         """An object of a type, written as `Type{field: value}`."""
         at = self.take("{")[2]
         fields: list[str] = []
         values: list[Expr] = []
-        maybe: list[str] = []
+        maybe: set[int] = set()
         while self.peek() != "}":
-            optional = self.peek() == "?"
-            if optional:
-                self.take()
+            optional = self.optional()
             kind, field, _ = self.take()
             if kind != "name":
                 self.at -= 1
                 raise self.unexpected()
             fields.append(unescaped(field))
             if optional:
-                maybe.append(fields[-1])
+                maybe.add(len(fields) - 1)
             self.take(":")
             values.append(self.ternary())
             if self.peek() != ",":
                 break
             self.take()
         self.take("}")
-        return Expr("struct", at, tuple(values), name, tuple(fields), tuple(maybe))
+        return Expr("struct", at, tuple(values), name, tuple(fields), maybe=frozenset(maybe))
 
-    def arguments(self, close: str) -> tuple[Expr, ...]:
+    def arguments(self, close: str, maybe: set[int] | None = None) -> tuple[Expr, ...]:
+        """Parts up to a closing sign; `maybe` takes the places of those marked as optional."""
         found: list[Expr] = []
         while self.peek() != close:
-            if close == "]" and self.peek() == "?":
-                self.take()
+            if maybe is not None and self.optional():
+                maybe.add(len(found))
             found.append(self.ternary())
             if self.peek() != ",":
                 break
@@ -323,14 +289,8 @@ class _Parser:
     def call(self, target: Expr, name: str) -> Expr:
         at = self.take("(")[2]
         arguments = self.arguments(")")
-        if len(arguments) not in MACROS.get(name, ()):
-            return Expr("method", at, (target, *arguments), name)
-        many = 2 if len(arguments) >= _TWO.get(name, 9) else 1
-        for variable in arguments[:many]:
-            if variable.op != "ident":
-                raise CelError("argument must be a simple name", variable.at)
-        bound = tuple(variable.name for variable in arguments[:many])
-        return Expr("macro", at, (target, *arguments[many:]), name, bound=bound)
+        made = expanded(name, target, arguments, at)
+        return made or Expr("method", at, (target, *arguments), name)
 
     def primary(self) -> Expr:
         kind, value, at = self.tokens[self.at]
@@ -349,7 +309,8 @@ class _Parser:
             return node
         if value == "[":
             self.take()
-            return Expr("list", at, self.arguments("]"))
+            maybe: set[int] = set()
+            return Expr("list", at, self.arguments("]", maybe), maybe=frozenset(maybe))
         if value == "{":
             self.take()
             return self.map_literal(at)
@@ -357,7 +318,10 @@ class _Parser:
 
     def map_literal(self, at: int) -> Expr:
         parts: list[Expr] = []
+        maybe: set[int] = set()
         while self.peek() != "}":
+            if self.optional():
+                maybe.add(len(parts) // 2)
             parts.append(self.ternary())
             self.take(":")
             parts.append(self.ternary())
@@ -365,20 +329,24 @@ class _Parser:
                 break
             self.take()
         self.take("}")
-        return Expr("map", at, tuple(parts))
+        return Expr("map", at, tuple(parts), maybe=frozenset(maybe))
 
     def named(self, name: str, at: int) -> Expr:
         self.take()
         if name in ("true", "false", "null"):
             return Expr("const", at, value={"true": True, "false": False, "null": None}[name])
+        if name in _NO_NAMES:
+            raise CelError(f"reserved identifier: {name}", at)
         if self.peek() != "(":
             return Expr("ident", at, name=name)
         opened = self.take()[2]
         arguments = self.arguments(")")
         if name == "has":
-            if len(arguments) != 1 or arguments[0].op != "select":
-                raise CelError("invalid argument to has() macro", opened)
+            if len(arguments) != 1:
+                return Expr("call", opened, arguments, name)
             selected = arguments[0]
+            if selected.op != "select":
+                raise CelError("invalid argument to has() macro", selected.at)
             return Expr("has", opened, selected.args, selected.name)
         return Expr("call", opened, arguments, name)
 
@@ -414,12 +382,12 @@ def _too_deep(expr: Expr) -> bool:
         following: list[Expr] = []
         for each in level:
             parts = list(each.args)
-            while each.name in _BALANCED and parts:
+            balanced = each.name if each.name in _BALANCED else ""
+            while parts:
                 part = parts.pop()
-                if part.name == each.name:
+                if part.made or (balanced and part.name == balanced):
                     parts += part.args
                 else:
                     following.append(part)
-            following += parts
         level = following
     return bool(level)

@@ -1,29 +1,40 @@
-"""Types of expressions, and the types that a schema gives its values.
+"""Types of expressions, and when a value of one type may stand where another is wanted.
 
-Upstream: cel-go common/types and apiserver pkg/cel/common/schemas.go.
+Upstream: cel-go common/types and checker/types.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from attrs import field, frozen
 
-from controlplane.api.tree import Tree
-
-__all__ = ["BOOL", "DYN", "ERROR", "INT", "STRING", "Binding", "Type", "assignable", "list_of",
-           "map_of", "of_schema", "optional_of", "read_type", "resolved", "type_of"]  # fmt: skip
+__all__ = ["BOOL", "DYN", "ERROR", "INT", "NULL", "STRING", "Mappings", "Type", "exact",
+           "general", "is_struct", "list_of", "map_of", "optional_of", "read_type",
+           "resolved", "type_of", "unified", "unified_all", "unwrapped"]  # fmt: skip
 
 
 @frozen(eq=False)
 class Type:
-    """A type; `fields` are those of an object, `variable` says that it stands for any type."""
+    """A type of values.
+
+    Attributes:
+        name: as messages show it.
+        params: the types of elements, or of keys and values.
+        fields: the fields of an object by their identifiers, None for other types.
+        variable: the type stands for any type until it is bound.
+    """
 
     name: str
     params: tuple[Type, ...] = ()
-    fields: Mapping[str, Type] | None = field(default=None)
+    fields: Mapping[str, Type] | None = None
     variable: bool = False
+    open: bool = field(init=False, default=False)
+    """A variable occurs in the type."""
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "open", self.variable or any(p.open for p in self.params))
 
     def __str__(self) -> str:
         if not self.params:
@@ -37,33 +48,48 @@ def _plain(name: str) -> Type:
 
 
 def _simple(name: str, params: tuple[Type, ...] = ()) -> Type:
-    """Types without parameters are the same one by name."""
+    """The type of this name; types without parameters exist once."""
     return Type(name, params) if params else _plain(name)
 
 
 DYN = _simple("dyn")
 ERROR = _simple("!error!")
-BOOL, INT, STRING = _simple("bool"), _simple("int"), _simple("string")
+BOOL, INT, STRING, NULL = _simple("bool"), _simple("int"), _simple("string"), _simple("null")
+_SCALARS = frozenset(
+    ("bool", "int", "uint", "double", "string", "bytes", "null", "duration", "timestamp", "dyn",
+     "!error!", "list", "map", "type")
+)  # fmt: skip
+_OPAQUE = frozenset(("net.IP", "net.CIDR", "optional_type"))
 
 
 def list_of(element: Type) -> Type:
-    """The type of lists of this."""
+    """The type of lists of these elements."""
     return _simple("list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """The type of maps."""
+    """The type of maps from keys to values of these types."""
     return _simple("map", (key, value))
 
 
 def optional_of(inner: Type) -> Type:
-    """The type of what may be missing."""
+    """The type of a value of this type that may be missing."""
     return _simple("optional_type", (inner,))
 
 
 def type_of(inner: Type) -> Type:
-    """The type of a type."""
+    """The type of a name of a type."""
     return _simple("type", (inner,))
+
+
+def unwrapped(kind: Type) -> tuple[Type, bool]:
+    """The type inside an optional type, and true; any other type as it is, and false."""
+    return (kind.params[0], True) if kind.name == "optional_type" else (kind, False)
+
+
+def is_struct(kind: Type) -> bool:
+    """True for types with fields, declared or hidden, such as `kubernetes.Quantity`."""
+    return not kind.variable and kind.name not in _SCALARS and kind.name not in _OPAQUE
 
 
 def read_type(text: str) -> Type:
@@ -82,112 +108,122 @@ def read_type(text: str) -> Type:
     return _simple(name, tuple(read_type(part) for part in parts))
 
 
-Binding = dict[str, Type]
+# -- unification ---------------------------------------------------------------------------------
+
+Mappings = dict[str, Type]
+"""What variables are bound to, by name."""
 
 
-def resolved(kind: Type, bound: Binding) -> Type:
-    """The type with its variables replaced by what they are bound to; unbound ones are dyn."""
-    if kind.variable:
-        found = bound.get(kind.name)
-        return DYN if found is None else resolved(found, bound)
-    if not kind.params:
+def exact(a: Type, b: Type) -> bool:
+    """True where two types are the same."""
+    if a is b:
+        return True
+    if a.fields is not None or b.fields is not None:
+        return False
+    if a.name != b.name or len(a.params) != len(b.params):
+        return False
+    return all(map(exact, a.params, b.params))
+
+
+def resolved(kind: Type, mappings: Mappings, *, to_dyn: bool = True) -> Type:
+    """The type with its variables replaced; with `to_dyn` those that are not bound become `dyn`."""
+    if not kind.open:
         return kind
-    return _simple(kind.name, tuple(resolved(part, bound) for part in kind.params))
+    if kind.variable:
+        found = mappings.get(kind.name)
+        if found is not None:
+            return resolved(found, mappings, to_dyn=to_dyn)
+        return DYN if to_dyn else kind
+    return _simple(kind.name, tuple(resolved(p, mappings, to_dyn=to_dyn) for p in kind.params))
 
 
-_NULLABLE = {"timestamp", "duration", "optional_type"}
+def unified(mappings: Mappings, a: Type, b: Type) -> Mappings | None:
+    """The bindings under which `a` may stand where `b` is wanted; None if there are none."""
+    if not a.open and not b.open:
+        return mappings if _assignable(mappings, a, b) else None
+    copied = dict(mappings)
+    return copied if _assignable(copied, a, b) else None
 
 
-def assignable(wanted: Type, given: Type, bound: Binding) -> bool:
-    """Whether a value of one type may stand where the other is wanted; variables are bound."""
-    if wanted.variable:
-        known = bound.get(wanted.name)
-        if known is None or known in (DYN, ERROR):
-            bound[wanted.name] = given
-            return True
-        if given in (DYN, ERROR):
-            return True
-        if not assignable(known, given, bound):
-            return False
-        bound[wanted.name] = _general(known, given)
-        return True
-    if wanted in (DYN, ERROR) or given in (DYN, ERROR) or wanted is given or given.variable:
-        return True
-    if given.name == "null":
-        return wanted.fields is not None or wanted.name in _NULLABLE or "." in wanted.name
-    if wanted.name == "null":
-        return given.fields is not None or given.name in _NULLABLE or "." in given.name
-    if wanted.fields is not None or given.fields is not None:
-        return False
-    if wanted.name != given.name or len(wanted.params) != len(given.params):
-        return False
-    return all(assignable(a, b, bound) for a, b in zip(wanted.params, given.params, strict=True))
-
-
-def _general(a: Type, b: Type) -> Type:
-    """Of two types that fit each other the one that says less."""
-    if b is DYN or a.name == "null":
-        return b
-    if a.params and a.name == b.name:
-        return _simple(a.name, tuple(map(_general, a.params, b.params)))
-    return a
-
-
-# -- schemas -------------------------------------------------------------------------------------
-
-_META = {"type": "object", "properties": {
-    "name": {"type": "string"}, "generateName": {"type": "string"}}}  # fmt: skip
-_RESERVED = frozenset((
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function",
-    "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
-))  # fmt: skip
-
-
-def escaped(name: str) -> str | None:
-    """A property's name as an identifier, or None if it cannot be one."""
-    if name in _RESERVED:
-        return f"__{name}__"
-    coded = name.replace("__", "__underscores__").replace(".", "__dot__")
-    coded = coded.replace("-", "__dash__").replace("/", "__slash__")
-    plain = coded.isascii() and coded.isidentifier()
-    return coded if plain else None
-
-
-def of_schema(schema: Tree, *, root: bool = False) -> Type | None:
-    """The type of a schema's values, None where rules see nothing.
-
-    A resource's root (also an embedded one) has its kind and name though the schema names none.
-    """
-    if schema.get("x-kubernetes-int-or-string"):
-        return DYN
-    kind = schema.get("type", "object" if root else "")
-    if kind == "array":
-        items = schema.get("items")
-        element = _part(items)
-        return None if element is None else list_of(element)
-    if kind == "object":
-        more = schema.get("additionalProperties")
-        if isinstance(more, dict) and not root:
-            value = _part(more)
-            return None if value is None else map_of(STRING, value)
-        known = dict(schema.get("properties") or {})
-        if root:
-            known.update(apiVersion={"type": "string"}, kind={"type": "string"}, metadata=_META)
-        fields = {}
-        for name, part in known.items():
-            found, code = _part(part), escaped(name)
-            if found is not None and code is not None:
-                fields[code] = found
-        return Type("object", fields=fields)
-    if kind == "string":
-        form = {"byte": "bytes", "duration": "duration", "date": "timestamp",
-                "date-time": "timestamp"}.get(schema.get("format", ""), "string")  # fmt: skip
-        return _simple(form)
-    named = {"boolean": "bool", "number": "double", "integer": "int"}.get(kind)
-    return None if named is None else _simple(named)
-
-
-def _part(schema: object) -> Type | None:
-    if not isinstance(schema, dict):
+def unified_all(mappings: Mappings, a: Sequence[Type], b: Sequence[Type]) -> Mappings | None:
+    """As `unified`, for each pair of two sequences."""
+    if len(a) != len(b):
         return None
-    return of_schema(schema, root=bool(schema.get("x-kubernetes-embedded-resource")))
+    is_open = any(kind.open for kind in b) or any(kind.open for kind in a)
+    copied = dict(mappings) if is_open else mappings
+    return copied if all(_assignable(copied, x, y) for x, y in zip(a, b, strict=True)) else None
+
+
+def _assignable(mappings: Mappings, a: Type, b: Type) -> bool:
+    if b.variable:
+        valid, known = _substitution(mappings, a, b)
+        if valid:
+            return True
+        if known:
+            return False
+    if a.variable:
+        return _substitution(mappings, b, a)[0]
+    if a is DYN or b is DYN or a is ERROR or b is ERROR:
+        return True
+    if a is NULL or b is NULL:
+        return _nullable(b if a is NULL else a)
+    if a.params:
+        if a.name == "type" or a.name != b.name or len(a.params) != len(b.params):
+            return a.name == b.name == "type"
+        return all(_assignable(mappings, x, y) for x, y in zip(a.params, b.params, strict=True))
+    return a is b or (a.fields is None and b.fields is None and a.name == b.name)
+
+
+def _substitution(mappings: Mappings, a: Type, b: Type) -> tuple[bool, bool]:
+    """Bind the variable `b` to `a`: true if that is valid; true if it was bound before."""
+    if a is b or (a.variable and a.name == b.name):
+        return True, True
+    bound = mappings.get(b.name)
+    if bound is not None:
+        if exact(a, bound):
+            return True, True
+        if not _assignable(mappings, a, bound):
+            return False, True
+        wider = general(a, bound)
+        if _free_of(mappings, b, wider):
+            mappings[b.name] = wider
+        return True, True
+    if _free_of(mappings, b, a):
+        mappings[b.name] = a
+        return True, False
+    return False, False
+
+
+def _free_of(mappings: Mappings, variable: Type, within: Type) -> bool:
+    """True unless the variable occurs within the type."""
+    if not within.open:
+        return True
+    if within.variable:
+        if within.name == variable.name:
+            return False
+        bound = mappings.get(within.name)
+        return bound is None or _free_of(mappings, variable, bound)
+    return all(_free_of(mappings, variable, part) for part in within.params)
+
+
+def _nullable(kind: Type) -> bool:
+    return kind.name in ("duration", "timestamp", "null") or kind.name in _OPAQUE or is_struct(kind)
+
+
+def general(a: Type, b: Type) -> Type:
+    """Of two types that fit each other the one that says less."""
+    return a if _less_specific(a, b) else b
+
+
+def _less_specific(a: Type, b: Type) -> bool:
+    if a is DYN or a.variable:
+        return True
+    if b is DYN or b.variable:
+        return False
+    if a.name == "type":
+        return b.name == "type"
+    if a.params:
+        if a.name != b.name or len(a.params) != len(b.params):
+            return False
+        return all(map(_less_specific, a.params, b.params))
+    return exact(a, b)

@@ -86,7 +86,7 @@ class Expressions:
         )
         source = source.strip()
         try:
-            return Compiled(source, compiled(source, types, counted=True))
+            return Compiled(source, compiled(source, types))
         except CelError as error:
             return Compiled(source, None, location(source, error))
 

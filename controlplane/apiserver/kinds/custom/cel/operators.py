@@ -1,0 +1,141 @@
+"""What operators do: equality, order and arithmetic.
+
+Upstream: cel-go common/types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from controlplane.apiserver.kinds.custom.cel.tree import CelError, Unsigned
+from controlplane.apiserver.kinds.custom.cel.values import Keyed, Optional, Unordered
+
+__all__ = ["OPERATORS", "OVERLOAD", "arithmetic", "compare", "contained", "equal", "failed",
+           "is_number"]  # fmt: skip
+
+OVERLOAD: Final = "no such overload"
+
+
+def failed(text: str) -> CelError:
+    """An evaluation that failed."""
+    return CelError(text)
+
+
+def is_number(value: Any) -> bool:
+    """True for numbers, of which truth values are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two values are the same; true is not 1, and sets have no order."""
+    if isinstance(a, bool) is not isinstance(b, bool):
+        return False
+    if isinstance(a, list) and isinstance(b, list):
+        if len(a) != len(b):
+            return False
+        if isinstance(a, (Unordered, Keyed)) or isinstance(b, (Unordered, Keyed)):
+            return all(contained(item, b) for item in a)
+        return all(map(equal, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(value, b[key]) for key, value in a.items())
+    if isinstance(a, Optional) and isinstance(b, Optional):
+        return a.present is b.present and (not a.present or equal(a.value, b.value))
+    return bool(a == b)
+
+
+def contained(item: Any, where: Iterable[Any]) -> bool:
+    """Whether one of these is the same as the item."""
+    return any(equal(item, other) for other in where)
+
+
+def compare(sign: str, a: Any, b: Any) -> bool:
+    """A relation of two values. CelError."""
+    if sign == "==":
+        return equal(a, b)
+    if sign == "!=":
+        return not equal(a, b)
+    if sign == "in":
+        return a in b if isinstance(b, dict) else contained(a, b)
+    if not ((is_number(a) and is_number(b)) or type(a) is type(b)):
+        raise failed(OVERLOAD)
+    try:
+        if sign == "<":
+            return bool(a < b)
+        if sign == "<=":
+            return bool(a <= b)
+        return bool(a > b) if sign == ">" else bool(a >= b)
+    except TypeError:
+        raise failed(OVERLOAD) from None
+
+
+def arithmetic(sign: str, a: Any, b: Any) -> Any:
+    """Of two values their sum, difference, product, quotient or remainder. CelError."""
+    times = isinstance(a, (datetime, timedelta)) and isinstance(b, (datetime, timedelta))
+    lists = isinstance(a, list) and isinstance(b, list)
+    if times and sign in "+-":
+        try:
+            return a + b if sign == "+" else a - b
+        except TypeError:
+            raise failed(OVERLOAD) from None
+        except OverflowError:
+            raise failed("timestamp overflow") from None
+    if isinstance(a, bool) or isinstance(b, bool) or not (
+        lists or type(a) is type(b) or (is_number(a) and is_number(b))
+    ):  # fmt: skip
+        raise failed(OVERLOAD)
+    if not is_number(a) and not (sign == "+" and isinstance(a, (str, bytes, list))):
+        raise failed(OVERLOAD)
+    if sign == "+":
+        result = _joined(a, b) if lists else a + b
+    elif sign == "-":
+        result = a - b
+    elif sign == "*":
+        result = a * b
+    elif isinstance(a, float) or isinstance(b, float):
+        if sign == "%":
+            raise failed(OVERLOAD)
+        result = a / b if b else (float("nan") if not a else float("inf") * (1 if a > 0 else -1))
+    elif not b:
+        raise failed("division by zero" if sign == "/" else "modulus by zero")
+    else:
+        whole = abs(a) // abs(b) * (1 if (a < 0) is (b < 0) else -1)
+        result = whole if sign == "/" else a - whole * b
+    if isinstance(result, int):
+        if isinstance(a, Unsigned) and isinstance(b, Unsigned):
+            if not 0 <= result < 2**64:
+                raise failed("unsigned integer overflow")
+            return Unsigned(result)
+        if not -(2**63) <= result < 2**63:
+            raise failed("integer overflow")
+    return result
+
+
+def _joined(a: list[Any], b: list[Any]) -> list[Any]:
+    """Two lists as one; a set takes only what it does not have."""
+    if isinstance(a, Unordered):
+        return Unordered([*a, *(item for item in b if not contained(item, a))])
+    return [*a, *b]
+
+
+def _negative(value: Any) -> Any:
+    if isinstance(value, bool | Unsigned) or not isinstance(value, int | float):
+        raise failed(OVERLOAD)
+    return -value if isinstance(value, float) else arithmetic("-", 0, value)
+
+
+def _not(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise failed(OVERLOAD)
+    return not value
+
+
+OPERATORS: Final[dict[str, Callable[..., Any]]] = {
+    **{f"_{sign}_": (lambda a, b, sign=sign: compare(sign, a, b))
+       for sign in ("==", "!=", "<", "<=", ">", ">=")},
+    "@in": lambda a, b: compare("in", a, b),
+    **{f"_{sign}_": (lambda a, b, sign=sign: arithmetic(sign, a, b)) for sign in "+-*/%"},
+    "!_": _not, "-_": _negative, "@not_strictly_false": lambda value: value is not False,
+}  # fmt: skip
+"""Operators that are computed from their operands' values."""
