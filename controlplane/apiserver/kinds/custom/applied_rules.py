@@ -20,7 +20,7 @@ from controlplane.apiserver.kinds.custom.schemas import UNSET, Former, child
 from controlplane.apiserver.schema.field_errors import FieldError, Raw, go_quote, invalid
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["BUDGET", "PER_CALL", "Ruled", "apply_rules", "ruled_places"]
+__all__ = ["BUDGET", "PER_CALL", "Budget", "Ruled", "apply_rules", "ruled_places"]
 
 PER_CALL: Final = 1_000_000
 """What one rule may cost for one value. Upstream: apiserver pkg/apis/cel/config.go."""
@@ -115,7 +115,7 @@ def _compiled(rule: Tree, kind: Declared | None) -> _Rule:
 
 
 @define(eq=False)
-class _Budget:
+class Budget:
     """What the rules of one object have left to spend; below zero no further rule is run."""
 
     left: int = BUDGET
@@ -158,6 +158,7 @@ def apply_rules(
     *,
     places: Ruled,
     root: bool = True,
+    budget: Budget | None = None,
 ) -> list[FieldError]:
     """The violations of all rules in a schema.
 
@@ -168,9 +169,10 @@ def apply_rules(
         old: the value's former state, if any.
         places: the `ruled_places` of the schema.
         root: the value is a resource.
+        budget: what may be spent, that of one object if it is not given.
     """
     old = UNSET if old is None else old
-    walk = _Walk(places, _Budget())
+    walk = _Walk(places, Budget() if budget is None else budget)
     before = _Before(value, old, old)
     return list(walk.errors(schema, schema, path, before, declared(schema, root=root), root=root))
 
@@ -180,7 +182,7 @@ class _Walk:
     """Goes through a value and its schema."""
 
     places: Ruled
-    budget: _Budget
+    budget: Budget
 
     def errors(
         self,

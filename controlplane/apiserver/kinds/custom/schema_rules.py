@@ -13,11 +13,12 @@ from typing import Any, Final
 from attrs import evolve, field, frozen
 
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.custom.applied_rules import Budget, apply_rules, ruled_places
 from controlplane.apiserver.kinds.custom.cel.costs import Costs, Place, repeated
 from controlplane.apiserver.kinds.custom.cel.declared import Declared, declared, escaped
 from controlplane.apiserver.kinds.custom.internal_versions import internal_schema
 from controlplane.apiserver.kinds.custom.rules import RULES, rule_forms, rule_mistakes
-from controlplane.apiserver.kinds.custom.schemas import PRESERVE, pruned
+from controlplane.apiserver.kinds.custom.schemas import PRESERVE, UNSET, pruned
 from controlplane.apiserver.kinds.custom.structural import (
     JUNCTORS,
     inconvertible,
@@ -69,7 +70,7 @@ def schema_errors(schema: Tree, path: str, *, status: bool) -> list[FieldError]:
     problem = inconvertible(schema)
     costs = None
     if not problem:
-        found = structural_errors(schema, path) or list(_default_errors(schema, path))
+        found = structural_errors(schema, path) or list(_default_errors(schema, path, Budget()))
         errors += found
         costs = None if found else Costs()
     place = None if costs is None else Place(costs)
@@ -105,8 +106,8 @@ def _root_errors(schema: Tree, path: str) -> list[FieldError]:
 # -- defaults ------------------------------------------------------------------------------------
 
 
-def _default_errors(schema: Tree, path: str) -> Iterator[FieldError]:
-    """Where a default does not fit its schema."""
+def _default_errors(schema: Tree, path: str, budget: Budget) -> Iterator[FieldError]:
+    """Where a default does not fit its schema, or violates its rules."""
     default = schema.get("default")
     if default is not None:
         root = bool(schema.get(_EMBEDDED))
@@ -114,15 +115,38 @@ def _default_errors(schema: Tree, path: str) -> Iterator[FieldError]:
             default, schema, "", [], root=root
         ):
             yield invalid(f"{path}.default", default, "must not have unknown fields")
-        for error in validate(default, schema):
+        unfit = list(validate(default, schema))
+        for error in unfit:
             inner = f".{error.field}" if error.field not in ("", "<nil>") else ""
             yield FieldError(error.reason, f"{path}.default{inner}", error.value, error.detail)
+        if not unfit:
+            yield from _violated_by_default(default, schema, path, budget)
+    if budget.left < 0:
+        return
     if isinstance(schema.get("items"), dict):
-        yield from _default_errors(schema["items"], f"{path}.items")
+        yield from _default_errors(schema["items"], f"{path}.items", budget)
     for name, part in sorted((schema.get("properties") or {}).items()):
-        yield from _default_errors(part, f"{path}.properties[{name}]")
+        yield from _default_errors(part, f"{path}.properties[{name}]", budget)
     if isinstance(schema.get("additionalProperties"), dict):
-        yield from _default_errors(schema["additionalProperties"], f"{path}.additionalProperties")
+        more = schema["additionalProperties"]
+        yield from _default_errors(more, f"{path}.additionalProperties", budget)
+
+
+def _violated_by_default(default: Any, schema: Tree, path: str, budget: Budget) -> list[FieldError]:
+    """Rules that a default violates, where it stays as it is and where it is new."""
+    places = ruled_places(schema)
+    root = bool(schema.get(_EMBEDDED))
+    errors: list[FieldError] = []
+    left = budget.left
+    for old in (default, UNSET) if places else ():
+        trial = Budget(left)
+        errors += apply_rules(
+            default, schema, f"{path}.default", old, places=places, root=root, budget=trial
+        )
+        budget.left = min(budget.left, trial.left)
+        if errors:
+            break
+    return errors
 
 
 # -- the schema and its parts --------------------------------------------------------------------

@@ -182,3 +182,40 @@ def test_with_a_status_subresource_only_some_words_stand_at_the_root():
         "fields are allowed at the root of the schema if the status subresource is enabled"
     )
     assert said(root() | {"description": "x"}, status=True) == []
+
+
+def test_a_default_may_not_violate_the_rules_of_its_schema():
+    rules = [{"rule": "self.a > 1", "message": "too small"}]
+    part = {
+        "type": "object", "default": {"a": 1}, "properties": {"a": {"type": "integer"}},
+        "x-kubernetes-validations": rules,
+    }  # fmt: skip
+    assert said(root(spec=part)) == ["s.properties[spec].default: Invalid value: too small"]
+    assert said(root(spec={**part, "default": {"a": 2}})) == []
+
+
+def test_a_default_is_new_where_a_rule_asks_for_a_former_value():
+    rule = {"rule": "oldSelf.hasValue() || self > 1", "optionalOldSelf": True, "message": "new"}
+    part = {"type": "integer", "default": 1, "x-kubernetes-validations": [rule]}
+    assert said(root(a=part)) == ["s.properties[a].default: Invalid value: 1: new"]
+
+
+LOOSE = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
+
+
+def test_a_transition_rule_stands_where_values_have_a_former_state():
+    inner = {"id": {"type": "string"}, "b": LOOSE}
+    item = {"type": "object", "properties": inner, "required": ["id"]}
+    keyed = {
+        "type": "array", "maxItems": 5, "items": item,
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
+    }  # fmt: skip
+    assert said(root(a=keyed)) == []
+    assert said(root(a={"type": "object", "maxProperties": 5, "additionalProperties": LOOSE})) == []
+    whole = {"type": "object", "properties": {"b": LOOSE}, "x-kubernetes-map-type": "atomic"}
+    assert said(root(a=whole)) == []
+    text = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
+    for kind in ("set", "atomic"):
+        plain = {"type": "array", "maxItems": 5, "items": LOOSE, "x-kubernetes-list-type": kind}
+        (error,) = said(root(a=plain))
+        assert error.endswith(f"{text} s.properties[a]")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from controlplane.apiserver.kinds.custom.cel.conversions import type_name
 from controlplane.apiserver.kinds.custom.cel.metering import METER
 from controlplane.apiserver.kinds.custom.cel.tree import CelError
 from controlplane.apiserver.kinds.custom.cel.values import Optional
@@ -66,10 +67,12 @@ def _found(where: Any, key: Any, shown: Any, *, absent_fails: bool) -> Any:
             return CelError(f"no such key: {shown}") if absent_fails else _ABSENT
         return found
     if isinstance(where, list):
-        if isinstance(key, float) and key.is_integer():
+        if isinstance(key, float):
+            if not key.is_integer():
+                return CelError(f"unsupported index value {key} in list")
             key = int(key)
         if not isinstance(key, int) or isinstance(key, bool):
-            return CelError("no such overload")
+            return CelError(f"unsupported index type '{type_name(key)}' in list")
         if 0 <= key < len(where):
             return where[key]
         return CelError(f"index out of bounds: {key}") if absent_fails else _ABSENT

@@ -121,7 +121,7 @@ class _Checker:
 
     def variable(self) -> Type:
         self.fresh += 1
-        return Type(f"_var{self.fresh}", variable=True)
+        return Type(f"_var{self.fresh - 1}", variable=True)
 
     def assignable(self, a: Type, b: Type) -> bool:
         found = unified(self.mappings, a, b)

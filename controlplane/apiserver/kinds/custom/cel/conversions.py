@@ -15,7 +15,7 @@ from controlplane.apiserver.kinds.custom.cel.operators import OVERLOAD, failed
 from controlplane.apiserver.kinds.custom.cel.tree import Unsigned
 from controlplane.apiserver.kinds.custom.cel.values import Optional, duration, moment
 
-__all__ = ["to_bool", "to_bytes", "to_double", "to_duration", "to_int", "to_string",
+__all__ = ["GO_TYPES", "to_bool", "to_bytes", "to_double", "to_duration", "to_int", "to_string",
            "to_timestamp", "to_uint", "type_name"]  # fmt: skip
 
 
@@ -140,14 +140,15 @@ def to_bytes(value: Any) -> bytes:
 
 
 def to_duration(value: Any) -> timedelta:
-    """The duration of a text or of nanoseconds. CelError."""
+    """The duration of a text; the one of a number is declared, but fails. CelError."""
     if isinstance(value, timedelta):
         return value
     try:
-        return duration(value) if isinstance(value, str) else timedelta(microseconds=value / 1000)
+        if isinstance(value, str):
+            return duration(value)
     except ValueError:
-        raise failed(f"type conversion error from '{type_name(value)}' to 'google.protobuf.Duration'"
-                     ) from None  # fmt: skip
+        pass
+    raise failed(f"type conversion error from '{type_name(value)}' to 'google.protobuf.Duration'")
 
 
 def to_timestamp(value: Any) -> datetime:
@@ -163,6 +164,16 @@ def to_timestamp(value: Any) -> datetime:
     except ValueError:
         raise failed(f"type conversion error from '{type_name(value)}' to 'google.protobuf.Timestamp'"
                      ) from None  # fmt: skip
+
+
+GO_TYPES = {
+    "bool": "types.Bool", "int": "types.Int", "uint": "types.Uint", "double": "types.Double",
+    "string": "types.String", "bytes": "types.Bytes", "null_type": "types.Null",
+    "list": "*types.baseList", "map": "*types.baseMap", "type": "*types.Type",
+    "optional_type": "*types.Optional", "google.protobuf.Duration": "types.Duration",
+    "google.protobuf.Timestamp": "types.Timestamp",
+}  # fmt: skip
+"""How upstream's own types of values are called, which some failures tell."""
 
 
 def type_name(value: Any) -> str:

@@ -20,13 +20,15 @@ from controlplane.apiserver.kinds.custom.cel.attributes import (
     Scope,
 )
 from controlplane.apiserver.kinds.custom.cel.checker import Checked
+from controlplane.apiserver.kinds.custom.cel.conversions import GO_TYPES, type_name
+from controlplane.apiserver.kinds.custom.cel.dispatch import guarded
 from controlplane.apiserver.kinds.custom.cel.library import FUNCTIONS, METHODS, pattern_of
 from controlplane.apiserver.kinds.custom.cel.macros import RESULT, UNUSED
 from controlplane.apiserver.kinds.custom.cel.metering import METER, Cancelled, Meter, meter_of
 from controlplane.apiserver.kinds.custom.cel.operators import OPERATORS, OVERLOAD, compare
 from controlplane.apiserver.kinds.custom.cel.structs import Struct
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Expr, Unsigned, unescaped
-from controlplane.apiserver.kinds.custom.cel.types import Type
+from controlplane.apiserver.kinds.custom.cel.types import DYN, Type
 from controlplane.apiserver.kinds.custom.cel.values import Optional
 
 __all__ = ["PlanError", "Run", "planned"]
@@ -176,6 +178,8 @@ class _Planner:
             function = METHODS[name]
         else:
             function = OPERATORS.get(name) or FUNCTIONS[name]
+        if name not in OPERATORS and any(self.checked.types[part] is DYN for part in parts):
+            function = guarded(name, function, overloads)
         if name in _CONVERSIONS and len(runs) == 1 and isinstance(runs[0], _Const):
             return _Const(_computed_once(function, [runs[0].value]))
         # Upstream does not count such calls where an argument before the last one fails.
@@ -191,6 +195,10 @@ class _Planner:
         found = self.attribute(target)
         run = self.plan(key)
         if isinstance(run, _Const):
+            kind = self.checked.types[key].name
+            unfit = GO_TYPES["type"] if kind == "type" else GO_TYPES[type_name(run.value)]
+            if unfit not in _KEYS:
+                raise PlanError(f"invalid qualifier type: {unfit}")
             found.add(Qualifier(run.value, run.value, optional=optional))
         elif isinstance(run, Attribute | Condition) and not run.test:
             found.add(Qualifier(run.resolve, "", computed=True, optional=optional))
@@ -313,6 +321,10 @@ class _Planner:
         return run
 
 
+_KEYS: Final = frozenset(
+    ("types.String", "types.Int", "types.Uint", "types.Bool", "types.Double")
+)  # fmt: skip
+"""The types of constants that may be an index."""
 _TYPE_NAMES: Final = {
     "google.protobuf.Timestamp": "google.protobuf.Timestamp",
     "google.protobuf.Duration": "google.protobuf.Duration",
@@ -339,7 +351,10 @@ def _turns(container: Any, count: int) -> Any:
         return list(container.items()) if count == 2 else [(key,) for key in container]
     if isinstance(container, list):
         return enumerate(container) if count == 2 else ((item,) for item in container)
-    return CelError(OVERLOAD)
+    kind = GO_TYPES.get(type_name(container), "types.Int")
+    if count == 2:
+        return CelError(f"unsupported comprehension range type: {kind}")
+    return CelError(f"got '{kind}', expected iterable type")
 
 
 def _computed_once(function: Callable[..., Any], args: list[Any]) -> Any:

@@ -16,6 +16,7 @@ from attrs import define
 from controlplane.api.quantity import Quantity
 from controlplane.apiserver.kinds.custom.cel.amounts import LIST, REGEX, STRUCT, TRAVERSAL
 from controlplane.apiserver.kinds.custom.cel.call_costs import CHECK_COST
+from controlplane.apiserver.kinds.custom.cel.conversions import GO_TYPES, type_name
 from controlplane.apiserver.kinds.custom.cel.library import NamedFormat
 from controlplane.apiserver.kinds.custom.cel.network import Address, Network, Url
 from controlplane.apiserver.kinds.custom.cel.semver import Semver
@@ -176,10 +177,11 @@ def _flattened(args: list[Any], _result: Any) -> int:
 def _self_compared(index: int, args: list[Any], _result: Any) -> int:
     """A list is compared with itself; of texts that costs more."""
     items = args[index]
-    if isinstance(items, CelError):
+    if not isinstance(items, list):
+        failed = isinstance(items, CelError)
+        kind = "*types.Err" if failed else GO_TYPES.get(type_name(items), "types.Int")
         raise Cancelled(
-            "internal error: interface conversion: *types.Err is not traits.Lister: missing method "
-            "Add"
+            f"internal error: interface conversion: {kind} is not traits.Lister: missing method Add"
         )
     textual = bool(items) and isinstance(items[0], str | bytes)
     return _made(2.0 + TRAVERSAL if textual else 2.0, len(items) * len(items))

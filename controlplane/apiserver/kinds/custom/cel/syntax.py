@@ -21,8 +21,8 @@ from controlplane.apiserver.kinds.custom.cel.tree import (
 __all__ = ["parsed"]
 
 _TOKEN = re.compile(
-    r"""(?:\s++|//[^\n]*+)*+(?:(?P<number>[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|0x[0-9a-fA-F]+|[0-9]+(?:[eE][+-]?[0-9]+)?)(?P<u>[uU]?)
-    |(?P<string>(?:[bB][rR]?|[rR][bB]?)?(?:'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"
+    r"""(?:\s++|//[^\n]*+)*+(?:(?P<number>[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|(?:0x[0-9a-fA-F]+|[0-9]+)(?P<u>[uU])?)
+    |(?P<string>[bB]?[rR]?(?:'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"
       |'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
     |(?P<sign>&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{}]))""",
@@ -84,7 +84,7 @@ def _character(code: int) -> str:
     return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
 
 
-def _number(text: str, unsigned: str, at: int) -> int:
+def _number(text: str, unsigned: bool, at: int) -> int:
     """A whole number of 64 bits. One more than the largest is one: a sign may stand before it."""
     digits = text[2:].lstrip("0") if text.startswith("0x") else text.lstrip("0")
     number = (
@@ -116,7 +116,9 @@ def _tokens(source: str) -> list[tuple[str, Any, int]]:
         if match["number"] is not None:
             text = match["number"]
             whole = "." not in text and ("e" not in text.lower() or text.startswith("0x"))
-            number: Any = _number(text, match["u"], match.start("number")) if whole else float(text)
+            unsigned = match["u"] is not None
+            digits = text[:-1] if unsigned else text
+            number: Any = _number(digits, unsigned, match.start("number")) if whole else float(text)
             if not whole and number == inf:
                 raise CelError("invalid double literal", match.start("number"))
             out.append(("value", number, match.start("number")))
@@ -211,7 +213,8 @@ class _Parser:
         if sign in ("!", "-"):
             at = self.take()[2]
             inner = self.unary()
-            number = isinstance(inner.value, (int, float)) and not isinstance(inner.value, bool)
+            value = inner.value
+            number = isinstance(value, int | float) and not isinstance(value, bool | Unsigned)
             if sign == "-" and inner.op == "const" and number:
                 return Expr("const", at, value=-inner.value)
             return Expr("call", at, (inner,), f"{sign}_")
