@@ -23,9 +23,9 @@ from controlplane.apiserver.schema.work import spend
 __all__ = ["BUDGET", "PER_CALL", "Budget", "Ruled", "apply_rules", "ruled_places"]
 
 PER_CALL: Final = 1_000_000
-"""What one rule may cost for one value. Upstream: apiserver pkg/apis/cel/config.go."""
+"""Limit of the cost of one rule for one value. Upstream: apiserver pkg/apis/cel/config.go."""
 BUDGET: Final = 10_000_000
-"""What all rules may cost for one object."""
+"""Limit of the cost of all rules for one object."""
 _MESSAGE_SIZE: Final = 5 * 1024
 """Bytes that a computed message may have."""
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
@@ -116,7 +116,7 @@ def _compiled(rule: Tree, kind: Declared | None) -> _Rule:
 
 @define(eq=False)
 class Budget:
-    """What the rules of one object have left to spend; below zero no further rule is run."""
+    """The budget of the rules of one object; below zero no further rule is run."""
 
     left: int = BUDGET
 
@@ -349,7 +349,7 @@ class _Walk:
         return FieldError(reason, where, _shown(value, schema), text)
 
     def run(self, program: Program, scope: dict[str, Any]) -> Any:
-        """What an expression comes to; its cost is taken off the budget."""
+        """The value of an expression; its cost is taken off the budget."""
         meter = Meter(PER_CALL)
         try:
             return program.run({**scope, METER: meter})
@@ -367,7 +367,7 @@ class _SpentError(CelError):
 
 
 def _field(kind: Declared | None, name: str, schema: Tree) -> Declared | None:
-    """What the type of an object says of a field; a field that has no identifier stands for itself."""
+    """The declaration of a field of an object; a field that has no identifier stands for itself."""
     code = escaped(name)
     if code is None:
         return declared(schema, root=bool(schema.get(_EMBEDDED)))

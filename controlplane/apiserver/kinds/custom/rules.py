@@ -168,7 +168,7 @@ class _Rule:
         self.types = rule_types(rule, declared.type)
 
     def mistakes(self) -> list[FieldError]:
-        """What is wrong with the rule, in the order in which upstream tells it."""
+        """The mistakes of the rule, in the order in which upstream tells it."""
         rule, here, costs = self.rule, self.here, self.place.costs
         source = rule.get("rule", "")
         errors: list[FieldError] = []

@@ -243,7 +243,7 @@ def _within(
 
 
 def _field(kind: Declared | None, name: str) -> Declared | None:
-    """What the type of an object says of one of its properties."""
+    """The declaration of a property of an object."""
     code = escaped(name)
     return None if kind is None or kind.fields is None or not code else kind.fields.get(code)
 

@@ -15,11 +15,11 @@ __all__ = ["LIST", "MAP", "NONE", "ONE", "REGEX", "STRUCT", "TRAVERSAL", "UNBOUN
 
 UNBOUNDED: Final = 2**64 - 1
 TRAVERSAL: Final = 0.1
-"""What going through a text costs for each character."""
+"""Cost of going through a text, for each character."""
 REGEX: Final = 0.25
-"""What applying a regular expression costs for each of its characters."""
+"""Cost of applying a regular expression, for each of its characters."""
 LIST, MAP, STRUCT = 10, 30, 40
-"""What making a list, a map or a struct costs."""
+"""Cost of making a list, a map or a struct."""
 
 
 def scaled(amount: int, factor: float) -> int:

@@ -1,4 +1,4 @@
-"""What a call costs at least and at most, and how large its result is.
+"""The range of what a call costs, and of the size of its result.
 
 The tables name a rule for each function, or for one of its forms where they differ
 (`Overload.costs_as`). A call of any other function costs one step.
@@ -61,7 +61,7 @@ class Argument:
 
 @frozen(eq=False)
 class Estimate:
-    """What a call costs besides its arguments, and the size of its result where that is known."""
+    """The cost of a call besides its arguments, and the size of its result where that is known."""
 
     cost: Range
     size: Range | None = None
@@ -74,7 +74,7 @@ CallCost = Callable[[Argument | None, list[Argument]], Estimate | None]
 def call_cost(
     function: str, costs_as: str, target: Argument | None, args: list[Argument]
 ) -> Estimate:
-    """What a call of one form of a function costs, besides its arguments."""
+    """The cost of a call of one form of a function, besides its arguments."""
     for rule in (_EXTENSIONS.get(costs_as), _FUNCTIONS.get(function), _FORMS.get(costs_as)):
         if rule is not None:
             found = rule(target, args)

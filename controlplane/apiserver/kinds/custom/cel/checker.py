@@ -41,10 +41,13 @@ from controlplane.apiserver.kinds.custom.cel.types import (
     unified_all,
     unwrapped,
 )
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["Checked", "checked"]
 
 _MOST_ERRORS = 100
+_PART: Final = 24
+"""Steps to read, check, plan and estimate a part of an expression."""
 _TIMES: Final = {
     "google.protobuf.Timestamp": type_of(read_type("timestamp")),
     "google.protobuf.Duration": type_of(read_type("duration")),
@@ -131,6 +134,7 @@ class _Checker:
         return True
 
     def infer(self, expr: Expr, names: _Names) -> Type:
+        spend(_PART)
         kind = self.found(expr, names)
         self.types[expr] = kind
         return kind

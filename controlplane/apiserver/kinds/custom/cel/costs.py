@@ -37,7 +37,7 @@ def repeated(many: int | None, schema: Tree) -> int | None:
 
 
 def cost_of_all(once: int, many: int | None, declared: Declared) -> int:
-    """What an expression costs on all values of a schema in an object.
+    """The cost of an expression on all values of a schema in an object.
 
     Args:
         once: what it costs on one of them.
@@ -77,7 +77,7 @@ class Place:
 
 @define
 class Costs:
-    """What all rules of one schema cost together."""
+    """The cost of all rules of one schema together."""
 
     total: int = 0
     dearest: list[tuple[int, str]] = field(factory=list)

@@ -41,7 +41,7 @@ _FORMATS: Final = {
 
 @frozen(eq=False)
 class Declared:
-    """What a schema says of its values.
+    """The type of the values of a schema, with their sizes.
 
     Attributes:
         type: their type.
@@ -100,7 +100,7 @@ def escaped(name: str) -> str | None:
 
 
 def declared(schema: Tree, *, root: bool = False) -> Declared | None:
-    """What a schema says of its values; None where rules see nothing of them.
+    """The type and sizes of the values of a schema; None where rules see nothing of them.
 
     Args:
         schema: the schema.

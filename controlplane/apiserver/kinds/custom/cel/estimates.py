@@ -36,7 +36,7 @@ _SCALARS: Final = frozenset(("bool", "double", "duration", "int", "timestamp", "
 
 
 def estimate(checked: Checked, root: Declared | None) -> Range:
-    """What an expression costs, over variables with the sizes of this schema."""
+    """The cost of an expression, over variables with the sizes of this schema."""
     return _Estimator(checked, root).cost(checked.tree)
 
 
@@ -291,7 +291,7 @@ class _Estimator:
         return Argument(expr, kind, size or UNKNOWN, size is not None, elements)
 
     def size(self, expr: Expr) -> Range | None:
-        """What is known of the size of a value."""
+        """The known bounds of the size of a value."""
         known = self.sizes.get(expr)
         if known is not None:
             return known
@@ -314,7 +314,7 @@ class _Estimator:
         return None
 
     def at(self, path: _Path) -> Declared | None:
-        """What the schema says of the values at a path; any variable begins at its root."""
+        """The declaration of the values at a path; any variable begins at its root."""
         if not path.length:
             return None
         found = self.root

@@ -1,4 +1,4 @@
-"""What the functions of expressions do."""
+"""The functions of expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Macros: what a call such as `list.all(x, condition)` stands for.
+"""Macros: calls such as `list.all(x, condition)`, written out.
 
 Most become a fold: over a range, a step computes the next result from the last one.
 Upstream: cel-go parser/macro.go, ext/comprehensions.go, ext/lists.go and cel/library.go.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Expr
+from controlplane.apiserver.schema.work import spend
 
 __all__ = ["MAP_INSERT", "RESULT", "SORT_BY", "UNUSED", "expanded"]
 
@@ -19,6 +20,8 @@ UNUSED: Final = "#unused"
 """The variable of a fold that only binds a name."""
 MAP_INSERT: Final = "cel.@mapInsert"
 SORT_BY: Final = "@sortByAssociatedKeys"
+_COPY: Final = 3
+"""Steps to copy a part of an expression."""
 _SORTED: Final = "@__sortBy_input__"
 
 _Macro = Callable[["_Maker", Expr, tuple[Expr, ...]], Expr]
@@ -59,7 +62,7 @@ class _Maker:
 
 
 def expanded(name: str, target: Expr, args: tuple[Expr, ...], at: int) -> Expr | None:
-    """What the macro of this name stands for; None if there is none with so many arguments.
+    """The expression that the macro of this name stands for; None if there is none with so many arguments.
 
     Raises:
         CelError: an argument that should name a variable is none.
@@ -169,6 +172,7 @@ def _sort_by(make: _Maker, target: Expr, args: tuple[Expr, ...]) -> Expr:
 
 def _copied(expr: Expr) -> Expr:
     """The same expression as parts of their own."""
+    spend(_COPY)  # each such macro on another one doubles the expression
     args = tuple(map(_copied, expr.args))
     return Expr(
         expr.op, expr.at, args, expr.name, expr.value, expr.bound, expr.maybe, expr.made

@@ -1,4 +1,4 @@
-"""What an expression costs while it is computed, and the end of those that cost too much.
+"""The cost of an expression while it is computed, and the end of those that cost too much.
 
 Upstream: cel-go interpreter/runtimecost.go, ext/lists.go and ext/sets.go; apiserver
 pkg/cel/library/cost.go.
@@ -53,7 +53,7 @@ class Meter:
 
 
 CallMeter = Callable[[list[Any], Any], int | None]
-"""What a call costs, by its arguments (a method's target first) and its result."""
+"""The cost of a call, by its arguments (a method's target first) and its result."""
 
 
 def meter_of(function: str, costs_as: str) -> CallMeter | None:

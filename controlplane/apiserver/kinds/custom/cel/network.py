@@ -158,7 +158,7 @@ def _v6_problem(text: str) -> tuple[str, str] | None:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text names an address."""
+    """True for a text that names an address."""
     try:
         read_address(text)
     except CelError:
@@ -167,7 +167,7 @@ def is_address(text: str) -> bool:
 
 
 def is_canonical(text: str) -> bool:
-    """Whether an address is written as it is printed. CelError."""
+    """True for an address that is written as it is printed. CelError."""
     return str(read_address(text)) == text
 
 
@@ -212,7 +212,7 @@ def _prefix_problem(text: str) -> str:
 
 
 def is_network(text: str) -> bool:
-    """Whether a text names a network."""
+    """True for a text that names a network."""
     try:
         read_network(text)
     except CelError:
@@ -306,7 +306,7 @@ def _no_url(why: str) -> CelError:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text names an absolute URL or path."""
+    """True for a text that names an absolute URL or path."""
     try:
         read_url(text)
     except CelError:

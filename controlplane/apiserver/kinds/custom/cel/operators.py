@@ -1,4 +1,4 @@
-"""What operators do: equality, order and arithmetic.
+"""Operators: equality, order and arithmetic.
 
 Upstream: cel-go common/types.
 """

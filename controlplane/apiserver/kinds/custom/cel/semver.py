@@ -105,7 +105,7 @@ def read_semver(text: str, normalize: bool = False) -> Semver:
 
 
 def is_semver(text: str, normalize: bool = False) -> bool:
-    """Whether a text names a version."""
+    """True for a text that names a version."""
     try:
         read_semver(text, normalize)
     except CelError:

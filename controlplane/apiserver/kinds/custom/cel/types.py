@@ -10,6 +10,8 @@ from functools import cache
 
 from attrs import field, frozen
 
+from controlplane.apiserver.schema.work import spend
+
 __all__ = ["BOOL", "DYN", "ERROR", "INT", "NULL", "STRING", "Mappings", "Type", "exact",
            "general", "is_struct", "list_of", "map_of", "optional_of", "read_type",
            "resolved", "type_of", "unified", "unified_all", "unwrapped"]  # fmt: skip
@@ -111,7 +113,7 @@ def read_type(text: str) -> Type:
 # -- unification ---------------------------------------------------------------------------------
 
 Mappings = dict[str, Type]
-"""What variables are bound to, by name."""
+"""The types that variables are bound to, by name."""
 
 
 def exact(a: Type, b: Type) -> bool:
@@ -141,8 +143,13 @@ def unified(mappings: Mappings, a: Type, b: Type) -> Mappings | None:
     """The bindings under which `a` may stand where `b` is wanted; None if there are none."""
     if not a.open and not b.open:
         return mappings if _assignable(mappings, a, b) else None
-    copied = dict(mappings)
+    copied = _copied(mappings)
     return copied if _assignable(copied, a, b) else None
+
+
+def _copied(mappings: Mappings) -> Mappings:
+    spend(len(mappings) >> 6)
+    return dict(mappings)
 
 
 def unified_all(mappings: Mappings, a: Sequence[Type], b: Sequence[Type]) -> Mappings | None:
@@ -150,7 +157,7 @@ def unified_all(mappings: Mappings, a: Sequence[Type], b: Sequence[Type]) -> Map
     if len(a) != len(b):
         return None
     is_open = any(kind.open for kind in b) or any(kind.open for kind in a)
-    copied = dict(mappings) if is_open else mappings
+    copied = _copied(mappings) if is_open else mappings
     return copied if all(_assignable(copied, x, y) for x, y in zip(a, b, strict=True)) else None
 
 
