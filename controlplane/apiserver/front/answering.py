@@ -199,12 +199,14 @@ def answering(
             server.access.check(http.user, rbac.attributes_of(http, target))
         if target is None or not target.resource:
             return _nonresource(server, http)
-        if server.table.get(target.group, target.version, target.resource) is None:
-            versions = server.table.versions(target.group)
-            if not versions:
+        info = server.table.get(target.group, target.version, target.resource)
+        if info is None:
+            if not server.table.built_in(target.group):
                 return _nonresource(server, http)
-            if target.version not in versions:
+            if target.version not in server.table.versions(target.group):
                 return _plain(failure(no_such_resource()))
+        elif info.custom is not None and not _in_scope(info, target, http.method):
+            return _nonresource(server, http)
         if http.method == "HEAD":
             return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
         request = to_request(server.table, http, target)
@@ -217,6 +219,17 @@ def answering(
         return _rendered(server, request, response, chosen, now)
     except status.ApiError as error:
         return failed(failure(error), http.headers.get("accept", ""))
+
+
+def _in_scope(info: ResourceInfo, target: Target, method: str) -> bool:
+    """True if a custom resource has the path: in a namespace or in none, as its definition says.
+
+    Outside of namespaces those in namespaces are only listed and watched.
+    Upstream: apiextensions-apiserver pkg/apiserver/customresource_handler.go.
+    """
+    if not info.namespaced or target.namespace:
+        return info.namespaced or not target.namespace
+    return method in ("GET", "HEAD") and not target.name
 
 
 def failed(response: Response, accept: str) -> HttpAnswer:

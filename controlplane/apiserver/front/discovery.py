@@ -14,11 +14,12 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.front import openapi, openapi_v2
 from controlplane.apiserver.front.negotiation import parse_accept
 from controlplane.apiserver.front.served import Answer, Served
+from controlplane.apiserver.kinds.custom.resources import version_preference
 from controlplane.apiserver.requests.routing import HttpRequest, no_such_method, no_such_path
 from controlplane.apiserver.requests.token_keys import ALGORITHM, token_key
 from controlplane.apiserver.requests.tokens import ISSUER
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
 
 __all__ = ["answer", "group_versions"]
 
@@ -89,7 +90,9 @@ def answer(server: Served, http: HttpRequest) -> Answer:
     if path == "/apis":
         if _wants_aggregated(http):
             return _aggregated(server, http, legacy=False)
-        return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(server)})
+        return _json(
+            {"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(server, by_version=True)}
+        )
     if head == "api" and len(parts) == 2 and parts[1] == "v1":
         _plain_only(http)
         return _json(_resource_list(server, "", "v1"))
@@ -160,21 +163,13 @@ def _unhealthy(name: str, checks: Sequence[str], trouble: str, *, alone: bool) -
 # -- groups --------------------------------------------------------------------------------------
 
 
-def _version_rank(version: str) -> tuple[int, int, int]:
-    """Stable before beta before alpha, newer before older."""
-    digits = "".join(c if c.isdigit() else " " for c in version).split()
-    numbers = [int(text) for text in digits] + [0, 0]
-    stage = 0 if "alpha" in version else (1 if "beta" in version else 2)
-    return (stage, numbers[0], numbers[1])
-
-
 def group_versions(server: Served, group: str) -> list[str]:
     """The served versions of a group, preferred one first."""
     for known in server.table.groups:
         if known["name"] == group:
             return [entry["version"] for entry in known["versions"]]
     found = server.table.versions(group)
-    return sorted(found, key=_version_rank, reverse=True)
+    return sorted(found, key=version_preference, reverse=True)
 
 
 def _group_tree(group: str, versions: list[str]) -> Tree:
@@ -182,13 +177,20 @@ def _group_tree(group: str, versions: list[str]) -> Tree:
     return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _groups(server: Served) -> list[Tree]:
-    known = [entry["name"] for entry in server.table.groups]
-    custom = dict.fromkeys(
-        info.group for info in server.table if info.custom is not None and info.group not in known
-    )
+def _groups(server: Served, *, by_version: bool = False) -> list[Tree]:
+    """All groups: built-in ones in their order, then custom ones by name.
+
+    `by_version`: custom groups by their APIServices, which are named version first.
+    Upstream: kube-aggregator pkg/apis/apiregistration/v1/helper.
+    """
+    custom: dict[str, str] = {}
+    for info in server.table:
+        if info.custom is not None and not server.table.built_in(info.group):
+            name = f"{info.version}.{info.group}" if by_version else info.group
+            custom[info.group] = min(name, custom.get(info.group, name))
+    listed = sorted(custom, key=lambda group: custom[group])
     return [*server.table.groups,
-            *(_group_tree(group, group_versions(server, group)) for group in sorted(custom))]  # fmt: skip
+            *(_group_tree(group, group_versions(server, group)) for group in listed)]  # fmt: skip
 
 
 def _group(server: Served, http: HttpRequest, parts: list[str]) -> Answer:
@@ -201,7 +203,7 @@ def _group(server: Served, http: HttpRequest, parts: list[str]) -> Answer:
         tree = {"kind": "APIGroup", "apiVersion": "v1", **_group_tree(group, versions)}
         return _json(tree)
     if parts[2] not in versions:
-        if any(known["name"] == group for known in server.table.groups):
+        if server.table.built_in(group):
             raise status.ApiError(
                 404, "NotFound", "the server could not find the requested resource", {}
             )
@@ -308,9 +310,15 @@ def _discovered_resource(info: ResourceInfo) -> Tree:
         tree["subresources"] = [
             {"subresource": sub.name, "responseKind": _response_kind(info, sub.entry),
              "verbs": sub.entry["verbs"]}
-            for sub in sorted(info.subresources.values(), key=lambda sub: sub.name)
+            for sub in _subresources(info)
         ]  # fmt: skip
     return tree
+
+
+def _subresources(info: ResourceInfo) -> list[SubresourceInfo]:
+    """Subresources by name; those of custom resources in upstream's order, status before scale."""
+    found = list(info.subresources.values())
+    return sorted(found, key=lambda sub: sub.name) if info.custom is None else found
 
 
 def _paths(server: Served) -> list[str]:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.tree import Tree
+from controlplane.apiserver.front import openapi_custom
 from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-__all__ = ["answer", "custom_name", "document", "index", "path_of", "schema", "used"]
+__all__ = ["answer", "document", "index", "path_of", "schema", "used"]
 
 _LEAVES: dict[str, Tree] = {
     "string": {"type": "string"}, "boolean": {"type": "boolean"},
@@ -111,10 +112,12 @@ def _document_named(server: Served, name: str) -> Tree:
 
 
 def names(server: Served) -> dict[str, None]:
-    """The names of all documents, in order."""
-    seen = dict.fromkeys((info.group, info.version) for info in server.table)
-    found = [path_of(group, version) for group, version in seen]
-    found += [f"apis/{group}" for group, _ in seen if group]
+    """The names of all documents, in order. Of a group of custom resources only its versions have one."""
+    found = []
+    for info in server.table:
+        found.append(path_of(info.group, info.version))
+        if info.group and info.custom is None:
+            found.append(f"apis/{info.group}")
     return dict.fromkeys(sorted(["api", "apis", *_FEW_DOCUMENTS, *found]))
 
 
@@ -124,8 +127,10 @@ def digest_of(server: Served, name: str) -> str:
     for info in server.table:
         if path_of(info.group, info.version) == name:
             subs = [sub.entry for sub in info.subresources.values()]
-            custom = info.custom.schema if info.custom is not None else None
-            parts.append([info.entry, subs, custom])
+            custom = info.custom
+            parts.append([info.entry, subs, custom and (
+                custom.schema, custom.list_kind, custom.selectable_fields
+            )])  # fmt: skip
     raw = json.dumps(parts, sort_keys=True).encode()
     return hashlib.sha512(raw).hexdigest().upper()
 
@@ -189,6 +194,9 @@ def _element(declared: Any, attributes: Tree, prefix: str, *, old: bool) -> Tree
 @cache
 def schema(name: str, prefix: str = "#/components/schemas/", *, old: bool = False) -> Tree:
     """One type of the schema table as a JSON schema."""
+    shared = openapi_custom.published_type(name, old=old)
+    if shared is not None:
+        return shared
     declared = load_data("types")["types"][name]
     about = {"description": type_text(name)}
     if "fields" not in declared:
@@ -228,20 +236,6 @@ def used(name: str, found: dict[str, None]) -> None:
             declared = declared[0] if isinstance(declared, list) else declared["map"]
         if declared not in _LEAVES:
             used(declared, found)
-
-
-def custom_name(info: ResourceInfo) -> str:
-    """The definition name of a custom resource's type."""
-    reverse = ".".join(reversed(info.group.split(".")))
-    return f"{reverse}.{info.version}.{info.kind}"
-
-
-def custom_schema(info: ResourceInfo) -> Tree:
-    """The type of a custom resource, with the fields that every object has."""
-    assert info.custom is not None
-    kind = {"group": info.group, "version": info.version, "kind": info.kind}
-    own = info.custom.schema or {"type": "object"}
-    return {**own, "x-kubernetes-group-version-kind": [kind]}
 
 
 # -- operations ----------------------------------------------------------------------------------
@@ -328,17 +322,14 @@ def _operation(info: ResourceInfo, path: str, verb: str, kind: Tree) -> Tree:
 
 def _body_of(info: ResourceInfo, path: str, verb: str) -> Tree:
     if verb == "patch":
-        return {"required": True, "content": {
-            media: {"schema": {"type": "object"}} for media in _PATCH_MEDIA
-            if info.custom is None or not media.startswith("application/strategic")
-        }}  # fmt: skip
+        content = {media: {"schema": {"type": "object"}} for media in _PATCH_MEDIA}
+        return {"required": True, "content": content}
     if verb not in ("create", "update"):
         return {}
-    name = custom_name(info) if info.custom is not None else info.type_name
-    content: Tree = {"type": "object"}
-    if name and (path.endswith(("/{name}", f"/{info.resource}"))):
-        content = {"$ref": f"#/components/schemas/{name}"}
-    return {"required": True, "content": {_JSON: {"schema": content}}}
+    schema_of: Tree = {"type": "object"}
+    if info.type_name and path.endswith(("/{name}", f"/{info.resource}")):
+        schema_of = {"$ref": f"#/components/schemas/{info.type_name}"}
+    return {"required": True, "content": {_JSON: {"schema": schema_of}}}
 
 
 def _head(server: Served, paths: Tree, schemas: Tree) -> Tree:
@@ -351,21 +342,22 @@ def _head(server: Served, paths: Tree, schemas: Tree) -> Tree:
 
 
 def document(server: Served, group: str, version: str) -> Tree:
-    """The document of one group version."""
+    """The document of one group version; beside built-in resources custom ones have no place in it."""
+    found = server.table.in_version(group, version)
+    builtin = [info for info in found if info.custom is None]
+    if not builtin:
+        return openapi_custom.document(found)
     paths: Tree = {}
     types: dict[str, None] = {}
-    custom: Tree = {}
-    for info in server.table.in_version(group, version):
+    for info in builtin:
         for path, methods in paths_of(info):
             paths[path] = {
                 method: _operation(info, path, verb, kind)
                 for method, (verb, kind) in methods.items()
             }
-        if info.custom is not None:
-            custom[custom_name(info)] = custom_schema(info)
-        elif info.type_name:
+        if info.type_name:
             used(info.type_name, types)
             listed = f"{info.type_name}List"
             if listed in load_data("types")["types"]:
                 used(listed, types)
-    return _head(server, paths, {**{name: schema(name) for name in sorted(types)}, **custom})
+    return _head(server, paths, {name: schema(name) for name in sorted(types)})

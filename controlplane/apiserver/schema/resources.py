@@ -136,6 +136,10 @@ class ResourceTable:
     def __iter__(self) -> Any:
         return iter(list(self._by_resource.values()))
 
+    def built_in(self, group: str) -> bool:
+        """True for the core group and for groups that are served without a definition."""
+        return not group or any(known["name"] == group for known in self.groups)
+
     def versions(self, group: str) -> list[str]:
         """The served versions of `group`, in order of first appearance."""
         return list(

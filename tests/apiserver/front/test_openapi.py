@@ -124,7 +124,7 @@ def test_a_definition_brings_its_schema_and_changes_the_hash():
     before = index(world)
     world.create("customresourcedefinitions", WIDGETS, group="apiextensions.k8s.io", namespace="")
     after = index(world)
-    assert set(after) - set(before) == {"apis/example.com", "apis/example.com/v1"}
+    assert set(after) - set(before) == {"apis/example.com/v1"}
     assert after["apis/apps/v1"] == before["apis/apps/v1"]
     kinds = get(world, "/openapi/v3/apis/example.com/v1").tree["components"]["schemas"]
     assert "spec" in kinds["com.example.v1.Widget"]["properties"]

@@ -57,7 +57,7 @@ from controlplane.apiserver.schema.field_errors import FieldError, invalid
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
 from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 
-__all__ = ["CustomResource", "resource_of"]
+__all__ = ["CustomResource", "resource_of", "version_preference"]
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _UNCHECKED = (
@@ -543,8 +543,8 @@ def _default_status(schema: Tree) -> Any:
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
-def _preference(version: str) -> tuple[int, ...]:
-    """What versions are ordered by: v10, v2, v1, v2beta1, v1alpha3, then other names reversed."""
+def version_preference(version: str) -> tuple[int, ...]:
+    """Rank of a version, highest first: v10, v2, v1, v2beta1, v1alpha3, then other names by alphabet."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, *(-ord(char) for char in version), 1)
@@ -568,7 +568,7 @@ def _deprecation(spec: Tree, kind: str, version: Tree) -> str:
     for other in spec["versions"]:
         if not other["served"] or other.get("deprecated"):
             continue
-        if _preference(other["name"]) > _preference(best):
+        if version_preference(other["name"]) > version_preference(best):
             best = other["name"]
     return text if best == name else f"{text}; use {group}/{best} {kind}"
 
