@@ -177,6 +177,11 @@ EVENTS: Final[dict[str, Kind]] = {
         {"request": TEXT, "message": TEXT},
         level="error",
     ),
+    "apiserver.unconverted": Kind(
+        "An event of a watch waits: the conversion webhook failed.",
+        {"message": TEXT},
+        level="warning",
+    ),
     "apiserver.oom": Kind(
         "The server ran out of memory.", {"held": COUNT, "limit": COUNT}, level="warning"
     ),

@@ -18,6 +18,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.http.access import Access
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.http.verifying import Verifier
+from controlplane.apiserver.kinds.custom.converters import webhook_of
 from controlplane.apiserver.loops.http_host import Limits
 from controlplane.apiserver.loops.http_listener import Listener
 from controlplane.apiserver.loops.webhooks import OUTSIDE, Hosts, pass_on
@@ -124,14 +125,20 @@ def _warning(
     attention: Attention, hosts: Hosts, info: ResourceInfo, tree: Tree, watched: bool
 ) -> str:
     """The notice for the creation of an object that nothing acts on; a client that watches may act."""
-    if info.group != GROUP or info.resource not in (MUTATING, VALIDATING):
+    if info.resource == "customresourcedefinitions":
+        webhook = webhook_of(tree)
+        asked = [] if webhook is None else [place_of(webhook)[0]]
+        outcome = "objects are served in the version that they are stored in only"
+    elif info.group == GROUP and info.resource in (MUTATING, VALIDATING):
+        asked = [place_of(spec)[0] for spec in tree.get("webhooks") or ()]
+        outcome = "those webhooks are kept and not called"
+    else:
         return "" if watched else attention.warning(info)
-    asked = (place_of(spec)[0] for spec in tree.get("webhooks") or ())
     unknown = [*dict.fromkeys(host for host in asked if not hosts.actor(host))]
     if not unknown:
         return ""
     return (
-        f"nobody answers for {', '.join(unknown)} here: those webhooks are kept and not called"
+        f"nobody answers for {', '.join(unknown)} here: {outcome}"
         " (serve --webhook-service NAME.NAMESPACE=HOST:PORT says where a service is)"
     )
 

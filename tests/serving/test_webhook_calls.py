@@ -15,6 +15,8 @@ from controlplane.apiserver.http import certificates
 from controlplane.scenarios import replaying
 from controlplane.serving.webhook_services import checked
 from tests.apiserver.http.session import CONFIGMAPS, config, served
+from tests.apiserver.requests.test_conversions import GROUP as SITES_GROUP
+from tests.apiserver.requests.test_conversions import definition, translated
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
@@ -235,3 +237,93 @@ async def test_a_webhook_whose_certificate_nobody_signed_is_not_trusted():
         made = await session.ask("POST", CONFIGMAPS, config("c"))
         assert "tls: failed to verify certificate: x509: " in made.tree["message"]
         assert not hook.asked
+
+
+# -- conversion ----------------------------------------------------------------------------------
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SITES = f"/apis/{SITES_GROUP}/%s/namespaces/default/sites"
+
+
+def converting(request):
+    wanted = request["desiredAPIVersion"]
+    objects = [translated(tree, wanted) for tree in request["objects"]]
+    return {"result": {"status": "Success"}, "convertedObjects": objects}
+
+
+def site(name, at="v1", **spec):
+    return {"apiVersion": f"{SITES_GROUP}/{at}", "kind": "Site", "metadata": {"name": name},
+            "spec": spec}  # fmt: skip
+
+
+async def defined(session, client):
+    made = await session.ask("POST", CRDS, definition(client=client))
+    assert made.code == 201, made.body
+    await trio.sleep(0.05)
+    return made
+
+
+@pytest.mark.parametrize("pace", [Pacer(MAX), Pacer(1.0)], ids=["max", "1"])
+async def test_a_conversion_webhook_is_called_and_the_recording_replays_without_it(pace):
+    async with (
+        Webhook(converting, delay=0.05).running() as hook,
+        served(pace=pace, keep=True) as session,
+    ):
+        url = f"https://127.0.0.1:{hook.port}/convert"
+        await defined(session, {"url": url, "caBundle": hook.bundle})
+        made = await session.ask("POST", SITES % "v2", site("a", "v2", address="x"))
+        assert (made.code, made.tree["spec"]) == (201, {"address": "x", "size": 2})
+        found = await session.ask("GET", f"{SITES % 'v1'}/a")
+        assert found.tree["spec"] == {"host": "x", "size": 2}
+        listed = await session.ask("GET", SITES % "v2")
+        assert "items" in listed.tree, listed.body
+        assert [each["spec"] for each in listed.tree["items"]] == [{"address": "x", "size": 2}]
+        wanted = [each["desiredAPIVersion"].rpartition("/")[2] for each in hook.asked]
+        assert wanted == ["v1", "v2", "v2"]
+    serving = session.serving
+    recording = serving.recording()
+    again = replaying.replayed(serving.plan, recording)
+    assert again.execute("bare").trace_hash == recording.trace_hash
+
+
+async def test_a_service_of_a_conversion_webhook_is_asked_where_it_is_said_to_be():
+    async with (
+        Webhook(converting, host="hook.default.svc").running() as hook,
+        served(webhook_service=(f"hook.default=127.0.0.1:{hook.port}",)) as session,
+    ):
+        service = {"name": "hook", "namespace": "default", "port": 443, "path": "/convert"}
+        made = await defined(session, {"service": service, "caBundle": hook.bundle})
+        assert "warning" not in made.headers
+        await session.ask("POST", SITES % "v1", site("a", host="x"))
+        found = await session.ask("GET", f"{SITES % 'v2'}/a")
+        assert (found.code, found.tree["spec"]) == (200, {"address": "x"})
+
+
+async def test_a_definition_whose_webhook_nothing_answers_for_warns_and_converts_nothing():
+    async with served() as session:
+        made = await defined(session, None)
+        assert "nobody answers for hook.default.svc here" in made.headers["warning"]
+        await session.ask("POST", SITES % "v1", site("a", host="x"))
+        found = await session.ask("GET", f"{SITES % 'v2'}/a")
+        assert (found.code, found.tree["message"]) == (500, (
+            f'conversion webhook for {SITES_GROUP}/v1, Kind=Site failed: Post '
+            '"https://hook.default.svc:443/convert?timeout=30s": service "hook" not found'
+        ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("decide", "message"),
+    [
+        (lambda _: (404, "nothing"), "the server could not find the requested resource"),
+        (lambda _: {"result": {"status": "Failure", "message": "cannot"}}, "cannot"),
+        (lambda _: (200, "[1]"), "couldn't get version/kind; json parse error: "),
+    ],
+    ids=["404", "refused", "no object"],
+)
+async def test_a_conversion_webhook_that_fails_is_told_in_upstreams_words(decide, message):
+    async with Webhook(decide).running() as hook, served() as session:
+        await defined(session, {"url": f"https://127.0.0.1:{hook.port}/", "caBundle": hook.bundle})
+        found = await session.ask("POST", SITES % "v2", site("a", "v2", address="x"))
+        assert found.code == 500
+        named = f"conversion webhook for {SITES_GROUP}/v2, Kind=Site failed: "
+        assert found.tree["message"].startswith(named + message)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from actors import Message
 
-__all__ = ["READ_VERBS", "UNREAD", "Crowd", "from_outside", "meets"]
+__all__ = ["READ_VERBS", "UNREAD", "Crowd", "from_outside", "meets", "resource_from_outside"]
 
 READ_VERBS = ("get", "list", "watch")
 LOOKED_UP = frozenset(
@@ -117,6 +117,20 @@ def _told_by(method: str, path: str) -> Request | None:
 
 
 _about = lru_cache(maxsize=1024)(_told_by)
+
+
+def resource_from_outside(message: ExternalMessage) -> tuple[str, str, str]:
+    """Group, version and resource that a request from outside is about, reads included; empty for other paths."""
+    path = message.value.get("p", "")
+    return _resource_of(path) if len(path) <= LONG else _parsed(path)
+
+
+def _parsed(path: str) -> tuple[str, str, str]:
+    target = parse_path(path)
+    return ("", "", "") if target is None else (target.group, target.version, target.resource)
+
+
+_resource_of = lru_cache(maxsize=1024)(_parsed)
 
 
 class _Cell:

@@ -242,7 +242,14 @@ class _Replica(_Server):
             request.verb in ("get", "list")
             and request.query.get("resourceVersion") == "0"
             and request.resource != "events"
+            and not self._converts(request)
         )
+
+    async def _from_cache(self, ctx: Context, request: Request) -> Response:
+        """Answer a read from the cache."""
+        if self._converts(request):
+            return await self._in_store(ctx, request)
+        return self._core.handle(request, self._now())
 
     async def _read_or_watch(self, ctx: Context, *, message: Message, request: Request) -> None:
         """Answer a read, or open a watch."""
@@ -292,6 +299,8 @@ class _Replica(_Server):
     async def _read(self, ctx: Context, request: Request) -> Response:
         query = request.query
         version = query.get("resourceVersion", "")
+        if version == "0" and self._converts(request):
+            return await self._from_cache(ctx, request)
         if version == "0":
             # Events have no watch cache: any version is the newest one.
             query = {name: value for name, value in query.items() if name != "resourceVersion"}
@@ -312,7 +321,7 @@ class _Replica(_Server):
                     "resourceVersion": str(current),
                     "resourceVersionMatch": "NotOlderThan",
                 }
-                return self._core.handle(evolve(request, query=fresh), self._now())
+                return await self._from_cache(ctx, evolve(request, query=fresh))
         return await self._in_store(ctx, request)
 
     async def _read_at(self, ctx: Context, request: Request) -> Response:
@@ -327,7 +336,7 @@ class _Replica(_Server):
         if wanted is not None and not await self._fresh(ctx, request, wanted[1]):
             cache, revision = wanted
             return failure(status.too_large_resource_version(revision, cache.revision, 1))
-        return self._core.handle(request, self._now())
+        return await self._from_cache(ctx, request)
 
     async def _current(self, ctx: Context) -> int | None:
         """The store's revision, read where the store is; None if it cannot be reached."""

@@ -15,7 +15,8 @@ Points: `recv` (a request arrives), `apiserver.request` (a worker takes a reques
 meet), `apiserver.read` (its object is read), `apiserver.admit` (admission looks at others),
 `apiserver.commit` (it is written, unless somebody else did), `apiserver.cache RESOURCE` (the watch cache of a
 resource moves on and its watchers are told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is
-due), `apiserver.webhook` (a webhook is asked), `apiserver.policies RESOURCE` (admission policies of a
+due), `apiserver.webhook` (a webhook is asked), `apiserver.conversion` (events of a watch are converted again after a
+conversion webhook failed), `apiserver.policies RESOURCE` (admission policies of a
 kind are looked at and compiled), `apiserver.reply`
 (the answer to a write from outside leaves),
 `apiserver.answer` (where memory is limited: a client has taken a list), `apiserver.expiry`,
@@ -40,7 +41,12 @@ from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
 from controlplane.apiserver.loops.audit import Audit
 from controlplane.apiserver.loops.changes import Changes
-from controlplane.apiserver.loops.contention import READ_VERBS, Crowd, from_outside
+from controlplane.apiserver.loops.contention import (
+    READ_VERBS,
+    Crowd,
+    from_outside,
+    resource_from_outside,
+)
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
@@ -83,6 +89,8 @@ if TYPE_CHECKING:
 
 Work = Callable[[Context], Coroutine[Any, Any, None]]
 """What a worker does."""
+LONGEST_WAIT_NS = 30 * SECOND
+"""Between attempts to convert the events of a watch. Upstream: client-go tools/cache, reflector.go."""
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 MakeCore = Callable[[Context, Store | None, CacheMade | None], ApiServer]
 """Makes a server's memory: over a store of its own (None: the cluster's), or over what it hears of one.
@@ -280,12 +288,25 @@ class _Server:
         core = self._core
         if not core.none_admit() and core.webhooks.stored() and _is_write(request):
             return True  # a webhook's answer may have to be waited for
+        if self._converts(request):
+            return True
         if self._front is not None and _is_long(request):
             return True  # others outside are answered meanwhile
         if not self._crowd.size:
             return False
         about = from_outside(request) if isinstance(request, ExternalMessage) else request
         return self._crowd.meets_any(about, self._has_quotas)
+
+    def _converts(self, request: Request | ExternalMessage) -> bool:
+        """True if a conversion webhook may have to be waited for."""
+        if isinstance(request, Request):
+            place = request.group, request.version, request.resource
+        else:
+            place = resource_from_outside(request)
+        if "." not in place[0]:
+            return False
+        info = self._core.table.get(*place)
+        return info is not None and self._core.conversions.concerns(info)
 
     def _has_quotas(self, namespace: str) -> bool:
         return bool(self._core.lookup.within("", "resourcequotas", namespace))
@@ -561,9 +582,38 @@ class _Server:
 
     def _follow(self, watcher: Watcher) -> None:
         watcher.on_ready = lambda: self._filled.append(watcher)
+        if watcher.holds:
+            watcher.on_held = lambda: self._begin_release(watcher)
+            if watcher.held:
+                self._begin_release(watcher)
         if watcher.buffer:
             self._filled.append(watcher)
             self._flush()
+
+    def _begin_release(self, watcher: Watcher) -> None:
+        self._ctx.spawn(self._release, watcher, name="conversion")
+
+    async def _release(self, ctx: Context, watcher: Watcher) -> None:
+        """Have the held events of a watch converted and sent, in their order.
+
+        While the webhook fails, they are tried again and the client waits, as behind upstream's watch cache.
+        """
+        wait = SECOND
+        while watcher.held and not watcher.closed:
+            steps = self._core.conversions.release(watcher)
+            outcome: Outcome = None
+            try:
+                while True:
+                    outcome = await self._perform(ctx, steps.send(outcome))
+            except StopIteration:
+                wait = SECOND
+            except status.ApiError as error:
+                data = {"message": error.message}
+                self._ctx.log("apiserver.unconverted", level=WARNING, data=data)
+                self._flush()
+                await ctx.sleep(wait, point="apiserver.conversion")
+                wait = min(2 * wait, LONGEST_WAIT_NS)
+        self._flush()
 
     async def _advance(self, ctx: Context, feed: _Feed) -> None:
         """Move one watch cache to the store's revision whenever its resource was written."""

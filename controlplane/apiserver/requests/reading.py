@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from attrs import evolve
+
 from controlplane.api.request import Request, Response
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.selectable import interest_of
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.caches import Caches
+from controlplane.apiserver.requests.conversions import Conversions
 from controlplane.apiserver.requests.listing import (
     Page,
     check_list_options,
@@ -23,7 +26,7 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.transactions import Get, Live, Steps
-from controlplane.apiserver.storage.watch_cache import WatchCache
+from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
 
 __all__ = ["Reader"]
 
@@ -32,12 +35,18 @@ class Reader:
     """What reads objects, over the registries and caches of one server."""
 
     def __init__(
-        self, registries: Registries, bodies: Bodies, caches: Caches, store: Store
+        self,
+        registries: Registries,
+        bodies: Bodies,
+        caches: Caches,
+        store: Store,
+        conversions: Conversions,
     ) -> None:
         self._registries = registries
         self._bodies = bodies
         self._caches = caches
         self._store = store
+        self._conversions = conversions
 
     def get(self, ctx: Context) -> Response | Steps[Response]:
         """GET of one object; at once where the store is at hand."""
@@ -74,6 +83,8 @@ class Reader:
             found = yield from registry.find(ctx, request.namespace, request.name)
         else:
             found = cache.get(registry.key(request.namespace, request.name))
+            if found is not None and self._conversions.concerns(info):
+                found = yield from self._conversions.shown(info, found)
         if found is None:
             raise status.not_found(info, request.name)
         obj = self._bodies.external(info, found)
@@ -84,8 +95,16 @@ class Reader:
         request, info = ctx.request, ctx.info
         check_list_options(request.query)
         interest = interest_of(info, request.namespace, request.name, request.query)
-        page = yield from list_objects(ctx, self._caches, interest)
+        page = yield from self._page(ctx, interest)
         return self.list_response(info, page, ctx.warnings)
+
+    def _page(self, ctx: Context, interest: Interest) -> Steps[Page]:
+        """The objects of a list, in the version asked for as far as webhooks convert them."""
+        page = yield from list_objects(ctx, self._caches, interest)
+        if self._conversions.concerns(ctx.info):
+            items = yield from self._conversions.all_shown(ctx.info, page.items)
+            page = evolve(page, items=items)
+        return page
 
     def list_response(
         self, info: ResourceInfo, page: Page, warnings: Sequence[str] | None = None
@@ -118,7 +137,7 @@ class Reader:
         interest = interest_of(info, request.namespace, "", request.query)
         registry = self._registries.of(info)
         registry.strategy.warn_delete(ctx, options)
-        page = yield from list_objects(ctx, self._caches, interest)
+        page = yield from self._page(ctx, interest)
         for obj in page.items:
             try:
                 yield from registry.delete(ctx, obj.namespace, obj.name, options.copy())

@@ -332,7 +332,8 @@ class Registry:
             if self.is_finished(old, new):
                 yield from self._remove(ctx, key, obj)
                 return Object(new), False
-            if new == old and (found.rewritten or not self._settles(ctx, sub, old)):
+            settled = found.rewritten or not self._settles(ctx, sub, old)
+            if new == old and settled and not found.migrates:
                 return obj, False
             done = self.write(ctx, key, new, obj, unchanged)
             if type(done) is Transaction:

@@ -33,6 +33,7 @@ from controlplane.apiserver.requests.authorization import policy, rbac
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.caches import CacheMade, Caches
+from controlplane.apiserver.requests.conversions import Conversions
 from controlplane.apiserver.requests.definitions import Definitions
 from controlplane.apiserver.requests.lookup import CacheLookup, StoreLookup, resource_named
 from controlplane.apiserver.requests.memory import Account
@@ -145,7 +146,8 @@ class ApiServer:
         if options.measures_usage:
             usage.serve(self.table)
         bodies = Bodies(self.registries, admission, options.release)
-        self._reader = Reader(self.registries, bodies, self.caches, store)
+        self.conversions = Conversions(options.webhook_actor, self.lookup, uid)
+        self._reader = Reader(self.registries, bodies, self.caches, store, self.conversions)
         self._writer = Writer(self.registries, bodies, admission)
         self._watching = Watching(self.registries, bodies, self.caches, store, shared=shared)
         self._parts = Parts(
@@ -266,10 +268,13 @@ class ApiServer:
         if info is None:
             return failure(no_such_resource())
         at_hand = self.at_hand
-        ctx = self._context(info, request, now, at_hand)
+        converts = self.conversions.concerns(info)
+        ctx = self._context(info, request, now, AWAY if converts else at_hand)
         work.on(work.Budget())
         try:
             begun = self._dispatch(ctx)
+            if converts and not isinstance(begun, Response):
+                begun = self.conversions.over(info, begun)
             response = begun if isinstance(begun, Response) else at_hand.run(begun)
         except status.ApiError as error:
             return failure(error, ctx.warnings, ctx.audit)
@@ -294,9 +299,12 @@ class ApiServer:
         info = self.table.get(request.group, request.version, request.resource)
         if info is None:
             return failure(no_such_resource())
-        ctx = self._context(info, request, now, storage)
+        converts = self.conversions.concerns(info)
+        ctx = self._context(info, request, now, AWAY if converts else storage)
         try:
             begun = self._dispatch(ctx)
+            if converts and not isinstance(begun, Response):
+                begun = self.conversions.over(info, begun)
             response = begun if isinstance(begun, Response) else (yield from begun)
         except status.ApiError as error:
             return failure(error, ctx.warnings, ctx.audit)

@@ -76,7 +76,8 @@ class Watching:
         initial_flag = query.get("sendInitialEvents")
         initial = not wanted if initial_flag is None else flag(initial_flag)
         convert = None
-        if info.custom is not None or (info.group, info.version) != info.hub:
+        holds = info.custom is not None and info.custom.webhook is not None
+        if not holds and (info.custom is not None or (info.group, info.version) != info.hub):
             convert = lambda obj: self._bodies.external(info, obj)  # noqa: E731
         if initial:
             if version == "" and cache.lag() and not self._shared:
@@ -84,7 +85,7 @@ class Watching:
             if wanted > cache.revision:
                 failed = status.too_large_resource_version(wanted, cache.revision, 1)
                 return _failed_watch(cache, interest, failed)
-            watcher = cache.watch(interest, initial=True, convert=convert)
+            watcher = cache.watch(interest, initial=True, convert=convert, holds=holds)
             if flag(query.get("allowWatchBookmarks")):
                 mark = self._bookmark(info, cache.revision, {_INITIAL_END: "true"})
                 cache.bookmark(watcher, mark)
@@ -104,7 +105,8 @@ class Watching:
         convert: Callable[[Object], Object] | None,
     ) -> Watcher:
         try:
-            return cache.watch(interest, after=start, convert=convert)
+            holds = info.custom is not None and info.custom.webhook is not None
+            return cache.watch(interest, after=start, convert=convert, holds=holds)
         except CompactedError as error:
             text = f"too old resource version: {start} ({error.compacted})"
             if info.resource == "events":

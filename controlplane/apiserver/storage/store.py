@@ -66,6 +66,8 @@ class Entry:
     """One live key: its value and etcd's bookkeeping."""
 
     __slots__ = ("create_revision", "mod_revision", "object", "version")
+    migrates = False
+    """See `Found`: an entry is in the version that handling works in."""
 
     def __init__(self, obj: Object, revision: int) -> None:
         self.object = obj

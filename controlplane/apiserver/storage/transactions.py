@@ -111,10 +111,14 @@ class Compact(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A live key's value, and whether it was ever written again after its creation."""
+    """A live key's value, and whether it was ever written again after its creation.
+
+    `migrates`: it is stored in another version than the one that a write would store it in.
+    """
 
     object: Object
     rewritten: bool
+    migrates: bool = False
 
 
 class Items(NamedTuple):

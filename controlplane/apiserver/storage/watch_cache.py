@@ -92,10 +92,14 @@ class Watcher:
     is `on_end`, for the log alone.
     When `capacity` is reached the watcher is terminated, as a server ends a stream whose reader is
     too slow.
+
+    Where `holds` is set, events wait in `held` until they are converted and passed to `deliver`; `on_held` is
+    called when the first one comes.
     """
 
-    __slots__ = ("_cache", "_convert", "buffer", "capacity", "closed", "info", "interest",
-                 "on_end", "on_ready", "on_stop", "revision", "user_data")  # fmt: skip
+    __slots__ = ("_cache", "_convert", "buffer", "capacity", "closed", "held", "holds", "info",
+                 "interest", "on_end", "on_held", "on_ready", "on_stop", "revision",
+                 "user_data")  # fmt: skip
 
     def __init__(
         self,
@@ -111,6 +115,9 @@ class Watcher:
         self.buffer: deque[WatchEvent] = deque()
         self.capacity: int | None = None
         self.closed = False
+        self.holds = False
+        self.held: deque[WatchEvent] = deque()
+        self.on_held: Callable[[], None] | None = None
         self.on_ready: Callable[[], None] | None = None
         self.on_stop: Callable[[], None] | None = None
         self.on_end: Callable[[], None] | None = None
@@ -126,11 +133,20 @@ class Watcher:
         """Queue an event (with its object converted to the watcher's version)."""
         if self.closed:
             return
-        if self.capacity is not None and len(self.buffer) >= self.capacity:
+        if self.capacity is not None and len(self.buffer) + len(self.held) >= self.capacity:
             self.stop()
+            return
+        if self.holds:
+            self.held.append(event)
+            if self.on_held is not None and len(self.held) == 1:
+                self.on_held()
             return
         if self._convert is not None and event.type != ERROR:
             event = WatchEvent(event.type, self._convert(event.object), event.revision)
+        self.deliver(event)
+
+    def deliver(self, event: WatchEvent) -> None:
+        """Queue an event as it is."""
         self.revision = max(self.revision, event.revision)
         self.buffer.append(event)
         if self.on_ready is not None and len(self.buffer) == 1:
@@ -352,8 +368,9 @@ class WatchCache:
         after: int | None = None,
         initial: bool = False,
         convert: Callable[[Object], Object] | None = None,
+        holds: bool = False,
     ) -> Watcher:
-        """Open a watch.
+        """Open a watch; with `holds` its events are converted before they are delivered, see `Watcher`.
 
         With `initial` the current objects come first, as ADDED in key order. Otherwise events with
         a revision greater than `after` come (None: from now on). CompactedError when `after` lies
@@ -361,6 +378,7 @@ class WatchCache:
         """
         start = self.revision if after is None or initial else after
         watcher = Watcher(self, interest, 0, convert)
+        watcher.holds = holds
         if initial:
             for _, obj in self._in_scope(interest):
                 if interest.matches is None or interest.matches(obj):

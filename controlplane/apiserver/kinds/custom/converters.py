@@ -1,7 +1,8 @@
 """Conversion webhooks of custom resources that are emulated in process: those of known services.
 
-A definition whose `spec.conversion` is Webhook and names such a service has its objects converted by it. Of other
-definitions only the version changes, and what the other version does not know is left out.
+A definition whose `spec.conversion` is Webhook and names such a service has its objects converted by it. Other
+webhooks are called, see `requests/conversions.py`. Without a webhook only the version changes, and what the other
+version does not know is left out.
 
 `snapshot-conversion-webhook-service` is the one of external-snapshotter 8.4 and 8.5 (pkg/webhook/convert.go): contents
 of group snapshots between v1beta1, where the list of members has two fields, and v1beta2, where it has five. Going down
@@ -33,6 +34,14 @@ def converter_of(definition: Tree) -> Converter | None:
         return None
     client = (conversion.get("webhook") or {}).get("clientConfig") or {}
     return _SERVICES.get((client.get("service") or {}).get("name", ""))
+
+
+def webhook_of(definition: Tree) -> Tree | None:
+    """The conversion webhook of a definition, if its objects are converted by one that is not emulated."""
+    conversion = definition["spec"].get("conversion") or {}
+    if conversion.get("strategy") != "Webhook" or converter_of(definition) is not None:
+        return None
+    return conversion.get("webhook") or {}
 
 
 def _group_snapshot_content(tree: Tree, version: str) -> Tree:

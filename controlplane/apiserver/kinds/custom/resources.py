@@ -24,7 +24,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import unreadable_kind
 from controlplane.apiserver.kinds.custom.applied_rules import Ruled, apply_rules, ruled_places
 from controlplane.apiserver.kinds.custom.columns import Columns
-from controlplane.apiserver.kinds.custom.converters import Converter, converter_of
+from controlplane.apiserver.kinds.custom.converters import Converter, converter_of, webhook_of
 from controlplane.apiserver.kinds.custom.correlation import Correlated
 from controlplane.apiserver.kinds.custom.embedded_resources import (
     META,
@@ -57,7 +57,7 @@ from controlplane.apiserver.schema.field_errors import FieldError, invalid
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
 from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 
-__all__ = ["CustomResource", "resource_of", "version_preference"]
+__all__ = ["CustomResource", "resource_of", "version_of", "version_preference"]
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _UNCHECKED = (
@@ -316,6 +316,10 @@ class CustomResource:
     """The schema of the stored version, if this is another one."""
     converter: Converter | None
     """What brings objects from one version to another, where more than the version changes."""
+    webhook: Tree | None
+    """The conversion webhook that is to be called for objects of another version, if there is one."""
+    schemas: dict[str, Tree]
+    """The schemas of all versions of the definition, by version."""
     first: bool
     """Whether the definition never changed: what this version stored is read as it is."""
     _shown: WeakKeyDictionary[Object, Object] = field(factory=WeakKeyDictionary, init=False)
@@ -368,6 +372,8 @@ class CustomResource:
                 ctx.warn(issue)
         tree = defaulted(tree, self.schema)
         tree["metadata"] = meta
+        if self.webhook is not None:
+            return {**tree, "apiVersion": expected}
         if self.converter is not None:
             tree = self.converter(tree, self.storage_version)
         return {**tree, "apiVersion": f"{self.group}/{self.storage_version}"}
@@ -398,14 +404,29 @@ class CustomResource:
         return known
 
     def external(self, tree: Tree) -> Tree:
-        """A stored object in this version, without what either version does not know."""
-        if self.stored_schema is not None:
-            tree = pruned(tree, self.stored_schema, "", [], root=True)
-            tree = defaulted(tree, self.stored_schema)
+        """A stored object in this version.
+
+        It is decoded by the schema of the version that it was stored in, defaults included, converted, and then
+        pruned by the schema of this version, which adds no defaults.
+        """
+        decoded = self.decoded(tree)
+        if version_of(decoded) == self.version:
+            return decoded
         if self.converter is not None:
-            tree = self.converter(tree, self.version)
-        tree = pruned(tree, self.schema, "", [], root=True)
-        return {**defaulted(tree, self.schema), "apiVersion": f"{self.group}/{self.version}"}
+            decoded = self.converter(decoded, self.version)
+        return self.without_unknown({**decoded, "apiVersion": f"{self.group}/{self.version}"})
+
+    def decoded(self, tree: Tree) -> Tree:
+        """A stored object as it is read, in the version that it was stored in: pruned and defaulted."""
+        schema = self.schemas.get(version_of(tree), self.schema)
+        found: Tree = defaulted(pruned(tree, schema, "", [], root=True), schema)
+        return found
+
+    def without_unknown(self, tree: Tree) -> Tree:
+        """A converted object, less what the schema of its version does not know."""
+        schema = self.schemas.get(version_of(tree), self.schema)
+        found: Tree = pruned(tree, schema, "", [], root=True)
+        return found
 
     def problems(
         self, ctx: Context, tree: Tree, old: Tree | None, sub: str = ""
@@ -525,6 +546,11 @@ class CustomResource:
         return [*self.columns.headers], lambda tree: self.columns.cells(tree, now)
 
 
+def version_of(tree: Tree) -> str:
+    """The version that an object is in, without its group."""
+    return str(tree.get("apiVersion", "")).rpartition("/")[2]
+
+
 # -- from a definition ---------------------------------------------------------------------------
 
 
@@ -636,8 +662,10 @@ def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         ruled=ruled_places(schema),
         embedded=embedded_places(schema),
         default_status=_default_status(schema) if "status" in subresources else None,
-        stored_schema=None if storage == name else _schema(stored),
+        stored_schema=None if storage == name or webhook_of(crd) is not None else _schema(stored),
         converter=None if storage == name else converter_of(crd),
+        webhook=webhook_of(crd),
+        schemas={each["name"]: _schema(each) for each in spec["versions"]},
         first=crd["metadata"].get("generation", 1) == 1,
     )  # fmt: skip
     return ResourceInfo(
