@@ -286,6 +286,25 @@ async def test_a_conversion_webhook_is_called_and_the_recording_replays_without_
     assert again.execute("bare").trace_hash == recording.trace_hash
 
 
+async def test_a_manager_in_another_version_loses_what_changes_in_its_version():
+    async with Webhook(converting).running() as hook, served() as session:
+        url = f"https://127.0.0.1:{hook.port}/convert"
+        await defined(session, {"url": url, "caBundle": hook.bundle})
+        await session.ask("POST", SITES % "v1", site("a", host="x", size=1))
+        head = {"Content-Type": "application/apply-patch+yaml"}
+        path = f"{SITES % 'v2'}/a?fieldManager=m&force=true"
+        applied = await session.ask("PATCH", path, site("a", "v2", address="y"), **head)
+        assert applied.code == 200, applied.body
+        owned = {
+            (each["operation"], each["apiVersion"].rpartition("/")[2]): each["fieldsV1"]
+            for each in applied.tree["metadata"]["managedFields"]
+        }
+        assert owned == {
+            ("Apply", "v2"): {"f:spec": {"f:address": {}}},
+            ("Update", "v1"): {"f:spec": {".": {}, "f:size": {}}},
+        }
+
+
 async def test_a_service_of_a_conversion_webhook_is_asked_where_it_is_said_to_be():
     async with (
         Webhook(converting, host="hook.default.svc").running() as hook,

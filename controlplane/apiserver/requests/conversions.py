@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
@@ -24,9 +24,11 @@ from controlplane.apiserver.kinds.custom.resources import CustomResource, versio
 from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
 from controlplane.apiserver.kinds.strategy import Lookup
 from controlplane.apiserver.requests.admission.webhooks import SECOND, place_of
+from controlplane.apiserver.requests.managed.fieldsets import compare
+from controlplane.apiserver.requests.managed.tracking import encoded, managers_of
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import aggregate
-from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 from controlplane.apiserver.storage.transactions import (
     Done,
     Found,
@@ -63,12 +65,18 @@ class Conversions:
     Args:
         actor: names the actor that answers for a host, "" if there is none; None: no webhook is ever called.
         lookup: what the server knows of services.
+        table: the resources that are served, in all their versions.
         uid: makes the identifier of a call.
     """
 
     def __init__(
-        self, actor: Callable[[str], str] | None, lookup: Lookup, uid: Callable[[], str]
+        self,
+        actor: Callable[[str], str] | None,
+        lookup: Lookup,
+        table: ResourceTable,
+        uid: Callable[[], str],
     ) -> None:
+        self.table = table
         self._actor = actor
         self._lookup = lookup
         self._uid = uid
@@ -194,6 +202,8 @@ class _Passage:
 
     conversions: Conversions
     info: ResourceInfo
+    _read_from: dict[str, Object] = field(factory=dict, init=False)
+    """What was stored under a key when it was read."""
 
     def perform(self, operation: Operation) -> Steps[Any]:
         """The outcome of an operation, for handling in the version of the request. ApiError."""
@@ -210,6 +220,7 @@ class _Passage:
         if stored is None:
             return None
         obj = yield from self.conversions.read(self.info, stored.object)
+        self._read_from[operation.key] = stored.object
         custom: CustomResource = self.info.custom
         moves = version_of(stored.object.tree) != custom.storage_version
         return Found(obj, stored.rewritten, moves)
@@ -219,17 +230,51 @@ class _Passage:
         changes = []
         for change in operation.changes:
             if isinstance(change, Put) and change.prefix == self.info.storage_prefix:
-                tree = yield from self.conversions.convert(
-                    custom, change.tree, custom.storage_version
-                )
+                tree = yield from self._owned(change)
+                tree = yield from self.conversions.convert(custom, tree, custom.storage_version)
                 change = change._replace(tree=tree, before=None)
             changes.append(change)
         done: Done = yield operation._replace(changes=tuple(changes))
-        objects = []
-        for obj in done.objects:
-            shown = None if obj is None else (yield from self.conversions.read(self.info, obj))
-            objects.append(shown)
+        objects: list[Object | None] = []
+        for change, obj in zip(operation.changes, done.objects, strict=False):
+            if obj is None:
+                objects.append(None)
+                continue
+            self._read_from[change.key] = obj
+            objects.append((yield from self.conversions.read(self.info, obj)))
         return done._replace(objects=tuple(objects))
+
+    def _owned(self, put: Put) -> Steps[Tree]:
+        """The object to write, whose managers in other versions no longer own what changes in theirs.
+
+        What changes in the version of the request is taken from them already. Upstream: structured-merge-diff
+        merge/update.go, which compares in the version of each manager.
+        """
+        new, stored = put.tree, self._read_from.get(put.key)
+        managers = managers_of(new["metadata"].get("managedFields"))
+        versions = dict.fromkeys(
+            entry.version for entry in managers.values() if entry.version != self.info.api_version
+        )
+        if put.before is None or stored is None or not versions:
+            return new
+        for api_version in versions:
+            version = api_version.rpartition("/")[2]
+            info = self.conversions.table.get(self.info.group, version, self.info.resource)
+            if info is None or info.custom is None:
+                continue
+            old = (yield from self.conversions.read(info, stored)).tree
+            made = yield from self.conversions.convert(self.info.custom, new, version)
+            difference = compare(old, made, info.custom.struct)
+            lost = difference.taken | frozenset(difference.removed)
+            managers = {
+                identity: evolve(entry, paths=entry.paths - lost)
+                if entry.version == api_version
+                else entry
+                for identity, entry in managers.items()
+            }
+        fields = encoded(managers)
+        meta = {key: value for key, value in new["metadata"].items() if key != "managedFields"}
+        return {**new, "metadata": {**meta, "managedFields": fields} if fields else meta}
 
 
 # -- answers -------------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ class ApiServer:
         if options.measures_usage:
             usage.serve(self.table)
         bodies = Bodies(self.registries, admission, options.release)
-        self.conversions = Conversions(options.webhook_actor, self.lookup, uid)
+        self.conversions = Conversions(options.webhook_actor, self.lookup, self.table, uid)
         self._reader = Reader(self.registries, bodies, self.caches, store, self.conversions)
         self._writer = Writer(self.registries, bodies, admission)
         self._watching = Watching(self.registries, bodies, self.caches, store, shared=shared)

@@ -122,7 +122,7 @@ def test_a_schema_is_published_in_its_structural_form(given, published):
         ({"type": "array", "x-kubernetes-preserve-unknown-fields": True, "items": {"type": "string"}},
          {"x-kubernetes-preserve-unknown-fields": True}),
         ({"x-kubernetes-int-or-string": True, "anyOf": EITHER}, {"x-kubernetes-int-or-string": True}),
-        ({"type": "string", "oneOf": [{"pattern": "x"}], "not": {"enum": ["u"]}, "default": "a"},
+        ({"type": "string", "oneOf": [{"pattern": "x"}], "not": {"enum": ["u"]}, "default": "x"},
          {"type": "string"}),
         ({"type": "object", "required": ["a", "b"], "properties": {
             "a": {"type": "string", "nullable": True}, "b": {"type": "string"}}},

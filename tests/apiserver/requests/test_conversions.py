@@ -80,8 +80,9 @@ def review(asked, change=None, **response):
 
 def read(decide, made=None, tree=None):
     """Read a stored site as version v2: the object, and the calls that were made."""
+    server = World().server
     conversions = Conversions(
-        lambda host: f"webhook {host}", World().server.lookup, lambda: "uid-1"
+        lambda host: f"webhook {host}", server.lookup, server.table, lambda: "uid-1"
     )
     steps = conversions.read(info_of(made or definition()), Object(tree or site()))
     calls = []
