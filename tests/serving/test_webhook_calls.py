@@ -14,7 +14,7 @@ from actors.pace import MAX, Pacer
 from controlplane.apiserver.http import certificates
 from controlplane.scenarios import replaying
 from controlplane.serving.webhook_services import checked
-from tests.apiserver.http.session import CONFIGMAPS, config, served
+from tests.apiserver.http.session import CONFIGMAPS, config, served, watching
 from tests.apiserver.requests.test_conversions import GROUP as SITES_GROUP
 from tests.apiserver.requests.test_conversions import definition, translated
 
@@ -286,13 +286,31 @@ async def test_a_conversion_webhook_is_called_and_the_recording_replays_without_
     assert again.execute("bare").trace_hash == recording.trace_hash
 
 
+async def test_a_watch_over_http_shows_events_in_its_version():
+    async with Webhook(converting).running() as hook, served() as session:
+        url = f"https://127.0.0.1:{hook.port}/convert"
+        await defined(session, {"url": url, "caBundle": hook.bundle})
+        async with watching(session, f"{SITES % 'v2'}?watch=1") as lines:
+            for name in "ab":
+                await session.ask("POST", SITES % "v1", site(name, host=name))
+            seen = [await lines.next(), await lines.next()]
+        assert [each["object"]["spec"] for each in seen] == [{"address": "a"}, {"address": "b"}]
+        assert {each["object"]["apiVersion"] for each in seen} == {f"{SITES_GROUP}/v2"}
+
+
 async def test_a_manager_in_another_version_loses_what_changes_in_its_version():
     async with Webhook(converting).running() as hook, served() as session:
         url = f"https://127.0.0.1:{hook.port}/convert"
         await defined(session, {"url": url, "caBundle": hook.bundle})
         await session.ask("POST", SITES % "v1", site("a", host="x", size=1))
         head = {"Content-Type": "application/apply-patch+yaml"}
-        path = f"{SITES % 'v2'}/a?fieldManager=m&force=true"
+        path = f"{SITES % 'v2'}/a?fieldManager=m"
+        refused = await session.ask("PATCH", path, site("a", "v2", address="y", size=9), **head)
+        assert refused.code == 409
+        message = refused.tree["message"]
+        assert message.startswith("Apply failed with 2 conflicts: conflicts with ")
+        assert message.endswith(f" using {SITES_GROUP}/v1:\n- .spec.host\n- .spec.size")
+        path += "&force=true"
         applied = await session.ask("PATCH", path, site("a", "v2", address="y"), **head)
         assert applied.code == 200, applied.body
         owned = {

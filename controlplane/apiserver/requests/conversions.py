@@ -18,12 +18,14 @@ from weakref import WeakKeyDictionary
 
 from attrs import evolve, field, frozen
 
+from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.resources import CustomResource, version_of
 from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
-from controlplane.apiserver.kinds.strategy import Lookup
+from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.requests.admission.webhooks import SECOND, place_of
+from controlplane.apiserver.requests.managed.applying import conflict_error, conflicts_with
 from controlplane.apiserver.requests.managed.fieldsets import compare
 from controlplane.apiserver.requests.managed.tracking import encoded, managers_of
 from controlplane.apiserver.schema import status
@@ -51,6 +53,7 @@ SECONDS: Final = 30
 """Time limit of a call. Upstream: rest.Config of apiserver pkg/util/webhook/client.go."""
 _GROUP: Final = "apiextensions.k8s.io"
 _KIND: Final = "ConversionReview"
+_APPLY: Final = "application/apply-patch"
 _KNOWN: Final = ("v1", "v1beta1")
 _SCHEME: Final = "k8s.io/apiserver/pkg/util/webhook/client.go:71"
 _HEAD: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -86,9 +89,9 @@ class Conversions:
         """True if objects of the resource may have to be converted by a webhook."""
         return info.custom is not None and info.custom.webhook is not None
 
-    def over(self, info: ResourceInfo, steps: Steps[T]) -> Steps[T]:
-        """Handling in the version of `info`, over a store that may have other versions."""
-        passage = _Passage(self, info)
+    def over(self, ctx: Context, steps: Steps[T]) -> Steps[T]:
+        """Handling in the version of the request, over a store that may have other versions."""
+        passage = _Passage(self, ctx)
         try:
             operation = next(steps)
             while True:
@@ -201,9 +204,14 @@ class _Passage:
     """What one request reads and writes, on its way between the version of the request and the store."""
 
     conversions: Conversions
-    info: ResourceInfo
+    ctx: Context
     _read_from: dict[str, Object] = field(factory=dict, init=False)
     """What was stored under a key when it was read."""
+
+    @property
+    def info(self) -> ResourceInfo:
+        """The resource in the version of the request."""
+        return self.ctx.info
 
     def perform(self, operation: Operation) -> Steps[Any]:
         """The outcome of an operation, for handling in the version of the request. ApiError."""
@@ -234,6 +242,10 @@ class _Passage:
                 tree = yield from self.conversions.convert(custom, tree, custom.storage_version)
                 change = change._replace(tree=tree, before=None)
             changes.append(change)
+        if operation.rehearsed:
+            made = [Object(change.tree) for change in changes if isinstance(change, Put)]
+            shown = yield from self._shown(made)
+            return Done(True, 0, tuple(shown))
         done: Done = yield operation._replace(changes=tuple(changes))
         objects: list[Object | None] = []
         for change, obj in zip(operation.changes, done.objects, strict=False):
@@ -244,18 +256,30 @@ class _Passage:
             objects.append((yield from self.conversions.read(self.info, obj)))
         return done._replace(objects=tuple(objects))
 
+    def _shown(self, made: list[Object]) -> Steps[list[Object]]:
+        found = []
+        for obj in made:
+            found.append((yield from self.conversions.read(self.info, obj)))
+        return found
+
     def _owned(self, put: Put) -> Steps[Tree]:
         """The object to write, whose managers in other versions no longer own what changes in theirs.
 
-        What changes in the version of the request is taken from them already. Upstream: structured-merge-diff
-        merge/update.go, which compares in the version of each manager.
+        What changes in the version of the request is taken from them already. An apply without force is refused
+        with 409 where they own it. Upstream: structured-merge-diff merge/update.go, which compares in the version of
+        each manager.
         """
         new, stored = put.tree, self._read_from.get(put.key)
         managers = managers_of(new["metadata"].get("managedFields"))
+        if put.before is None or stored is None:
+            return new
+        request = self.ctx.request
+        yields = request.content_type.startswith(_APPLY) and not flag(request.query.get("force"))
+        had = managers_of(put.before.metadata.get("managedFields"))
         versions = dict.fromkeys(
-            entry.version for entry in managers.values() if entry.version != self.info.api_version
+            entry.version for entry in had.values() if entry.version != self.info.api_version
         )
-        if put.before is None or stored is None or not versions:
+        if not versions:
             return new
         for api_version in versions:
             version = api_version.rpartition("/")[2]
@@ -265,6 +289,11 @@ class _Passage:
             old = (yield from self.conversions.read(info, stored)).tree
             made = yield from self.conversions.convert(self.info.custom, new, version)
             difference = compare(old, made, info.custom.struct)
+            if yields:
+                rivals = {k: entry for k, entry in had.items() if entry.version == api_version}
+                conflicts = conflicts_with(rivals, None, frozenset(difference.taken))
+                if conflicts:
+                    raise conflict_error(conflicts)
             lost = difference.taken | frozenset(difference.removed)
             managers = {
                 identity: evolve(entry, paths=entry.paths - lost)

@@ -38,6 +38,7 @@ from controlplane.apiserver.storage.transactions import (
     Found,
     Get,
     Live,
+    Put,
     Range,
     Steps,
     Transaction,
@@ -210,7 +211,12 @@ class Registry:
                     found = yield found
                 if found is not None:
                     raise self._exists(ctx, found.object)
-                return self._unwritten(tree, None)
+                rehearsed = self._rehearse(ctx, key, tree, None)
+                if type(rehearsed) is Transaction:
+                    rehearsed = yield rehearsed
+                made = rehearsed.objects[0]
+                assert made is not None
+                return made
             done = self._put(ctx, key, tree, None, unchanged)
             if type(done) is Transaction:
                 done = yield done
@@ -244,6 +250,15 @@ class Registry:
             tree = {**tree, "metadata": meta}
         return Object(tree)
 
+    def _rehearse(
+        self, ctx: Context, key: str, tree: Tree, old: Object | None
+    ) -> Done | Transaction:
+        """What a dry run answers, by way of the storage version where a webhook converts to it."""
+        made = self._unwritten(tree, old)
+        if ctx.info.custom is None or ctx.info.custom.webhook is None:
+            return Done(True, 0, (made,))
+        return Transaction((), (Put(self.prefix, key, made.tree, old),), rehearsed=True)
+
     def _put(
         self,
         ctx: Context,
@@ -272,7 +287,7 @@ class Registry:
     ) -> Done | Transaction:
         """Write over `found` unless somebody else did; a dry run always succeeds."""
         if ctx.dry_run:
-            return Done(True, 0, (self._unwritten(tree, found),))
+            return self._rehearse(ctx, key, tree, found)
         return self._put(ctx, key, tree, found, unchanged)
 
     def _in_order(self, tree: Tree, old: Tree | None) -> Tree:

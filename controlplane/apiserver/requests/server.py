@@ -274,7 +274,7 @@ class ApiServer:
         try:
             begun = self._dispatch(ctx)
             if converts and not isinstance(begun, Response):
-                begun = self.conversions.over(info, begun)
+                begun = self.conversions.over(ctx, begun)
             response = begun if isinstance(begun, Response) else at_hand.run(begun)
         except status.ApiError as error:
             return failure(error, ctx.warnings, ctx.audit)
@@ -304,7 +304,7 @@ class ApiServer:
         try:
             begun = self._dispatch(ctx)
             if converts and not isinstance(begun, Response):
-                begun = self.conversions.over(info, begun)
+                begun = self.conversions.over(ctx, begun)
             response = begun if isinstance(begun, Response) else (yield from begun)
         except status.ApiError as error:
             return failure(error, ctx.warnings, ctx.audit)

@@ -91,12 +91,14 @@ class Transaction(NamedTuple):
     """Make the changes if every key of `expected` has that modification revision (0: absent).
 
     `unchanged` names prefixes and revisions: nothing that lives there was written later.
-    Answered by `Done`.
+    Answered by `Done`. What is `rehearsed`, for a dry run, is converted as for a write and never
+    reaches the store, see `requests/conversions.py`.
     """
 
     expected: tuple[tuple[str, str, int], ...]
     changes: tuple[Put | Delete, ...]
     unchanged: tuple[tuple[str, int], ...] = ()
+    rehearsed: bool = False
 
 
 class Compact(NamedTuple):
@@ -344,6 +346,7 @@ def _range(store: Store, wanted: Range) -> Outcome:
 
 
 def _transaction(store: Store, asked: Transaction) -> Done:
+    assert not asked.rehearsed
     for prefix, key, revision in asked.expected:
         entry = store.keyspace(prefix).entries.get(key)
         if (entry.mod_revision if entry is not None else 0) != revision:

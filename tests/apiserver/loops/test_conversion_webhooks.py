@@ -3,6 +3,7 @@
 import pytest
 
 from actors import EventLog
+from controlplane.api.request import Request
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client, Resource
 from controlplane.client.loops.connection import RestConfig
@@ -99,6 +100,16 @@ def test_lists_convert_each_stored_object_once(apiservers):
 
     listed = [{"address": "a"}, {"address": "b"}]
     assert played(script, apiservers=apiservers) == [listed, listed, ("v2", "v2")]
+
+
+def test_a_dry_run_goes_by_way_of_the_storage_version():
+    async def script(_ctx, client, told, asked):
+        request = Request("create", GROUP, "v2", "sites", namespace="default",
+                          body=site("a", "v2", address="x"), query={"dryRun": "All"})  # fmt: skip
+        told.append(((await client.call(request)).tree["spec"], tuple(asked)))
+        told.append(len((await client.list(OLD, "default")).items))
+
+    assert played(script) == [({"address": "x", "size": 2}, ("v1", "v2")), 0]
 
 
 def test_a_failure_of_the_webhook_fails_the_request_and_writes_nothing():

@@ -310,6 +310,15 @@ def test_a_definition_without_a_webhook_to_answer_serves_its_storage_version_alo
     assert ask(world, "list", "v1").code == 200
 
 
+def test_a_dry_run_converts_as_a_write_does():
+    world = served(definition())
+    text = f'conversion webhook for {GROUP}/v2, Kind=Site failed: Post "{URL}": service "hook" not found'
+    made = ask(world, "create", "v2", body=fresh("v2", "n"), query={"dryRun": "All"})
+    assert (made.code, made.tree["message"]) == (500, text)
+    assert ask(world, "create", "v1", body=fresh(), query={"dryRun": "All"}).code == 201
+    assert ask(world, "list", "v1").tree["items"] == []
+
+
 def test_why_a_webhook_is_not_reached():
     world = served(definition(client={"url": "https://127.0.0.1:1/convert"}))
     ask(world, "create", "v1", body=fresh())

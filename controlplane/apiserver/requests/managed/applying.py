@@ -215,11 +215,15 @@ class Apply:
         external = self._read(ctx, result, live, config)
         difference = compare(base, result, struct)
         changed = difference.taken | (frozenset(difference.removed) & paths)
-        conflicts = _conflicts(managers, identity, reset_paths(changed, unset))
+        rivals = managers
+        if info.custom is not None and info.custom.webhook is not None:
+            # Those in other versions are asked in their versions, see `conversions`.
+            rivals = {key: e for key, e in managers.items() if e.version == info.api_version}
+        conflicts = conflicts_with(rivals, identity, reset_paths(changed, unset))
         if conflicts and not flag(ctx.request.query.get("force")):
             conflicts = _not_its_own(conflicts, _applied_by_client(ctx, base, struct))
             if conflicts:
-                raise _conflict_error(conflicts)
+                raise conflict_error(conflicts)
         lost = reset_paths(changed | frozenset(difference.removed), unset)
         managers = without_paths(managers, lost, identity)
         if not changed and not difference.removed:
@@ -277,9 +281,10 @@ def _with_last_applied(ctx: Context, meta: Tree, config: Tree) -> Tree:
     return {**meta, "annotations": annotations}
 
 
-def _conflicts(
-    managers: dict[Identity, Entry], identity: Identity, changed: frozenset[Path]
+def conflicts_with(
+    managers: dict[Identity, Entry], identity: Identity | None, changed: frozenset[Path]
 ) -> list[tuple[Identity, Entry, list[Path]]]:
+    """The managers other than `identity` that own changed paths, with these paths; sorted by name."""
     found = []
     for other, entry in managers.items():
         if other == identity:
@@ -319,9 +324,10 @@ def _not_its_own(
     return [each for each in left if each[2]]
 
 
-def _conflict_error(
+def conflict_error(
     conflicts: list[tuple[Identity, Entry, list[Path]]],
 ) -> status.ApiError:
+    """409 for an apply that would change what others own."""
     causes: list[Tree] = []
     texts: list[str] = []
     total = sum(len(paths) for _, _, paths in conflicts)
