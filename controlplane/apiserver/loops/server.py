@@ -611,7 +611,9 @@ class _Server:
                 data = {"message": error.message}
                 self._ctx.log("apiserver.unconverted", level=WARNING, data=data)
                 self._flush()
-                await ctx.sleep(wait, point="apiserver.conversion")
+                # A webhook that fails for long must not keep a run from coming to rest.
+                idle = wait == LONGEST_WAIT_NS
+                await ctx.sleep(wait, idle=idle, point="apiserver.conversion")
                 wait = min(2 * wait, LONGEST_WAIT_NS)
         self._flush()
 

@@ -164,6 +164,16 @@ def test_a_watch_gets_each_event_in_its_version_and_waits_while_the_webhook_fail
     ]
 
 
+def test_a_watch_whose_webhook_never_answers_lets_the_world_come_to_rest():
+    async def script(ctx, client, told, _asked):
+        await client.create(OLD, site("a", host="x"))
+        client.watch(NEW, "default")
+        await ctx.sleep(90 * SECOND)
+        told.append("rested")
+
+    assert played(script, lambda _: {"result": {"status": "Failure"}}) == ["rested"]
+
+
 def test_a_write_that_changes_nothing_migrates_the_object_to_the_storage_version():
     async def script(ctx, client, told, asked):
         await client.create(OLD, site("a", host="x", size=1))
