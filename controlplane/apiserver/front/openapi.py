@@ -129,7 +129,7 @@ def digest_of(server: Served, name: str) -> str:
             subs = [sub.entry for sub in info.subresources.values()]
             custom = info.custom
             parts.append([info.entry, subs, custom and (
-                custom.schema, custom.list_kind, custom.selectable_fields
+                custom.schema, custom.list_kind, list(custom.selectable_fields)
             )])  # fmt: skip
     raw = json.dumps(parts, sort_keys=True).encode()
     return hashlib.sha512(raw).hexdigest().upper()
