@@ -96,10 +96,17 @@ def _walk(raw: bytes, nodes: int) -> None:
                 raise TooMany(f"more than {nodes} values", event.start_mark.line + 1)
     except Excessive:
         raise
-    except yaml.YAMLError:
+    except yaml.YAMLError as error:
+        if isinstance(error, yaml.MarkedYAMLError) and error.problem == _TOO_DEEP_FOR_PARSER:
+            line = 0 if error.problem_mark is None else error.problem_mark.line
+            raise TooDeepText(line + 1) from None
         return
     finally:
         parser.dispose()
+
+
+_TOO_DEEP_FOR_PARSER = "exceeded maximum nesting depth"
+"""The error of libyaml from 0.2.6 on, whose scanner reads ahead and meets its own limit before ours."""
 
 
 def check_aliases(root: yaml.Node | None, text: str | bytes) -> None:

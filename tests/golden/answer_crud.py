@@ -332,13 +332,18 @@ class Replay:
 
     def normal_text(self, text: str, key: str = "") -> str:
         text = _UID.sub(lambda m: self.names.of("uid", m[0]), text)
-        text = _TIME.sub(lambda m: "<microtime>" if m[1] else "<time>", text)
+        text = _TIME.sub(self._time, text)
         for suffix in self.suffixes:
             if suffix in text:
                 text = text.replace(suffix, self.names.of("rand", suffix))
         if key in ("resourceVersion", "message", "") or "ersion" in key:
             text = _RV.sub(self._version, text)
         return text
+
+    def _time(self, match: re.Match[str]) -> str:
+        if match[0] < format_time(START):  # before the server began: the case sent it
+            return match[0]
+        return "<microtime>" if match[1] else "<time>"
 
     def _version(self, match: re.Match[str]) -> str:
         value = match[0]

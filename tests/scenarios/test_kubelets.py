@@ -128,9 +128,9 @@ def verdict(workload, invariant) -> str:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"kubelet_config": "none.yaml"}, "none.yaml: cannot be read"),
+        ({"kubelet_config": "none.yaml"}, "none.yaml: no such file or directory"),
         ({"machine": "cores=x"}, "machine: 'cores=x': expected a number of 1 or more"),
-        ({"kubelet_config": str(CONFIG.with_name("missing.yaml"))}, "cannot be read"),
+        ({"kubelet_config": str(CONFIG.with_name("missing.yaml"))}, "no such file or directory"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_runs(options, told) -> None:

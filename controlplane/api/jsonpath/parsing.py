@@ -32,8 +32,8 @@ _EOF: Final = ""
 _TERMINATORS: Final = frozenset((_EOF, " ", "\t", "\r", "\n", *".,[]$@{}"))
 _QUOTED_KEY: Final = re.compile(r"'([^']*)'")
 _SLICE: Final = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
-_COMPARISON: Final = re.compile(r"([^!<>=]+)([!<>=]+)(.+)")
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+_OPERATOR: Final = re.compile("[!<>=]+")
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _SIMPLE_ESCAPES: Final = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92}
 _HEX_ESCAPES: Final = {"x": 2, "u": 4, "U": 8}
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
@@ -50,6 +50,17 @@ def _action(text: str) -> Group:
     group = parse_template("{" + text + "}").nodes[0]
     assert isinstance(group, Group)
     return group
+
+
+def _comparison(text: str) -> tuple[str, str, str] | None:
+    """Return both sides and the operator of a filter that compares, as upstream's expression parts it."""
+    found = _OPERATOR.search(text)
+    if found is None or not found.start():
+        return None
+    left, operator, right = text[: found.start()], found[0], text[found.end() :]
+    if not right and len(operator) > 1:
+        operator, right = operator[:-1], operator[-1]
+    return (left, operator, right) if right and "\n" not in right else None
 
 
 class _Parser:
@@ -208,11 +219,12 @@ class _Parser:
         if self.next() != "]":
             raise JSONPathError("unclosed array expect ]")
         text = self.take()[:-2]
-        parts = _COMPARISON.fullmatch(text)
+        parts = _comparison(text)
         if parts is None:
             group.nodes.append(Filter(_action(text), Group(), "exists"))
         else:
-            group.nodes.append(Filter(_action(parts[1]), _action(parts[3]), parts[2]))
+            left, operator, right = parts
+            group.nodes.append(Filter(_action(left), _action(right), operator))
 
     def quote(self, group: Group, end: str) -> None:
         """Text in single or double quotes."""
