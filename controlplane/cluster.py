@@ -49,7 +49,7 @@ from controlplane.controllers.serviceaccount.controller import (
 from controlplane.errors import UsageError
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
-from controlplane.kubelet.node_status import has_kubelet
+from controlplane.kubelet.node.node_status import has_kubelet
 from controlplane.scheduler.config.features import of_release
 from controlplane.scheduler.config.model import SchedulerConfig
 from controlplane.scheduler.loops import scheduler
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from controlplane.controllers.loops.csi_driver import DriverProbe
     from controlplane.controllers.loops.storage import Process, Storage
     from controlplane.kubelet.loops.host import Host
-    from controlplane.kubelet.settings import KubeletSettings
+    from controlplane.kubelet.node.settings import KubeletSettings
     from controlplane.scheduler.plugins.registry import Registry
 
     Equip = Callable[[Sequence[Tree]], tuple[Sequence[Tree], Mapping[str, KubeletSettings]]]
@@ -448,7 +448,7 @@ class Cluster:
         }
 
     def _write_manifests(self, name: str, settings: KubeletSettings) -> None:
-        from controlplane.kubelet.static_pods import write_manifest
+        from controlplane.kubelet.pod.static_pods import write_manifest
 
         for file, manifest in (settings.manifests or {}).items():
             write_manifest(self.world.disk(name), file, manifest)

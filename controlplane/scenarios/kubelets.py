@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from controlplane.kubelet.config.configuration import KubeletConfiguration
     from controlplane.kubelet.machine import Machine
-    from controlplane.kubelet.settings import KubeletSettings
+    from controlplane.kubelet.node.settings import KubeletSettings
     from controlplane.scenarios.run import Run
 
 Tree = dict[str, Any]
@@ -148,7 +148,7 @@ def _settings(
 ) -> KubeletSettings:
     from controlplane.kubelet.config.allocatable import capacity_of, policies_of
     from controlplane.kubelet.eviction.settings import settings_of
-    from controlplane.kubelet.settings import KubeletSettings
+    from controlplane.kubelet.node.settings import KubeletSettings
 
     policies = policies_of(config, capacity_of(machine, config))
     eviction = settings_of(config)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.kubelet import metrics as kubelet
+from controlplane.kubelet.node import metrics as kubelet
 from controlplane.metrics.family import merged
 from controlplane.scheduler import metrics as scheduler
 

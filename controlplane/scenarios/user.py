@@ -222,7 +222,7 @@ class User:
         The kubelet hears of it if it runs, and finds it otherwise when it starts. Raises UsageError.
         """
         from controlplane.kubelet.loops.file_source import FileChanged
-        from controlplane.kubelet.static_pods import write_manifest
+        from controlplane.kubelet.pod.static_pods import write_manifest
         from controlplane.scenarios.manifests import manifest
 
         found = None if tree is None else manifest(tree, file)

@@ -99,7 +99,7 @@ def nodes_with_static_pods(manifests: Mapping[str, dict[str, Any]], lag_s: int =
     def build(setting: Setting) -> ClusterConfig:
         from controlplane.apiserver.loops.replica import ReplicaOptions
         from controlplane.cluster import ClusterConfig
-        from controlplane.kubelet.settings import KubeletSettings
+        from controlplane.kubelet.node.settings import KubeletSettings
         from controlplane.scenarios.manifests import manifest
 
         found = {file: manifest(tree, file) for file, tree in manifests.items()}

@@ -9,8 +9,8 @@ from controlplane.controllers.int_or_percent import BadIntOrPercent, scaled_valu
 from controlplane.controllers.volume.topology import spread
 from controlplane.errors import UsageError
 from controlplane.kubelet.cm.go_text import GoTextError, atoi
-from controlplane.kubelet.container_runtime import seconds
 from controlplane.kubelet.machine import machine_of_text
+from controlplane.kubelet.pod.container_runtime import seconds
 from controlplane.scenarios.inputs.manifests import plain_scalar
 from tests.apiserver.world import STRATEGIC, World, pod
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.api.object import Object
-from controlplane.kubelet.status_manager import StatusManager
+from controlplane.kubelet.pod.status_manager import StatusManager
 from controlplane.scenarios.convergence import difference
 from tests.chaos import healing
 from tests.chaos.settled import BEING_DELETED, settled

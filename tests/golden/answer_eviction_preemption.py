@@ -6,8 +6,8 @@ from typing import Any
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.kubelet.admission import admit
-from controlplane.kubelet.preemption import PREEMPTED_CONDITION, PREEMPTED_STATUS
+from controlplane.kubelet.node.admission import admit
+from controlplane.kubelet.pod.preemption import PREEMPTED_CONDITION, PREEMPTED_STATUS
 
 
 def answer(case: Any) -> Any:

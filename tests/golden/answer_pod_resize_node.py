@@ -7,12 +7,12 @@ from typing import Any
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.kubelet.admission import ADMITTED, Admission, predicates
 from controlplane.kubelet.allocation.conditions import INFEASIBLE, ResizeConditions
 from controlplane.kubelet.allocation.events import ResizeEvent
 from controlplane.kubelet.allocation.feasibility import NO_SWAP, Feasibility
 from controlplane.kubelet.allocation.manager import RESIZE, AllocationManager, Verdict
 from controlplane.kubelet.features import features
+from controlplane.kubelet.node.admission import ADMITTED, Admission, predicates
 from controlplane.kubelet.steps import Steps, run
 from controlplane.metrics.numbers import Metrics
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.alike import KEPT, alike, alike_list
-from controlplane.kubelet import status as module
-from controlplane.kubelet.status import Condition, stamped
+from controlplane.kubelet.pod import status as module
+from controlplane.kubelet.pod.status import Condition, stamped
 
 SECOND = 10**9
 KINDS = ("Ready", "Initialized", "PodScheduled", "Mine")

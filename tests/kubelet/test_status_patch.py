@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from controlplane.api.alike import alike, alike_list
 from controlplane.api.tree import Tree
-from controlplane.kubelet.status import status_patch
+from controlplane.kubelet.pod.status import status_patch
 
 
 class TestStatusPatch:

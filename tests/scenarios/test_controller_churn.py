@@ -11,7 +11,7 @@ from attrs import evolve
 from controlplane.api.object import Object
 from controlplane.client.expectations import CountedExpectations
 from controlplane.controllers.consistency import ConsistencyStore
-from controlplane.kubelet.container_runtime import Container, Program, Sandbox
+from controlplane.kubelet.pod.container_runtime import Container, Program, Sandbox
 from controlplane.scenarios import loading
 from controlplane.scenarios.controller_churn import FAULTS, PARTS
 from controlplane.scenarios.exploring import Campaign

@@ -20,7 +20,7 @@ from controlplane.kubelet.eviction.settings import (
     EvictionThreshold,
 )
 from controlplane.kubelet.eviction.stats import Observation, Observations
-from controlplane.kubelet.preemption import is_critical
+from controlplane.kubelet.pod.preemption import is_critical
 
 PERIOD_S: Final = 10
 EVICTED: Final = "Evicted"

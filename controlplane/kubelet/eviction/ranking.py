@@ -15,8 +15,8 @@ from controlplane.api.quantity import Quantity, parse
 from controlplane.kubelet.eviction.manager import EVICTED, met_info
 from controlplane.kubelet.eviction.settings import INODES, PIDS, EvictionThreshold
 from controlplane.kubelet.eviction.stats import Observations, PodStats
-from controlplane.kubelet.preemption import is_critical, request_of
-from controlplane.kubelet.status import Condition
+from controlplane.kubelet.pod.preemption import is_critical, request_of
+from controlplane.kubelet.pod.status import Condition
 
 Stats = Callable[[Pod], PodStats | None]
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)

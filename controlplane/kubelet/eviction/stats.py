@@ -1,7 +1,7 @@
 """What pods use, and what is left of their node: what a kubelet's summary of statistics tells.
 
 Upstream: makeSignalObservations of pkg/kubelet/eviction/helpers.go. The amounts are told by annotations of
-pods, for each container that runs (see `controlplane/kubelet/container_runtime.py`); what the node's own
+pods, for each container that runs (see `controlplane/kubelet/pod/container_runtime.py`); what the node's own
 processes use is nothing, and images take no room. There is one file system, for images and all else.
 """
 
@@ -15,14 +15,14 @@ import attrs
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import EPHEMERAL_STORAGE, MEMORY
 from controlplane.api.quantity import Quantity
-from controlplane.kubelet import container_runtime as runtime
-from controlplane.kubelet.container_runtime import Sandbox
 from controlplane.kubelet.eviction.settings import (
     ALLOCATABLE_MEMORY,
     INODES,
     MEMORY_AVAILABLE,
     PIDS,
 )
+from controlplane.kubelet.pod import container_runtime as runtime
+from controlplane.kubelet.pod.container_runtime import Sandbox
 
 BYTES_PER_INODE: Final = 16 << 10
 """A file system has one inode for so many bytes (ext4's default)."""

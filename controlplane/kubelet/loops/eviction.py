@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from actors.log import INFO
 from controlplane.client.loops.event_recorder import reference
-from controlplane.kubelet import node_status
 from controlplane.kubelet.eviction import ranking
 from controlplane.kubelet.eviction.manager import EVICTED, PERIOD_S
 from controlplane.kubelet.eviction.stats import PodStats, observe, stats_of, uses_anything
-from controlplane.kubelet.metrics import EVICTIONS
-from controlplane.kubelet.preemption import is_critical
+from controlplane.kubelet.node import node_status
+from controlplane.kubelet.node.metrics import EVICTIONS
+from controlplane.kubelet.pod.preemption import is_critical
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from controlplane.kubelet.pod_config import FILE
-from controlplane.kubelet.static_pods import FOLDER, Manifests
+from controlplane.kubelet.pod.pod_config import FILE
+from controlplane.kubelet.pod.static_pods import FOLDER, Manifests
 
 if TYPE_CHECKING:
     from actors import Context

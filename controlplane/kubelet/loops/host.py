@@ -5,7 +5,7 @@ from __future__ import annotations
 from sys import intern
 from typing import TYPE_CHECKING
 
-from controlplane.kubelet.volumes import Mounts
+from controlplane.kubelet.pod.volumes import Mounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.quantity import Quantity
     from controlplane.kubelet.cm.container_manager import ContainerManager
-    from controlplane.kubelet.container_runtime import Sandbox
+    from controlplane.kubelet.pod.container_runtime import Sandbox
     from controlplane.metrics.numbers import Metrics
 
 

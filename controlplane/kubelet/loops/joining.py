@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.client.loops.clientset import NODES
 from controlplane.client.loops.informer import Informer, handler
-from controlplane.kubelet.node_status import has_kubelet
+from controlplane.kubelet.node.node_status import has_kubelet
 
 if TYPE_CHECKING:
     from typing import Protocol

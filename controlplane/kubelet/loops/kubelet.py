@@ -40,8 +40,8 @@ from controlplane.kubelet.loops.programs import Programs
 from controlplane.kubelet.loops.resources import NodeResources
 from controlplane.kubelet.loops.shared import Shared
 from controlplane.kubelet.loops.volumes import VolumeManager
-from controlplane.kubelet.pod_config import API, FILE
-from controlplane.kubelet.settings import KubeletSettings
+from controlplane.kubelet.node.settings import KubeletSettings
+from controlplane.kubelet.pod.pod_config import API, FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from actors import LinkBroken
 from controlplane.client.errors import ApiError, is_already_exists, is_conflict, is_not_found
 from controlplane.client.loops.clientset import PODS, Client
-from controlplane.kubelet.static_pods import is_mirror_of, mirror_of
+from controlplane.kubelet.pod.static_pods import is_mirror_of, mirror_of
 
 if TYPE_CHECKING:
     from actors import Context

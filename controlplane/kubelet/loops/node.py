@@ -12,8 +12,8 @@ from controlplane.api.csi import MANAGED_ATTACH
 from controlplane.client.errors import ApiError, is_already_exists, is_conflict, is_not_found
 from controlplane.client.loops.clientset import LEASES, NODES, Client
 from controlplane.client.loops.informer import Informer, handler
-from controlplane.kubelet import node_status
 from controlplane.kubelet.loops.shared import RETRY_NS
+from controlplane.kubelet.node import node_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from controlplane.client.loops.clientset import Resource
 from controlplane.client.loops.informer import Informer, handler
-from controlplane.kubelet.references import Missing, references
+from controlplane.kubelet.pod.references import Missing, references
 
 if TYPE_CHECKING:
     from actors import Condition, Context
     from controlplane.api.pod import Pod
     from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.shared import Shared
-    from controlplane.kubelet.references import Find
+    from controlplane.kubelet.pod.references import Find
 
 WAIT_NS = 1_000_000_000
 Key = tuple[str, str, str]

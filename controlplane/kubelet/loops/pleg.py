@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.kubelet.pleg import RELIST_PERIOD_S, PodCache
+from controlplane.kubelet.pod.pleg import RELIST_PERIOD_S, PodCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

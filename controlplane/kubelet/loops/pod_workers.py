@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.allocation.actuation import ContainerStep
-from controlplane.kubelet.container_runtime import DEFAULTS
 from controlplane.kubelet.loops.mirrors import Mirrors
 from controlplane.kubelet.loops.objects import Objects
 from controlplane.kubelet.loops.pleg import Pleg
 from controlplane.kubelet.loops.prober import Probers
-from controlplane.kubelet.pod_worker import (
+from controlplane.kubelet.pod.container_runtime import DEFAULTS
+from controlplane.kubelet.pod.pod_worker import (
     FINISHED,
     SYNC,
     TERMINATING,
@@ -28,9 +28,9 @@ from controlplane.kubelet.pod_worker import (
     Resize,
     SetStatus,
 )
-from controlplane.kubelet.preemption import is_static
-from controlplane.kubelet.static_order import BACK_OFF, StaticOrder
-from controlplane.kubelet.status import TERMINAL
+from controlplane.kubelet.pod.preemption import is_static
+from controlplane.kubelet.pod.static_order import BACK_OFF, StaticOrder
+from controlplane.kubelet.pod.status import TERMINAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from actors import Condition, Context
     from controlplane.api.pod import Pod
     from controlplane.api.tree import Tree
-    from controlplane.kubelet.container_runtime import Durations
     from controlplane.kubelet.loops.programs import Programs
     from controlplane.kubelet.loops.shared import Shared
-    from controlplane.kubelet.mounting import Volumes
-    from controlplane.kubelet.resizing import Resizing
-    from controlplane.kubelet.status import Condition as PodCondition
+    from controlplane.kubelet.pod.container_runtime import Durations
+    from controlplane.kubelet.pod.mounting import Volumes
+    from controlplane.kubelet.pod.resizing import Resizing
+    from controlplane.kubelet.pod.status import Condition as PodCondition
 
 COUNTS_UNTIL_STOPPED = "104824"
 TERMINAL_IS_INACTIVE = "104577"

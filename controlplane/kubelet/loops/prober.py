@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.client.loops.event_recorder import reference
-from controlplane.kubelet.container_runtime import READINESS
-from controlplane.kubelet.prober import ProbeWorker, Results, probes_of
+from controlplane.kubelet.pod.container_runtime import READINESS
+from controlplane.kubelet.pod.prober import ProbeWorker, Results, probes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,14 +13,14 @@ from actors import LinkBroken, Timeout
 from actors.log import DEBUG
 from controlplane.api.csi import Write
 from controlplane.api.times import SECOND
-from controlplane.kubelet.writing import writing_of
+from controlplane.kubelet.pod.volume_writes import writing_of
 
 if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.pod import Pod
-    from controlplane.kubelet.container_runtime import Sandbox
     from controlplane.kubelet.loops.shared import Shared
-    from controlplane.kubelet.writing import Writing
+    from controlplane.kubelet.pod.container_runtime import Sandbox
+    from controlplane.kubelet.pod.volume_writes import Writing
 
 ANSWER_NS = 10 * SECOND
 POINT = "pod.write"

@@ -13,8 +13,6 @@ from controlplane.api.resize_policy import forbids_preemption
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.event_recorder import reference
 from controlplane.client.loops.guarded import attempted
-from controlplane.kubelet import preemption
-from controlplane.kubelet.admission_chain import AdmissionChain
 from controlplane.kubelet.allocation.conditions import ResizeConditions
 from controlplane.kubelet.allocation.feasibility import Feasibility
 from controlplane.kubelet.allocation.manager import (
@@ -31,9 +29,11 @@ from controlplane.kubelet.eviction.manager import EvictionManager
 from controlplane.kubelet.features import SCHEDULER_PREEMPTION
 from controlplane.kubelet.loops.carrying_out import carry_out, save
 from controlplane.kubelet.loops.lock import Lock
-from controlplane.kubelet.resizing import GATE as JUDGED_BY_SNAPSHOT
-from controlplane.kubelet.resizing import Resizing
-from controlplane.kubelet.status import Condition as PodCondition
+from controlplane.kubelet.node.admission_chain import AdmissionChain
+from controlplane.kubelet.pod import preemption
+from controlplane.kubelet.pod.resizing import GATE as JUDGED_BY_SNAPSHOT
+from controlplane.kubelet.pod.resizing import Resizing
+from controlplane.kubelet.pod.status import Condition as PodCondition
 from controlplane.metrics.numbers import Metrics
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.allocation.state import PodResources
     from controlplane.kubelet.loops.pod_workers import PodWorkers
     from controlplane.kubelet.loops.shared import Shared
-    from controlplane.kubelet.settings import KubeletSettings
+    from controlplane.kubelet.node.settings import KubeletSettings
 
 SECOND = 1_000_000_000
 RECONCILE_PERIOD_S = 10

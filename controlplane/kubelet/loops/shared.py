@@ -6,9 +6,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from actors.log import WARNING
-from controlplane.kubelet.pod_config import API, PodConfig
-from controlplane.kubelet.pod_manager import PodManager
-from controlplane.kubelet.status_manager import StatusManager
+from controlplane.kubelet.pod.pod_config import API, PodConfig
+from controlplane.kubelet.pod.pod_manager import PodManager
+from controlplane.kubelet.pod.status_manager import StatusManager
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from controlplane.client.loops.event_recorder import EventRecorder
     from controlplane.gates import FixGates
     from controlplane.kubelet.loops.host import Host
-    from controlplane.kubelet.pod_config import PodUpdate
+    from controlplane.kubelet.pod.pod_config import PodUpdate
 
 RETRY_NS = 1_000_000_000
 

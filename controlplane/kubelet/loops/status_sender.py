@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Protocol
 from actors import LinkBroken
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import PODS, Client
-from controlplane.kubelet import status_manager
-from controlplane.kubelet.status import status_patch
+from controlplane.kubelet.pod import status_manager
+from controlplane.kubelet.pod.status import status_patch
 
 if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.shared import Shared
-    from controlplane.kubelet.status_manager import Versioned
+    from controlplane.kubelet.pod.status_manager import Versioned
 
     class Workers(Protocol):
         """Who looks after the pods of the node."""

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from actors.log import DEBUG, INFO
 from controlplane.api.pod_resources import CPU, MEMORY, pod_requests
 from controlplane.client.loops.event_recorder import reference
-from controlplane.kubelet import admission
-from controlplane.kubelet.admission import WITH_STATUS
 from controlplane.kubelet.allocation.manager import (
     POD_RESIZED,
     POD_TERMINATED,
@@ -24,11 +22,13 @@ from controlplane.kubelet.allocation.manager import (
 )
 from controlplane.kubelet.eviction.manager import EVICTED
 from controlplane.kubelet.loops.carrying_out import carry_out
-from controlplane.kubelet.metrics import ADMISSION_REJECTIONS, rejection
-from controlplane.kubelet.pod_config import ADD, RECONCILE, REMOVE
-from controlplane.kubelet.static_pods import is_mirror
-from controlplane.kubelet.status import TERMINAL
-from controlplane.kubelet.status_manager import differs
+from controlplane.kubelet.node import admission
+from controlplane.kubelet.node.admission import WITH_STATUS
+from controlplane.kubelet.node.metrics import ADMISSION_REJECTIONS, rejection
+from controlplane.kubelet.pod.pod_config import ADD, RECONCILE, REMOVE
+from controlplane.kubelet.pod.static_pods import is_mirror
+from controlplane.kubelet.pod.status import TERMINAL
+from controlplane.kubelet.pod.status_manager import differs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.loops.pod_workers import PodWorkers
     from controlplane.kubelet.loops.resources import NodeResources
     from controlplane.kubelet.loops.shared import Shared
-    from controlplane.kubelet.pod_config import PodUpdate
+    from controlplane.kubelet.pod.pod_config import PodUpdate
 
 HOUSEKEEPING_PERIOD_S = 2
 REFUSAL_NS = 100_000_000

@@ -41,7 +41,7 @@ from controlplane.client.resources import (
     VOLUMES,
 )
 from controlplane.kubelet.loops.shared import RETRY_NS
-from controlplane.kubelet.volumes import CALL_NS, LOOP_NS, Lookup, PodVolume, PodVolumes
+from controlplane.kubelet.pod.volumes import CALL_NS, LOOP_NS, Lookup, PodVolume, PodVolumes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -156,7 +156,7 @@ def promises_fit(*nodes: str) -> Invariant:
     """Of these nodes: what the pods that were admitted are promised together is never more than is allocatable."""
 
     def check(run: Run) -> str | None:
-        from controlplane.kubelet.admission import amount, together
+        from controlplane.kubelet.node.admission import amount, together
 
         for node in _own(run, nodes):
             promises = run.cluster.machines[node].promises
@@ -221,7 +221,7 @@ def statuses_are_their_own(*nodes: str) -> Invariant:
                     return f"{obj.key} ({obj.uid}) is told of with another pod's container {told}"
         return None
 
-    from controlplane.kubelet.container_runtime import container_id
+    from controlplane.kubelet.pod.container_runtime import container_id
 
     return _of_pods("a status tells of its own pod", check)
 
@@ -430,7 +430,7 @@ def mirrors_stay(*nodes: str) -> Invariant:
     """Of static pods on these nodes whose files stay as they are: a mirror goes only if somebody asked for it."""
 
     def check(run: Run) -> str | None:
-        from controlplane.kubelet.static_pods import CONFIG_MIRROR
+        from controlplane.kubelet.pod.static_pods import CONFIG_MIRROR
 
         known: dict[str, bool] = run.notes.setdefault("mirrors that may go", {})
         there = {
@@ -453,7 +453,7 @@ def static_pods_run(*nodes: str) -> Invariant:
     """Of these nodes, once nothing moves: each static pod whose file is there runs, and is shown to."""
 
     def check(run: Run) -> str | None:
-        from controlplane.kubelet.static_pods import CONFIG_HASH, FOLDER, Manifests
+        from controlplane.kubelet.pod.static_pods import CONFIG_HASH, FOLDER, Manifests
 
         shown = {obj.key: obj.view for obj in run.objects(PODS)}
         for node in nodes:

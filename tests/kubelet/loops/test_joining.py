@@ -12,7 +12,7 @@ from controlplane.api.times import SECOND
 from controlplane.client.loops.clientset import LEASES, NODES, PODS, Client
 from controlplane.cluster import PROVIDER, Cluster, ClusterConfig, node_tree
 from controlplane.gates import LATEST
-from controlplane.kubelet.node_status import KUBELET, has_kubelet
+from controlplane.kubelet.node.node_status import KUBELET, has_kubelet
 from controlplane.scenarios.kubelets import equipment
 
 UNINITIALIZED = {

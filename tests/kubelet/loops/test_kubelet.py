@@ -7,7 +7,7 @@ import pytest
 from actors import LinkBroken
 from controlplane.client.errors import ApiError
 from controlplane.kubelet.loops import pod_workers
-from controlplane.kubelet.pod_worker import PodWorker
+from controlplane.kubelet.pod.pod_worker import PodWorker
 from controlplane.scenarios import Run, Scenario
 from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.faults import restarts

@@ -25,7 +25,7 @@ from controlplane.api.pod_resources import (
 )
 from controlplane.api.quantity import Quantity
 from controlplane.api.taints import NO_EXECUTE, untolerated
-from controlplane.kubelet.preemption import Victims, is_critical, is_static, victims_for
+from controlplane.kubelet.pod.preemption import Victims, is_critical, is_static, victims_for
 
 WITH_STATUS: Final = Options(use_status=True, pod_level_status=True)
 _NATIVE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)

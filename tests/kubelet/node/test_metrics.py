@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.kubelet.metrics import SERIES, families, rejection
+from controlplane.kubelet.node.metrics import SERIES, families, rejection
 from controlplane.metrics.numbers import Metrics
 
 KUBELET = Path(__file__).parents[2] / "controlplane" / "kubelet"

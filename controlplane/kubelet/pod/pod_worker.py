@@ -21,8 +21,6 @@ from controlplane.api.containers import Container as ContainerSpec
 from controlplane.api.pod import Pod
 from controlplane.api.times import MILLISECOND, SECOND
 from controlplane.api.tree import Tree
-from controlplane.kubelet import container_runtime as runtime
-from controlplane.kubelet import status
 from controlplane.kubelet.allocation.actuation import (
     ContainerStep,
     Plan,
@@ -32,7 +30,9 @@ from controlplane.kubelet.allocation.actuation import (
     restart_message,
 )
 from controlplane.kubelet.allocation.state import PodResources, container_trees
-from controlplane.kubelet.container_runtime import (
+from controlplane.kubelet.pod import container_runtime as runtime
+from controlplane.kubelet.pod import status
+from controlplane.kubelet.pod.container_runtime import (
     LIVENESS,
     NOT_SEEN,
     READINESS,
@@ -43,14 +43,14 @@ from controlplane.kubelet.container_runtime import (
     Sandbox,
     Seen,
 )
-from controlplane.kubelet.mounting import Mounting, Retry, Volumes
-from controlplane.kubelet.pleg import PodCache
-from controlplane.kubelet.preemption import is_static
-from controlplane.kubelet.prober import Results
-from controlplane.kubelet.references import Find, environment_error, volumes_of
-from controlplane.kubelet.resizing import Resizing
-from controlplane.kubelet.restarts import BackOff, may_restart
-from controlplane.kubelet.status import APP, INIT, SIDECAR, Condition, ContainerReport
+from controlplane.kubelet.pod.mounting import Mounting, Retry, Volumes
+from controlplane.kubelet.pod.pleg import PodCache
+from controlplane.kubelet.pod.preemption import is_static
+from controlplane.kubelet.pod.prober import Results
+from controlplane.kubelet.pod.references import Find, environment_error, volumes_of
+from controlplane.kubelet.pod.resizing import Resizing
+from controlplane.kubelet.pod.restarts import BackOff, may_restart
+from controlplane.kubelet.pod.status import APP, INIT, SIDECAR, Condition, ContainerReport
 
 SYNC: Final = "sync"
 TERMINATING: Final = "terminating"

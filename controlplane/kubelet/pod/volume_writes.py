@@ -14,7 +14,7 @@ from attrs import frozen
 
 from controlplane.api.times import SECOND
 from controlplane.api.validation import parse_int64
-from controlplane.kubelet.container_runtime import PREFIX, seconds
+from controlplane.kubelet.pod.container_runtime import PREFIX, seconds
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

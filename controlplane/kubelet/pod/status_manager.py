@@ -15,7 +15,7 @@ import attrs
 from controlplane.api.alike import KEPT, alike_list, is_shared
 from controlplane.api.pod import Pod
 from controlplane.api.tree import Tree
-from controlplane.kubelet.status import OWN_CONDITIONS, TERMINAL
+from controlplane.kubelet.pod.status import OWN_CONDITIONS, TERMINAL
 
 SYNC_PERIOD_S: Final = 10
 """A full pass, which also repairs what others overwrote."""

@@ -2,8 +2,8 @@ import pytest
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.kubelet.admission import Admission, admit, rejection_status
-from controlplane.kubelet.preemption import is_critical, preemptable
+from controlplane.kubelet.node.admission import Admission, admit, rejection_status
+from controlplane.kubelet.pod.preemption import is_critical, preemptable
 
 ALLOCATABLE = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "10Gi", "pods": "3"}
 

@@ -12,7 +12,7 @@ from controlplane.metrics.family import Kind, Series
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from controlplane.kubelet.container_runtime import Sandbox
+    from controlplane.kubelet.pod.container_runtime import Sandbox
     from controlplane.metrics.family import Family
     from controlplane.metrics.histogram import Histogram
     from controlplane.metrics.numbers import Metrics

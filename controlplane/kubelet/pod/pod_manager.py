@@ -9,7 +9,7 @@ from collections.abc import ItemsView, Iterator
 from sys import intern
 
 from controlplane.api.pod import Pod
-from controlplane.kubelet.static_pods import is_mirror, is_static
+from controlplane.kubelet.pod.static_pods import is_mirror, is_static
 
 
 class PodManager:

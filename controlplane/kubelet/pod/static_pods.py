@@ -16,7 +16,7 @@ from controlplane.api.object import Object
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
-from controlplane.kubelet.preemption import CONFIG_MIRROR, CONFIG_SOURCE, is_static
+from controlplane.kubelet.pod.preemption import CONFIG_MIRROR, CONFIG_SOURCE, is_static
 
 CONFIG_HASH: Final = "kubernetes.io/config.hash"
 CONFIG_SEEN: Final = "kubernetes.io/config.seen"

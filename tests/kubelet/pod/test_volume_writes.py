@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.api.object import Object
-from controlplane.kubelet.writing import Writing, writing_of
+from controlplane.kubelet.pod.volume_writes import Writing, writing_of
 
 SECOND = 1_000_000_000
 

@@ -1,7 +1,7 @@
 from controlplane.api.coordination import Lease
 from controlplane.api.core import Node
 from controlplane.api.times import SECOND, format_time
-from controlplane.kubelet import node_status
+from controlplane.kubelet.node import node_status
 
 NOW = 1_767_225_600 * SECOND
 

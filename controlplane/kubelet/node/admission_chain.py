@@ -15,14 +15,14 @@ import attrs
 from controlplane.api.alike import alike
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.kubelet import admission
-from controlplane.kubelet.admission import ADMITTED, Admission, Amounts, requested
 from controlplane.kubelet.allocation.conditions import INFEASIBLE
 from controlplane.kubelet.allocation.feasibility import Feasibility
 from controlplane.kubelet.allocation.manager import RESIZE, Verdict
 from controlplane.kubelet.allocation.state import PodResources
 from controlplane.kubelet.cm.container_manager import ContainerManager
 from controlplane.kubelet.eviction.manager import EVICTED
+from controlplane.kubelet.node import admission
+from controlplane.kubelet.node.admission import ADMITTED, Admission, Amounts, requested
 from controlplane.kubelet.steps import FetchNode, Kill, Steps
 
 SPARE: Final = 16

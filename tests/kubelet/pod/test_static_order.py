@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.kubelet.static_order import StaticOrder
+from controlplane.kubelet.pod.static_order import StaticOrder
 
 
 def test_the_next_one_starts_when_nothing_of_the_one_before_is_left() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from controlplane.kubelet.pod_manager import PodManager
-from tests.kubelet.test_pod_config import pod
+from controlplane.kubelet.pod.pod_manager import PodManager
+from tests.kubelet.pod.test_pod_config import pod
 
 
 def test_pods_are_found_by_uid_and_by_name() -> None:

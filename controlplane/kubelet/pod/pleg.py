@@ -12,7 +12,7 @@ from typing import Final
 
 from controlplane.api.compact import compact
 from controlplane.api.times import SECOND
-from controlplane.kubelet.container_runtime import Sandbox, Seen
+from controlplane.kubelet.pod.container_runtime import Sandbox, Seen
 
 RELIST_PERIOD_S: Final = 1
 

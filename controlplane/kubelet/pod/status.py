@@ -17,7 +17,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import compute_qos
 from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
-from controlplane.kubelet.container_runtime import Exit
+from controlplane.kubelet.pod.container_runtime import Exit
 
 PENDING: Final = "Pending"
 RUNNING: Final = "Running"

@@ -2,9 +2,9 @@ import pytest
 
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND, format_time
-from controlplane.kubelet import container_runtime as runtime
-from controlplane.kubelet.pleg import PodCache
-from controlplane.kubelet.pod_worker import (
+from controlplane.kubelet.pod import container_runtime as runtime
+from controlplane.kubelet.pod.pleg import PodCache
+from controlplane.kubelet.pod.pod_worker import (
     FINISHED,
     TERMINATED,
     TERMINATING,
@@ -14,10 +14,10 @@ from controlplane.kubelet.pod_worker import (
     SetStatus,
     duration,
 )
-from controlplane.kubelet.preemption import PREEMPTED_STATUS
-from controlplane.kubelet.prober import Results
-from controlplane.kubelet.restarts import BackOff
-from controlplane.kubelet.status import Condition
+from controlplane.kubelet.pod.preemption import PREEMPTED_STATUS
+from controlplane.kubelet.pod.prober import Results
+from controlplane.kubelet.pod.restarts import BackOff
+from controlplane.kubelet.pod.status import Condition
 
 START = 1_767_225_600 * SECOND
 DURATIONS = runtime.fixed(

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.alike import alike, alike_list
-from controlplane.kubelet.status import OWN_CONDITIONS
-from controlplane.kubelet.status_manager import StatusManager, can_be_deleted, differs, merged
-from tests.kubelet.test_pod_config import pod
+from controlplane.kubelet.pod.status import OWN_CONDITIONS
+from controlplane.kubelet.pod.status_manager import StatusManager, can_be_deleted, differs, merged
+from tests.kubelet.pod.test_pod_config import pod
 
 POD = pod("a", "1").view
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.api.object import Object
-from controlplane.kubelet.pod_config import (
+from controlplane.kubelet.pod.pod_config import (
     ADD,
     API,
     DELETE,

@@ -14,7 +14,7 @@ import attrs
 from controlplane.api.pod import Pod
 from controlplane.api.times import MILLISECOND, SECOND
 from controlplane.api.tree import Tree
-from controlplane.kubelet.references import (
+from controlplane.kubelet.pod.references import (
     CLAIMS,
     Find,
     claim_error,

@@ -15,7 +15,7 @@ from controlplane.api.containers import Container, Probe
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND, parse_time
 from controlplane.api.tree import Tree
-from controlplane.kubelet.container_runtime import LIVENESS, READINESS, STARTUP, Program
+from controlplane.kubelet.pod.container_runtime import LIVENESS, READINESS, STARTUP, Program
 
 KINDS: Final = (STARTUP, READINESS, LIVENESS)
 _INITIAL: Final = {STARTUP: None, READINESS: False, LIVENESS: True}

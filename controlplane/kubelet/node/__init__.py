@@ -1,0 +1,1 @@
+"""The node itself: admission of pods, the Node object, settings and metrics."""
