@@ -20,7 +20,7 @@ import json, sys, time
 from actors import EventLog, collector
 from controlplane.client.loops.clientset import Client
 from controlplane.cluster import Cluster, ClusterConfig
-from controlplane.controllers.csi.hostpath import DriverOptions, HostpathDriver, Volume
+from controlplane.controllers.storage.csi.hostpath import DriverOptions, HostpathDriver, Volume
 from controlplane.controllers.loops.storage import CsiDriver, Storage
 from controlplane.client.resources import Resource, VOLUMES, CLAIMS, STORAGE_CLASSES
 from controlplane.scenarios import storage

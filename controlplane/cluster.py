@@ -36,16 +36,16 @@ from controlplane.client.features import PLAIN, plain
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
 from controlplane.client.resources import Resource
-from controlplane.controllers import features as controller_features
-from controlplane.controllers.controller import Controller
-from controlplane.controllers.loops import manager as controllers
-from controlplane.controllers.rest_mapper import ServedKind
-from controlplane.controllers.rootca.controller import RootCAPublisher, published
-from controlplane.controllers.selection import STANDARD, selected
-from controlplane.controllers.serviceaccount.controller import (
+from controlplane.controllers.common import features as controller_features
+from controlplane.controllers.common.controller import Controller
+from controlplane.controllers.common.rest_mapper import ServedKind
+from controlplane.controllers.common.selection import STANDARD, selected
+from controlplane.controllers.lifecycle.rootca.controller import RootCAPublisher, published
+from controlplane.controllers.lifecycle.serviceaccount.controller import (
     ServiceAccountController,
     default_account,
 )
+from controlplane.controllers.loops import manager as controllers
 from controlplane.errors import UsageError
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet

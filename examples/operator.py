@@ -12,9 +12,9 @@ from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists
 from controlplane.client.resources import CONFIG_MAPS, Resource
 from controlplane.cluster import ClusterConfig
-from controlplane.controllers.controller import Controller, Handlers, Work, ignore
-from controlplane.controllers.ownership import controller_reference
-from controlplane.controllers.ref_manager import controller_index, controller_keys
+from controlplane.controllers.common.controller import Controller, Handlers, Work, ignore
+from controlplane.controllers.common.ownership import controller_reference
+from controlplane.controllers.common.ref_manager import controller_index, controller_keys
 from controlplane.scenarios import Invariant, Option, Run, Scenario, Setting, User
 
 WIDGETS = Resource("example.com", "v1", "widgets")

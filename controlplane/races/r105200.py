@@ -29,7 +29,7 @@ def build(setting: Setting) -> ClusterConfig:
     """A cluster with the Job controller, and watches that lag by up to some seconds."""
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.cluster import ClusterConfig
-    from controlplane.controllers.selection import STANDARD
+    from controlplane.controllers.common.selection import STANDARD
 
     return ClusterConfig(
         nodes=setting.nodes(),

@@ -26,7 +26,7 @@ PODS = "/registry/pods/"
 def build(setting: Setting) -> ClusterConfig:
     """A cluster with the Job controller and the garbage collector."""
     from controlplane.cluster import ClusterConfig
-    from controlplane.controllers.selection import STANDARD
+    from controlplane.controllers.common.selection import STANDARD
 
     controllers = (*STANDARD, "job", "garbage-collector")
     return ClusterConfig(nodes=setting.nodes(), heartbeats=False, enabled_controllers=controllers)

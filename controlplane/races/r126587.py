@@ -26,7 +26,7 @@ PODS = "/registry/pods/"
 def build(setting: Setting) -> ClusterConfig:
     """A cluster with the namespace controller."""
     from controlplane.cluster import ClusterConfig
-    from controlplane.controllers.selection import STANDARD
+    from controlplane.controllers.common.selection import STANDARD
 
     return ClusterConfig(
         nodes=setting.nodes(), heartbeats=False, enabled_controllers=(*STANDARD, "namespace")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 async def deleted(user: User) -> None:
     """A snapshot is deleted while it is being made."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 1)
     await user.ctx.ask(DRIVER, Fault("CreateSnapshot", count=1, delay_ns=20 * SECOND))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 async def deleted(user: User) -> None:
     """A snapshot is deleted while the driver is slow to make it."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 1)
     fault = Fault(

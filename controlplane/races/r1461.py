@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 async def imported(user: User) -> None:
     """A group is imported while the storage still works on it."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 2)
     unready = {"group_snapshot": {"ready_to_use": False}}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 async def deleted(user: User) -> None:
     """A snapshot is deleted while the driver, slow this time, makes it."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 1)
     slow = Fault("CreateSnapshot", count=1, delay_ns=(30, 65, 90)[user.choose(3, "slow")] * SECOND)

@@ -24,7 +24,7 @@ SLOW_NS = 5_000_000_000
 
 async def deleted(user: User) -> None:
     """A claim is deleted while a slow driver is about to take a snapshot of its volume."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 0)
     await storage.storage_class(user)

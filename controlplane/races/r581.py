@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 async def deleted(user: User) -> None:
     """A snapshot is deleted before it is ready, and another is asked for."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 1)
     fault = Fault("CreateSnapshot", count=1, code="Internal", message="busy")

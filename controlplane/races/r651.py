@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 async def refused(user: User) -> None:
     """A driver refuses a snapshot for some time."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 1)
     fault = Fault("CreateSnapshot", count=60, code="Internal", message="no space")

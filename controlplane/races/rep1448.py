@@ -35,7 +35,7 @@ async def restored_and_deleted(user: User) -> None:
 
 async def deleted(user: User) -> None:
     """A claim is deleted while it is restored, and then the snapshot."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 1)
     await storage.storage_class(user)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 async def deleted(user: User) -> None:
     """A claim whose restore fails is deleted, and then the snapshot."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 1)
     await storage.storage_class(user)

@@ -23,7 +23,7 @@ SECOND = 1_000_000_000
 
 async def deleted(user: User) -> None:
     """A claim is deleted while its volume is being made."""
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.storage_class(user)
     await user.ctx.ask(DRIVER, Fault("CreateVolume", count=1, delay_ns=30 * SECOND))

@@ -53,8 +53,8 @@ class Attention:
     @classmethod
     def of(cls, config: ClusterConfig) -> Attention:
         """That of the cluster with this configuration."""
+        from controlplane.controllers.common.selection import selected
         from controlplane.controllers.loops import manager
-        from controlplane.controllers.selection import selected
 
         running: tuple[str, ...] = ()
         if config.controllers:

@@ -242,7 +242,7 @@ async def chaos(user: User) -> None:
 
 def build(setting: Setting) -> ClusterConfig:
     """Two servers, of which one lags, and the controllers of the part."""
-    from controlplane.controllers.selection import STANDARD
+    from controlplane.controllers.common.selection import STANDARD
 
     _, controllers = PARTS[setting["part"]]
     return lagging_servers(heartbeats=False, enabled_controllers=(*STANDARD, *controllers))(setting)

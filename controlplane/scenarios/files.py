@@ -155,7 +155,7 @@ def _stores_another(spec: Tree, version: str) -> bool:
 def build(setting: Setting) -> ClusterConfig:
     """Every component, and the nodes of files and options."""
     from controlplane.cluster import EPOCH_NS, ClusterConfig
-    from controlplane.controllers.selection import STANDARD
+    from controlplane.controllers.common.selection import STANDARD
 
     given: Given = setting.given
     return ClusterConfig(
@@ -192,8 +192,8 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
     `.../csi-snapshot-controller-groups: "false"` turn the feature gate CSIVolumeGroupSnapshot of one off.
     `.../csi-client-rate: 5/10` limits the requests of each process to 5 a second after 10 at once.
     """
-    from controlplane.controllers.csi.hostpath import DriverOptions
     from controlplane.controllers.loops.storage import CsiDriver, Storage
+    from controlplane.controllers.storage.csi.hostpath import DriverOptions
 
     drivers, defined = [], set()
     copies, controllers, gate = 1, 1, True

@@ -19,8 +19,8 @@ def _listed(text: str) -> list[str]:
 
 def controllers(text: str) -> tuple[str, ...]:
     """What --controllers names. Raises UsageError for a name that no controller has."""
+    from controlplane.controllers.common.selection import UnknownController, selected
     from controlplane.controllers.loops.manager import names
-    from controlplane.controllers.selection import UnknownController, selected
 
     asked = tuple(_listed(text))
     try:
@@ -33,7 +33,7 @@ def controllers(text: str) -> tuple[str, ...]:
 def admission(text: str) -> tuple[str, ...]:
     """The plugins that --admission leaves out. Raises UsageError for a name that no plugin has."""
     from controlplane.apiserver.requests.admission.chain import DEFAULT_PLUGINS
-    from controlplane.controllers.selection import UnknownController, selected
+    from controlplane.controllers.common.selection import UnknownController, selected
 
     try:
         running = selected(_listed(text), DEFAULT_PLUGINS)

@@ -154,8 +154,12 @@ def world(
 
     def build(setting: Setting) -> ClusterConfig:
         from controlplane.cluster import ClusterConfig, node_tree
-        from controlplane.controllers.csi.hostpath import DriverOptions, HostpathDriver, Volume
         from controlplane.controllers.loops.storage import CsiDriver, Storage
+        from controlplane.controllers.storage.csi.hostpath import (
+            DriverOptions,
+            HostpathDriver,
+            Volume,
+        )
 
         attaches = nodes > 0
         behaviour = DriverOptions(name=DRIVER, aborts_duplicates=True, attaches=attaches, **options)

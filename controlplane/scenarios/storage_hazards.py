@@ -45,7 +45,7 @@ async def lost_mark(user: User) -> None:
     Controller and sidecar each write all annotations, from what they know: the mark is lost, and the
     content let go when the call has timed out. Breaks I3.
     """
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 1)
     await user.ctx.ask(DRIVER, Fault("CreateSnapshot", count=1, delay_ns=70 * SECOND))
@@ -107,7 +107,7 @@ async def shared_finalizer(user: User) -> None:
     The other claim is deleted, and the snapshot: nothing keeps that until the driver has answered. Breaks
     I1.
     """
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.claims(user, 1)
     await storage.storage_class(user)
@@ -147,7 +147,7 @@ async def lost_provision(user: User) -> None:
 
     It knew of the volume in its memory alone; when the driver is done nobody asks for it. Breaks I1.
     """
-    from controlplane.controllers.csi.faults import Fault
+    from controlplane.controllers.storage.csi.faults import Fault
 
     await storage.storage_class(user)
     await user.ctx.ask(DRIVER, Fault("CreateVolume", count=1, delay_ns=5 * SECOND))

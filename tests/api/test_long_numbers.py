@@ -5,8 +5,8 @@ import json
 import pytest
 
 from controlplane.api.durations import DurationError, parse_duration
-from controlplane.controllers.int_or_percent import BadIntOrPercent, scaled_value
-from controlplane.controllers.volume.topology import spread
+from controlplane.controllers.common.int_or_percent import BadIntOrPercent, scaled_value
+from controlplane.controllers.storage.volume.topology import spread
 from controlplane.errors import UsageError
 from controlplane.kubelet.cm.go_text import GoTextError, atoi
 from controlplane.kubelet.machine import machine_of_text

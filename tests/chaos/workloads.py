@@ -16,8 +16,8 @@ from controlplane.api.request import Request, Response
 from controlplane.client.errors import ApiError, is_already_exists, is_conflict, is_not_found
 from controlplane.client.loops.clientset import Client
 from controlplane.cluster import ClusterConfig
-from controlplane.controllers.selection import STANDARD
-from controlplane.controllers.snapshot.names import CLAIM_FINALIZER
+from controlplane.controllers.common.selection import STANDARD
+from controlplane.controllers.storage.snapshot.names import CLAIM_FINALIZER
 from controlplane.scenarios import controller_churn, storage
 from controlplane.scenarios.run import Run
 from controlplane.scenarios.setting import Setting

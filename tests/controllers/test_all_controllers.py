@@ -8,7 +8,7 @@ import pytest
 
 from actors import RandomWalk
 from controlplane.client.resources import CRON_JOBS, DAEMON_SETS, JOBS, STATEFUL_SETS
-from tests.controllers.podautoscaler.test_autoscaler_world import autoscaler, web
+from tests.controllers.autoscaling.podautoscaler.test_autoscaler_world import autoscaler, web
 from tests.controllers.worlds import Small, template, workload
 
 RUN = template({}, policy="Never", annotations={"run-seconds": "5"})

@@ -10,9 +10,9 @@ import pytest
 from actors import RandomWalk
 from controlplane.api.csi import attachment_name, driver_and_handle, unique_name
 from controlplane.client.resources import CLAIMS, CSI_DRIVERS, NODES, PODS, STORAGE_CLASSES
-from controlplane.controllers.csi.faults import Fault
-from controlplane.controllers.csi.hostpath import DriverOptions
 from controlplane.controllers.loops.storage import CsiDriver, Storage
+from controlplane.controllers.storage.csi.faults import Fault
+from controlplane.controllers.storage.csi.hostpath import DriverOptions
 from controlplane.scenarios import storage
 from tests.controllers.worlds import Small
 

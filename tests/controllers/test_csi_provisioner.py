@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from controlplane.client.resources import CLAIMS, PODS, SECRETS, STORAGE_CLASSES
-from controlplane.controllers.csi.faults import Fault
-from controlplane.controllers.csi.hostpath import DriverOptions
 from controlplane.controllers.loops.storage import CsiDriver, Storage
-from controlplane.controllers.volume.topology import (
+from controlplane.controllers.storage.csi.faults import Fault
+from controlplane.controllers.storage.csi.hostpath import DriverOptions
+from controlplane.controllers.storage.volume.topology import (
     TopologyError,
     flattened,
     node_affinity,

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.times import SECOND, format_time
-from controlplane.controllers.deployment import progress as progress
-from controlplane.controllers.deployment import replica_sets as deployments
-from controlplane.controllers.deployment import rollout as rollout
+from controlplane.controllers.workloads.deployment import progress as progress
+from controlplane.controllers.workloads.deployment import replica_sets as deployments
+from controlplane.controllers.workloads.deployment import rollout as rollout
 from tests.controllers.builders import NOW, TEMPLATE, deployment, replica_set
 
 OTHER = {**TEMPLATE, "spec": {"containers": [{"name": "c", "image": "two"}]}}

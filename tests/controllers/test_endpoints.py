@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.client.resources import DEPLOYMENTS, ENDPOINTS, SERVICES
-from controlplane.controllers.endpoints import subsets
-from controlplane.controllers.endpoints.controller import (
+from controlplane.controllers.network.endpoints import subsets
+from controlplane.controllers.network.endpoints.controller import (
     MANAGED_BY,
     MANAGER,
     OVER_CAPACITY,
     EndpointsController,
 )
-from controlplane.controllers.endpoints.subsets import CAPACITY, Entry
+from controlplane.controllers.network.endpoints.subsets import CAPACITY, Entry
 from tests.controllers.worlds import Small, template, workload
 from tests.golden.controller_world import World
 

@@ -13,11 +13,11 @@ from controlplane.client.resources import (
     ENDPOINT_SLICES,
     SERVICES,
 )
-from controlplane.controllers.effects import Retry
-from controlplane.controllers.endpointslice import packing
-from controlplane.controllers.endpointslice.controller import EndpointSliceController
-from controlplane.controllers.endpointslice.topology import TopologyCache
-from controlplane.controllers.endpointslice.tracker import SliceTracker
+from controlplane.controllers.common.effects import Retry
+from controlplane.controllers.network.endpointslice import packing
+from controlplane.controllers.network.endpointslice.controller import EndpointSliceController
+from controlplane.controllers.network.endpointslice.topology import TopologyCache
+from controlplane.controllers.network.endpointslice.tracker import SliceTracker
 from tests.controllers.worlds import Small, template, workload
 from tests.golden.controller_world import World
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from controlplane.api.meta import ObjectMeta
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND
-from controlplane.controllers import slow_start
-from controlplane.controllers.pods import by_deletion_rank, is_available
-from controlplane.controllers.replicaset import replicas as replicasets
+from controlplane.controllers.common import slow_start
+from controlplane.controllers.common.pods import by_deletion_rank, is_available
+from controlplane.controllers.workloads.replicaset import replicas as replicasets
 from tests.controllers.builders import NOW, pod, replica_set
 
 

@@ -14,7 +14,7 @@ from controlplane.client.resources import (
     SERVICE_ACCOUNTS,
 )
 from controlplane.cluster import APISERVER, CONTROLLER_MANAGER
-from controlplane.controllers.rootca.controller import DESCRIPTION, NAME, ROOT_CA
+from controlplane.controllers.lifecycle.rootca.controller import DESCRIPTION, NAME, ROOT_CA
 from tests.controllers.worlds import SECOND, Small, template, workload
 
 BOTH = ("serviceaccount", "root-ca-cert-publisher")

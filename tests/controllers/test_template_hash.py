@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from controlplane.apiserver.kinds.defaulting.workloads import default_deployment
-from controlplane.controllers.deployment.template_hash import (
+from controlplane.controllers.common.go_types import structs
+from controlplane.controllers.common.template_hash import (
     dump,
     fnv1a_32,
     safe_encode,
     template_hash,
 )
-from controlplane.controllers.go_types import structs
 
 
 def template(image: str, **more) -> dict:

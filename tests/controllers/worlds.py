@@ -9,7 +9,7 @@ from controlplane.api.object import Object
 from controlplane.client.loops.clientset import Client
 from controlplane.client.resources import Resource
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
-from controlplane.controllers.selection import STANDARD
+from controlplane.controllers.common.selection import STANDARD
 
 SECOND = 1_000_000_000
 

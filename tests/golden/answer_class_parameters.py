@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.controllers.snapshot import parameters as rules
+from controlplane.controllers.storage.snapshot import parameters as rules
 
 
 def answer(case: Any) -> Any:

@@ -6,10 +6,15 @@ from typing import Any
 
 from controlplane.api.batch import CronJob
 from controlplane.api.times import SECOND, format_time, parse_time
-from controlplane.controllers.controller import Caches
-from controlplane.controllers.cronjob.controller import CronJobController, Turn, zoned
-from controlplane.controllers.cronjob.schedule import NEVER, ScheduleError, parse
-from controlplane.controllers.cronjob.timing import NoInterval, job_name, most_recent, until_next
+from controlplane.controllers.common.controller import Caches
+from controlplane.controllers.workloads.cronjob.controller import CronJobController, Turn, zoned
+from controlplane.controllers.workloads.cronjob.schedule import NEVER, ScheduleError, parse
+from controlplane.controllers.workloads.cronjob.timing import (
+    NoInterval,
+    job_name,
+    most_recent,
+    until_next,
+)
 from tests.golden.controller_world import World, complete, outcome
 from tests.golden.runner import difference
 

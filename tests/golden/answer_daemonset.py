@@ -7,15 +7,15 @@ from typing import Any
 from controlplane.api.apps import DaemonSet
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.controllers.daemon.controller import DaemonSetController
-from controlplane.controllers.daemon.placement import (
+from controlplane.controllers.common.effects import Reconcile
+from controlplane.controllers.workloads.daemon.controller import DaemonSetController
+from controlplane.controllers.workloads.daemon.placement import (
     NoTargetNode,
     fit,
     for_node,
     pod_template,
     target_node,
 )
-from controlplane.controllers.effects import Reconcile
 from tests.golden.controller_world import START, World, complete, outcome, pruned
 from tests.golden.runner import difference
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.apps import Deployment, ReplicaSet
-from controlplane.controllers.deployment import replica_sets
-from controlplane.controllers.deployment.controller import DeploymentController
-from controlplane.controllers.deployment.template_hash import template_hash
-from controlplane.controllers.int_or_percent import BadIntOrPercent
+from controlplane.controllers.common.int_or_percent import BadIntOrPercent
+from controlplane.controllers.common.template_hash import template_hash
+from controlplane.controllers.workloads.deployment import replica_sets
+from controlplane.controllers.workloads.deployment.controller import DeploymentController
 from tests.golden.controller_world import World, complete, outcome, wanted
 from tests.golden.runner import difference
 

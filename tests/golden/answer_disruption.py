@@ -6,8 +6,8 @@ from typing import Any
 
 from controlplane.api.pod import Pod
 from controlplane.client.resources import Resource
-from controlplane.controllers.disruption.controller import DisruptionController, NoBudget
-from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
+from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
+from controlplane.controllers.workloads.disruption.controller import DisruptionController, NoBudget
 from tests.golden.controller_world import KINDS, World, complete, folded, outcome
 from tests.golden.runner import difference
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.controllers.endpointslice.controller import EndpointSliceController
+from controlplane.controllers.network.endpointslice.controller import EndpointSliceController
 from tests.golden.controller_world import World, outcome
 from tests.golden.runner import difference
 

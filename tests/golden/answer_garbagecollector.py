@@ -7,8 +7,10 @@ from typing import Any
 from controlplane.api.object import Object
 from controlplane.client.errors import ApiError
 from controlplane.client.resources import Resource
-from controlplane.controllers.effects import Retry
-from controlplane.controllers.garbagecollector.controller import GarbageCollectorController
+from controlplane.controllers.common.effects import Retry
+from controlplane.controllers.lifecycle.garbagecollector.controller import (
+    GarbageCollectorController,
+)
 from tests.golden.controller_world import Queue, World, _key, folded
 from tests.golden.runner import difference
 

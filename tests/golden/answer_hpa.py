@@ -9,17 +9,19 @@ from controlplane.api.autoscaling import HorizontalPodAutoscaler
 from controlplane.api.labels import parse
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND
-from controlplane.controllers.effects import Reconcile, Retry
-from controlplane.controllers.podautoscaler import calculator, rules
-from controlplane.controllers.podautoscaler.calculator import Tolerances
-from controlplane.controllers.podautoscaler.controller import HorizontalPodAutoscalerController
-from controlplane.controllers.podautoscaler.metrics import (
+from controlplane.controllers.autoscaling.podautoscaler import calculator, rules
+from controlplane.controllers.autoscaling.podautoscaler.calculator import Tolerances
+from controlplane.controllers.autoscaling.podautoscaler.controller import (
+    HorizontalPodAutoscalerController,
+)
+from controlplane.controllers.autoscaling.podautoscaler.metrics import (
     NO_CUSTOM,
     NO_EXTERNAL,
     NO_OBJECT,
     NO_RESOURCE,
     PodMetric,
 )
+from controlplane.controllers.common.effects import Reconcile, Retry
 from tests.golden.controller_world import START, World, complete, outcome
 from tests.golden.runner import difference
 

@@ -9,11 +9,11 @@ from controlplane.api.batch import PodFailurePolicy, SuccessPolicy
 from controlplane.api.decoding import decode
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND, format_time, parse_time
-from controlplane.controllers.job.backoff import BackoffRecord, finished_at, remaining
-from controlplane.controllers.job.controller import JobController
-from controlplane.controllers.job.failure_policy import match_pod_failure_policy
-from controlplane.controllers.job.indexes import parse
-from controlplane.controllers.job.success_policy import match_success_policy
+from controlplane.controllers.workloads.job.backoff import BackoffRecord, finished_at, remaining
+from controlplane.controllers.workloads.job.controller import JobController
+from controlplane.controllers.workloads.job.failure_policy import match_pod_failure_policy
+from controlplane.controllers.workloads.job.indexes import parse
+from controlplane.controllers.workloads.job.success_policy import match_success_policy
 from tests.golden.controller_world import START, World, compact, complete, outcome
 from tests.golden.runner import difference
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.controllers.snapshot import names
+from controlplane.controllers.storage.snapshot import names
 
 
 def answer(case: Any) -> Any:

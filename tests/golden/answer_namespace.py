@@ -8,9 +8,12 @@ from controlplane.api.object import Object
 from controlplane.client import resources
 from controlplane.client.calls import Call, ObjectList
 from controlplane.client.resources import Resource
-from controlplane.controllers.effects import Retry
-from controlplane.controllers.namespace.controller import NamespaceController, ResourcesRemaining
-from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
+from controlplane.controllers.common.effects import Retry
+from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
+from controlplane.controllers.lifecycle.namespace.controller import (
+    NamespaceController,
+    ResourcesRemaining,
+)
 from tests.golden.controller_world import World, folded
 from tests.golden.runner import difference
 

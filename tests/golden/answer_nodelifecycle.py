@@ -13,9 +13,14 @@ from controlplane.api.times import format_micro_time, format_time
 from controlplane.client.indexer import Indexer
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.connection import IN_CLUSTER
-from controlplane.controllers import node_lifecycle as lifecycle
+from controlplane.controllers.lifecycle import node_lifecycle as lifecycle
+from controlplane.controllers.lifecycle.node_zones import (
+    INITIAL,
+    INTERVAL_NS,
+    reduced_interval,
+    zone_state,
+)
 from controlplane.controllers.loops.node_lifecycle import NodeController
-from controlplane.controllers.node_zones import INITIAL, INTERVAL_NS, reduced_interval, zone_state
 from tests.golden.controller_world import complete
 from tests.golden.plain_context import START, PlainContext, Silent, finish
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.controllers.podgc.controller import PodGCController
+from controlplane.controllers.lifecycle.podgc.controller import PodGCController
 from tests.golden.controller_world import SECOND, World, compact
 
 

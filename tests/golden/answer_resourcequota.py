@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.api.quantity import parse
 from controlplane.api.quota import in_scope, tracked, usage_of
-from controlplane.controllers.resourcequota.usage import calculate_usage
+from controlplane.controllers.lifecycle.resourcequota.usage import calculate_usage
 from tests.golden.controller_world import START
 from tests.golden.runner import difference
 

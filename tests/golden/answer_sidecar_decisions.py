@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.controllers.csi_snapshotter import decisions
+from controlplane.controllers.storage.csi_snapshotter import decisions
 
 
 def answer(case: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.controllers.csi_snapshotter.decisions import content_change_matters
+from controlplane.controllers.storage.csi_snapshotter.decisions import content_change_matters
 
 
 def answer(case: Any) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.apps import StatefulSet
-from controlplane.controllers import history
-from controlplane.controllers.go_json import compact_json
-from controlplane.controllers.statefulset.controller import StatefulSetController
+from controlplane.controllers.common import history
+from controlplane.controllers.common.go_json import compact_json
+from controlplane.controllers.workloads.statefulset.controller import StatefulSetController
 from tests.golden.controller_world import START, World, complete, outcome, shown
 from tests.golden.runner import difference
 

@@ -10,7 +10,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.request import Response
 from controlplane.client.indexer import Indexer
 from controlplane.client.loops.connection import IN_CLUSTER
-from controlplane.controllers import taint_eviction as decisions
+from controlplane.controllers.lifecycle import taint_eviction as decisions
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
 from tests.golden.controller_world import complete
 from tests.golden.plain_context import START, PlainContext, Silent

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.controllers.ttlafterfinished.controller import TTLAfterFinishedController
+from controlplane.controllers.lifecycle.ttlafterfinished.controller import (
+    TTLAfterFinishedController,
+)
 from tests.golden.controller_world import World, outcome
 from tests.golden.runner import difference
 

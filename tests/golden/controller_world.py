@@ -20,10 +20,10 @@ from controlplane.client.calls import Call, ObjectList
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.resources import Resource
 from controlplane.cluster import served_kinds
-from controlplane.controllers.controller import Caches
-from controlplane.controllers.effects import Effect, Reconcile, Retry, Sleep, Together
-from controlplane.controllers.features import of_release
-from controlplane.controllers.rest_mapper import RESTMapper
+from controlplane.controllers.common.controller import Caches
+from controlplane.controllers.common.effects import Effect, Reconcile, Retry, Sleep, Together
+from controlplane.controllers.common.features import of_release
+from controlplane.controllers.common.rest_mapper import RESTMapper
 from controlplane.gates import FixGates
 
 T = TypeVar("T")

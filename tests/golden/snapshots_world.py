@@ -23,8 +23,13 @@ from controlplane.apiserver.storage.store import Store
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client
 from controlplane.cluster import APISERVER, EPOCH_NS, Cluster, ClusterConfig
-from controlplane.controllers.csi.faults import Fault
-from controlplane.controllers.csi.hostpath import (
+from controlplane.controllers.lifecycle.garbagecollector.controller import (
+    GarbageCollectorController,
+)
+from controlplane.controllers.loops import csi_driver
+from controlplane.controllers.loops.csi_driver import ClearFaults, DriverProbe, OpenGate
+from controlplane.controllers.storage.csi.faults import Fault
+from controlplane.controllers.storage.csi.hostpath import (
     CAPABILITIES,
     DriverOptions,
     Group,
@@ -32,16 +37,13 @@ from controlplane.controllers.csi.hostpath import (
     Snapshot,
     Volume,
 )
-from controlplane.controllers.csi_snapshotter.controller import CsiSnapshotter
-from controlplane.controllers.csi_snapshotter.shared import SidecarFlags
-from controlplane.controllers.garbagecollector.controller import GarbageCollectorController
-from controlplane.controllers.loops import csi_driver
-from controlplane.controllers.loops.csi_driver import ClearFaults, DriverProbe, OpenGate
-from controlplane.controllers.snapshot.controller import SnapshotController
-from controlplane.controllers.snapshot.shared import Flags
-from controlplane.controllers.volume.binder import VolumeBinderController
-from controlplane.controllers.volume.csi_provisioner import CsiProvisioner, ProvisionerFlags
-from controlplane.controllers.volume.protection import (
+from controlplane.controllers.storage.csi_snapshotter.controller import CsiSnapshotter
+from controlplane.controllers.storage.csi_snapshotter.shared import SidecarFlags
+from controlplane.controllers.storage.snapshot.controller import SnapshotController
+from controlplane.controllers.storage.snapshot.shared import Flags
+from controlplane.controllers.storage.volume.binder import VolumeBinderController
+from controlplane.controllers.storage.volume.csi_provisioner import CsiProvisioner, ProvisionerFlags
+from controlplane.controllers.storage.volume.protection import (
     ClaimProtectionController,
     VolumeProtectionController,
 )

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from controlplane.api.object import Object
 from controlplane.client.expectations import CountedExpectations
-from controlplane.controllers.consistency import ConsistencyStore
+from controlplane.controllers.common.consistency import ConsistencyStore
 from controlplane.kubelet.pod.container_runtime import Container, Program, Sandbox
 from controlplane.scenarios import loading
 from controlplane.scenarios.controller_churn import FAULTS, PARTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.controllers.snapshot.names import member_name
+from controlplane.controllers.storage.snapshot.names import member_name
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.invariants.storage import (
     CONTENTS,

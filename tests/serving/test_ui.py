@@ -13,7 +13,7 @@ from actors import EventLog, strategies
 from actors.inlet import STOP
 from actors.pace import MAX, Pacer
 from actors.recording import from_bytes
-from controlplane.controllers.selection import STANDARD
+from controlplane.controllers.common.selection import STANDARD
 from controlplane.scenarios import loading, replaying
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.plan import plan_of

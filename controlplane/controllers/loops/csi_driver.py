@@ -14,15 +14,21 @@ from attrs import define, field, frozen
 from actors.log import INFO
 from controlplane.api import identity
 from controlplane.api.csi import Write
-from controlplane.controllers.csi.faults import AFTER, Fault, Faults, overridden
-from controlplane.controllers.csi.hostpath import HostpathDriver
-from controlplane.controllers.csi.messages import ABORTED, OK, UNAVAILABLE, CsiReply, CsiRequest
+from controlplane.controllers.storage.csi.faults import AFTER, Fault, Faults, overridden
+from controlplane.controllers.storage.csi.hostpath import HostpathDriver
+from controlplane.controllers.storage.csi.messages import (
+    ABORTED,
+    OK,
+    UNAVAILABLE,
+    CsiReply,
+    CsiRequest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from actors import Context, Message
-    from controlplane.controllers.csi.hostpath import DriverOptions
+    from controlplane.controllers.storage.csi.hostpath import DriverOptions
 
 MOODS: Final = ("well", "refused", "answer lost")
 """What may become of a call where that is explored; the first is the dull one."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.client.indexer import Indexer
 from controlplane.client.loops.informer import Informer, handler, together
-from controlplane.controllers.custom_kinds import kinds_of
+from controlplane.controllers.lifecycle.custom_kinds import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.object import Object
     from controlplane.client.loops.connection import RestConfig
-    from controlplane.controllers.controller import Controller, Handlers
-    from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
+    from controlplane.controllers.common.controller import Controller, Handlers
+    from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
 
 
 class CustomKinds:

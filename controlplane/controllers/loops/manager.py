@@ -12,44 +12,52 @@ from typing import TYPE_CHECKING, Any, Final
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
 from controlplane.client.resources import LEASES, NODES, PODS
-from controlplane.controllers.attachdetach.controller import AttachDetachController
-from controlplane.controllers.clusterroleaggregation.controller import (
+from controlplane.controllers.autoscaling.podautoscaler.controller import (
+    HorizontalPodAutoscalerController,
+)
+from controlplane.controllers.common.controller import Caches, Controller
+from controlplane.controllers.common.features import of_release
+from controlplane.controllers.common.ref_manager import controller_index
+from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
+from controlplane.controllers.common.selection import STANDARD, selected
+from controlplane.controllers.lifecycle.clusterroleaggregation.controller import (
     ClusterRoleAggregationController,
 )
-from controlplane.controllers.controller import Caches, Controller
-from controlplane.controllers.cronjob.controller import CronJobController
-from controlplane.controllers.custom_kinds import DEFINITIONS
-from controlplane.controllers.daemon.controller import DaemonSetController
-from controlplane.controllers.deployment.controller import DeploymentController
-from controlplane.controllers.disruption.controller import DisruptionController
-from controlplane.controllers.endpoints.controller import EndpointsController
-from controlplane.controllers.endpointslice.controller import EndpointSliceController
-from controlplane.controllers.features import of_release
-from controlplane.controllers.garbagecollector.controller import GarbageCollectorController
-from controlplane.controllers.job.controller import JobController
+from controlplane.controllers.lifecycle.custom_kinds import DEFINITIONS
+from controlplane.controllers.lifecycle.garbagecollector.controller import (
+    GarbageCollectorController,
+)
+from controlplane.controllers.lifecycle.namespace.controller import NamespaceController
+from controlplane.controllers.lifecycle.podgc.controller import PodGCController
+from controlplane.controllers.lifecycle.resourcequota.controller import ResourceQuotaController
+from controlplane.controllers.lifecycle.rootca.controller import ROOT_CA, RootCAPublisher
+from controlplane.controllers.lifecycle.serviceaccount.controller import ServiceAccountController
+from controlplane.controllers.lifecycle.ttlafterfinished.controller import (
+    TTLAfterFinishedController,
+)
 from controlplane.controllers.loops.custom_kinds import CustomKinds
 from controlplane.controllers.loops.node_lifecycle import NodeController
 from controlplane.controllers.loops.running import Running, Throttle
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
-from controlplane.controllers.namespace.controller import NamespaceController
-from controlplane.controllers.podautoscaler.controller import HorizontalPodAutoscalerController
-from controlplane.controllers.podgc.controller import PodGCController
-from controlplane.controllers.ref_manager import controller_index
-from controlplane.controllers.replicaset.controller import ReplicaSetController
-from controlplane.controllers.replication.controller import ReplicationControllerController
-from controlplane.controllers.resourcequota.controller import ResourceQuotaController
-from controlplane.controllers.rest_mapper import RESTMapper, ServedKind
-from controlplane.controllers.rootca.controller import ROOT_CA, RootCAPublisher
-from controlplane.controllers.selection import STANDARD, selected
-from controlplane.controllers.serviceaccount.controller import ServiceAccountController
-from controlplane.controllers.statefulset.controller import StatefulSetController
-from controlplane.controllers.ttlafterfinished.controller import TTLAfterFinishedController
-from controlplane.controllers.volume.binder import VolumeBinderController
-from controlplane.controllers.volume.protection import (
+from controlplane.controllers.network.endpoints.controller import EndpointsController
+from controlplane.controllers.network.endpointslice.controller import EndpointSliceController
+from controlplane.controllers.storage.attachdetach.controller import AttachDetachController
+from controlplane.controllers.storage.volume.binder import VolumeBinderController
+from controlplane.controllers.storage.volume.protection import (
     ClaimProtectionController,
     VolumeProtectionController,
 )
-from controlplane.controllers.volume.provisioner import ExternalProvisioner
+from controlplane.controllers.storage.volume.provisioner import ExternalProvisioner
+from controlplane.controllers.workloads.cronjob.controller import CronJobController
+from controlplane.controllers.workloads.daemon.controller import DaemonSetController
+from controlplane.controllers.workloads.deployment.controller import DeploymentController
+from controlplane.controllers.workloads.disruption.controller import DisruptionController
+from controlplane.controllers.workloads.job.controller import JobController
+from controlplane.controllers.workloads.replicaset.controller import ReplicaSetController
+from controlplane.controllers.workloads.replication.controller import (
+    ReplicationControllerController,
+)
+from controlplane.controllers.workloads.statefulset.controller import StatefulSetController
 from controlplane.gates import FixGates
 
 if TYPE_CHECKING:

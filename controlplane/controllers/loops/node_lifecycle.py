@@ -19,10 +19,10 @@ from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError, is_conflict, is_not_found
 from controlplane.client.loops.clientset import NODES, PODS, Client
 from controlplane.client.loops.event_recorder import EventRecorder
-from controlplane.controllers import node_lifecycle as lifecycle
+from controlplane.controllers.lifecycle import node_lifecycle as lifecycle
+from controlplane.controllers.lifecycle.node_lifecycle import HealthBook, Probe, TaintChange
+from controlplane.controllers.lifecycle.node_zones import RETRY_NS, Verdict, Zones
 from controlplane.controllers.loops.worker import Workers
-from controlplane.controllers.node_lifecycle import HealthBook, Probe, TaintChange
-from controlplane.controllers.node_zones import RETRY_NS, Verdict, Zones
 
 if TYPE_CHECKING:
     from collections.abc import Callable

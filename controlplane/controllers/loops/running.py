@@ -16,7 +16,7 @@ from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.event_recorder import EventRecorder, reference
 from controlplane.client.rate_limits import Bucket, PerItemBackoff
-from controlplane.controllers.effects import (
+from controlplane.controllers.common.effects import (
     Ask,
     Hang,
     NoAnswer,
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.api.view import View
     from controlplane.client.loops.connection import RestConfig
-    from controlplane.controllers.controller import Caches, Controller, Periodic, Work
-    from controlplane.controllers.effects import Effect, Failure, Reconcile
-    from controlplane.controllers.rest_mapper import RESTMapper
+    from controlplane.controllers.common.controller import Caches, Controller, Periodic, Work
+    from controlplane.controllers.common.effects import Effect, Failure, Reconcile
+    from controlplane.controllers.common.rest_mapper import RESTMapper
     from controlplane.gates import FixGates
 
 

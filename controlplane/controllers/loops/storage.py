@@ -15,23 +15,23 @@ from attrs import field, frozen
 
 from controlplane.api.times import SECOND
 from controlplane.client.election import ElectionConfig
-from controlplane.controllers.attachdetach.controller import AttachDetachController
-from controlplane.controllers.csi.hostpath import DriverOptions
-from controlplane.controllers.csi_attacher import AttacherFlags, CsiAttacher
-from controlplane.controllers.csi_snapshotter.controller import CsiSnapshotter
-from controlplane.controllers.csi_snapshotter.shared import SidecarFlags
 from controlplane.controllers.loops import csi_driver
 from controlplane.controllers.loops.csi_driver import DriverProbe
-from controlplane.controllers.snapshot.controller import SnapshotController
-from controlplane.controllers.snapshot.shared import Flags
-from controlplane.controllers.volume.csi_provisioner import CsiProvisioner, ProvisionerFlags
+from controlplane.controllers.storage.attachdetach.controller import AttachDetachController
+from controlplane.controllers.storage.csi.hostpath import DriverOptions
+from controlplane.controllers.storage.csi_attacher import AttacherFlags, CsiAttacher
+from controlplane.controllers.storage.csi_snapshotter.controller import CsiSnapshotter
+from controlplane.controllers.storage.csi_snapshotter.shared import SidecarFlags
+from controlplane.controllers.storage.snapshot.controller import SnapshotController
+from controlplane.controllers.storage.snapshot.shared import Flags
+from controlplane.controllers.storage.volume.csi_provisioner import CsiProvisioner, ProvisionerFlags
 from controlplane.gates import LATEST, minor_of
 
 if TYPE_CHECKING:
     from actors import World
-    from controlplane.controllers.controller import Controller
-    from controlplane.controllers.csi.faults import Fault
-    from controlplane.controllers.csi.hostpath import HostpathDriver
+    from controlplane.controllers.common.controller import Controller
+    from controlplane.controllers.storage.csi.faults import Fault
+    from controlplane.controllers.storage.csi.hostpath import HostpathDriver
 
 CONTROLLER_LEASE = "snapshot-controller-leader"
 SIDECAR_LEASE = "external-snapshotter-leader"

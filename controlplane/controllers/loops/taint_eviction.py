@@ -14,7 +14,7 @@ from controlplane.api.times import format_time
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.event_recorder import EventRecorder
-from controlplane.controllers import taint_eviction as decisions
+from controlplane.controllers.lifecycle import taint_eviction as decisions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

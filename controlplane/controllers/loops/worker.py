@@ -13,7 +13,7 @@ from actors.log import DEBUG, WARNING
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.rate_limits import Limiter
 from controlplane.client.workqueue import RateLimiter, WorkQueue
-from controlplane.controllers.effects import Retry
+from controlplane.controllers.common.effects import Retry
 
 if TYPE_CHECKING:
     from actors import Context

@@ -301,7 +301,7 @@ def ready_groups_are_whole() -> Invariant:
 def _missing_member(
     uid: str, info: Tree, snapshots: dict[str, Any], contents: dict[str, Any]
 ) -> str | None:
-    from controlplane.controllers.snapshot.names import member_content_name, member_name
+    from controlplane.controllers.storage.snapshot.names import member_content_name, member_name
 
     name = member_name(uid, info["volumeHandle"])
     content = contents.get(member_content_name(uid, info["volumeHandle"]))

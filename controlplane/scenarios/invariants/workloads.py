@@ -72,7 +72,7 @@ def one_daemon_a_node(after: str) -> Invariant:
     """No two active pods of one DaemonSet, which does not surge, are for the same node."""
 
     def check(run: Run) -> str | None:
-        from controlplane.controllers.daemon.placement import NoTargetNode, target_node
+        from controlplane.controllers.workloads.daemon.placement import NoTargetNode, target_node
 
         seen: dict[tuple[str, str], str] = {}
         for obj, owner in _active_of(run, "DaemonSet"):

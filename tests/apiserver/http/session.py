@@ -13,7 +13,7 @@ from actors import EventLog, strategies
 from actors.pace import MAX, Pacer
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.loops.http_host import Limits
-from controlplane.controllers.selection import STANDARD
+from controlplane.controllers.common.selection import STANDARD
 from controlplane.scenarios.execution import Execution
 from controlplane.scenarios.plan import plan_of
 from controlplane.serving.scenario import SCENARIO

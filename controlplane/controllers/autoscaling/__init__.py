@@ -1,0 +1,1 @@
+"""Controllers that set the number of replicas."""

@@ -1,0 +1,167 @@
+"""What every controller is: caches, handlers that note keys, and a reconcile for each of its queues.
+
+A controller is decisions only. It asks its `Host` for the time and for its queues, tells it events,
+and yields effects (`controllers.effects`). `controllers.loops.manager` runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from attrs import frozen
+
+from controlplane.api.tree import Tree
+from controlplane.client.indexer import Indexer
+from controlplane.client.resources import Resource
+from controlplane.controllers.common.effects import Reconcile
+
+if TYPE_CHECKING:
+    from controlplane.api.generic import V
+    from controlplane.api.object import Object
+    from controlplane.api.view import View
+    from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
+    from controlplane.gates import FixGates
+
+NORMAL = "Normal"
+WARNING = "Warning"
+
+
+class Queue(Protocol):
+    """A work queue, as a controller sees it. Times are nanoseconds."""
+
+    def add(self, key: str) -> None:
+        """Ask for a key to be reconciled."""
+
+    def add_after(self, key: str, delay_ns: int, *, idle: bool = False) -> None:
+        """Ask for it later. An idle delay does not keep the run from settling."""
+
+    def add_rate_limited(self, key: str, *, idle: bool = False) -> None:
+        """Ask for it after a backoff that grows until `forget`, or until it is reconciled without error."""
+
+    def forget(self, key: str) -> None:
+        """The backoff of this key begins anew."""
+
+    def failures(self, key: str) -> int:
+        """How often in a row this key was asked for with a backoff."""
+
+
+class Host(Protocol):
+    """What a controller may ask of whoever runs it."""
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since the Unix epoch."""
+
+    @property
+    def features(self) -> Mapping[str, bool]:
+        """The feature gates that controllers know (`controllers.features`)."""
+
+    @property
+    def fixes(self) -> FixGates:
+        """Which fixes of published races are in force."""
+
+    @property
+    def rest_mapper(self) -> RESTMapper:
+        """The kinds that are served."""
+
+    @property
+    def root_ca(self) -> str:
+        """What pods check the API server's certificate against (PEM)."""
+
+    def queue(self, name: str) -> Queue:
+        """The queue of this name; the controller's `queues` says what is done with its keys."""
+
+    def event(self, about: View | Tree, kind: str, reason: str, message: str) -> None:
+        """Report an event about an object, or about what a reference names; `kind` is Normal or Warning."""
+
+    def log(self, event: str, about: View, data: Tree) -> None:
+        """Write an event of the vocabulary about an object to the log."""
+
+
+class Caches:
+    """The stores of the shared informers: one per resource, with the indexes of all who read it."""
+
+    def __init__(self) -> None:
+        self.stores: dict[Resource[Any], Indexer[Any]] = {}
+
+    def of(
+        self, resource: Resource[V], **index: Callable[[Object[V]], tuple[str, ...]]
+    ) -> Indexer[V]:
+        """The cache of a resource, with these indexes; ask while controllers are being made."""
+        found = self.stores.get(resource)
+        if found is None:
+            found = self.stores[resource] = Indexer()
+        found.add_indexes(**index)
+        return found
+
+
+class Handlers(NamedTuple):
+    """What a controller does about changes of one resource. The flag says that the final state is unknown."""
+
+    added: Callable[[Object[Any]], None]
+    updated: Callable[[Object[Any], Object[Any]], None]
+    deleted: Callable[[Object[Any], bool], None]
+
+
+@frozen
+class Work:
+    """What is done with the keys of a queue.
+
+    After `max_retries` failures in a row a key is dropped until it is asked for again; None never
+    drops. `workers` None is what the manager was told.
+    """
+
+    queue: str
+    reconcile: Callable[[str], Reconcile[None]]
+    max_retries: int | None = None
+    workers: int | None = None
+    backoff_ns: tuple[int, int] | None = None
+    """The first and the longest backoff of a key; upstream's default limiter unless given."""
+
+
+@frozen
+class Periodic:
+    """What is done every so many nanoseconds; it does not keep a run from settling."""
+
+    name: str
+    interval_ns: int
+    reconcile: Callable[[], Reconcile[None]]
+    after_ns: int = 0
+    """When the first time is, counted from the start."""
+
+
+class Controller:
+    """One controller's memory."""
+
+    name: ClassVar[str]
+    """As `--controllers` of upstream's controller manager calls it."""
+
+    any_kind: ClassVar[bool] = False
+    """Whether it looks at objects of all kinds, also of those that are defined later."""
+
+    component: ClassVar[str] = ""
+    """The source of its events; its name unless said otherwise."""
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        self.host = host
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """What is done about changes, by resource."""
+        return {}
+
+    def handlers_of_kind(self, kind: ServedKind) -> Handlers | None:
+        """What is done about changes of a custom kind that is served from now on, if anything."""
+        return None
+
+    def work(self) -> Sequence[Work]:
+        """The queues, and what is done with their keys."""
+        return ()
+
+    def periodic(self) -> Sequence[Periodic]:
+        """What is done from time to time."""
+        return ()
+
+
+def ignore(*_: Any) -> None:
+    """The handler that does nothing."""

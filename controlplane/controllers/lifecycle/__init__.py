@@ -1,0 +1,1 @@
+"""Controllers that begin and end objects: namespaces, owners, nodes, quotas, accounts."""

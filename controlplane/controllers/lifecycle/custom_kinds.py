@@ -1,0 +1,38 @@
+"""The kinds that a CustomResourceDefinition serves, as discovery tells of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.client.resources import Resource
+from controlplane.controllers.common.rest_mapper import ServedKind
+
+if TYPE_CHECKING:
+    from controlplane.api.object import Object
+
+DEFINITIONS: Final[Resource[Any]] = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions"
+)
+VERBS: Final = (
+    "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
+)  # fmt: skip
+
+
+def kinds_of(definition: Object[Any]) -> list[ServedKind]:
+    """One kind per served version; none before the definition is established."""
+    tree = definition.tree
+    conditions = (tree.get("status") or {}).get("conditions") or ()
+    if not any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
+        return []
+    spec = tree["spec"]
+    return [
+        ServedKind(
+            Resource(spec["group"], version["name"], spec["names"]["plural"]),
+            spec["names"]["kind"],
+            spec["scope"] == "Namespaced",
+            VERBS,
+            scalable="scale" in (version.get("subresources") or {}),
+        )
+        for version in spec["versions"]
+        if version["served"]
+    ]

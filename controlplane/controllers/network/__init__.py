@@ -1,0 +1,1 @@
+"""Controllers of Services: endpoints and endpoint slices."""

@@ -1,0 +1,161 @@
+"""One endpoint of a slice: from a pod, its node and the service. Upstream: k8s.io/endpointslice/utils.go."""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Final
+
+from controlplane.api.fnv import fnv1a_128
+from controlplane.controllers.common.pods import is_ready
+from controlplane.controllers.network.service_members import hostname_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controlplane.api.node import Node
+    from controlplane.api.pod import Pod
+    from controlplane.api.service import Service, ServicePort
+    from controlplane.api.tree import Tree
+
+IPV4: Final = "IPv4"
+IPV6: Final = "IPv6"
+NO_CLUSTER_IP: Final = "None"
+ZONE: Final = "topology.kubernetes.io/zone"
+
+Identity = tuple[tuple[str, ...], str, str, str]
+
+
+def address_types(service: Service) -> tuple[str, ...]:
+    """The kinds of addresses a service has slices of."""
+    spec = service.spec
+    asked = tuple(each for each in (IPV4, IPV6) if each in spec.ip_families)
+    if asked:
+        return asked
+    if spec.cluster_ip and spec.cluster_ip != NO_CLUSTER_IP:
+        return (IPV6,) if is_v6(spec.cluster_ip) else (IPV4,)
+    return IPV4, IPV6
+
+
+def is_v6(text: str) -> bool:
+    """Whether an address is one of IPv6."""
+    return _normal(text)[1]
+
+
+def _normal(text: str) -> tuple[str, bool]:
+    """An address as Go prints it, and whether it is one of IPv6; leading zeros are let through."""
+    if ":" not in text:
+        return ".".join(part.lstrip("0") or "0" for part in text.split(".")), False
+    address = ip_address(text)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (str(mapped), False) if mapped is not None else (str(address), True)
+
+
+def addresses(pod: Pod, address_type: str) -> list[str]:
+    """A pod's addresses of one kind."""
+    found = [_normal(each.ip) for each in pod.status.pod_ips]
+    return [text for text, v6 in found if v6 == (address_type == IPV6)]
+
+
+def find_port(pod: Pod, port: ServicePort) -> int | None:
+    """The number of the port of a pod that a service's port leads to; None if it names none."""
+    target = port.target_port
+    if not isinstance(target, str):
+        return target or 0
+    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
+    for container in (*pod.spec.containers, *sidecars):
+        for found in container.ports:
+            if found.name == target and found.protocol == port.protocol:
+                return found.container_port
+    return None
+
+
+def endpoint_ports(service: Service, pod: Pod) -> list[Tree]:
+    """The ports of a slice that this pod can be in."""
+    found: list[Tree] = []
+    trees = (service.tree.get("spec") or {}).get("ports") or ()
+    for port, tree in zip(service.spec.ports, trees, strict=True):
+        number = find_port(pod, port)
+        if number is None:
+            continue
+        entry: Tree = {"name": port.name, "port": number, "protocol": port.protocol}
+        if tree.get("appProtocol") is not None:
+            entry["appProtocol"] = tree["appProtocol"]
+        found.append(entry)
+    return found
+
+
+def sorted_ports(ports: Sequence[Tree] | None) -> list[Tree]:
+    """In the order of the ports' hashes, in which upstream keeps them."""
+    return sorted(ports or (), key=_port_hash)
+
+
+def _port_hash(port: Tree) -> str:
+    fields = (
+        ("Name", "*string", "name"),
+        ("Protocol", "*v1.Protocol", "protocol"),
+        ("Port", "*int32", "port"),
+        ("AppProtocol", "*string", "appProtocol"),
+    )
+    shown = [
+        f"{name}:({kind}){'<nil>' if port.get(json) is None else port[json]}"
+        for name, kind, json in fields
+    ]
+    return f"{fnv1a_128(('(v1.EndpointPort){' + ' '.join(shown) + '}').encode()):032x}"
+
+
+def port_key(ports: Sequence[Tree]) -> tuple[tuple[object, ...], ...]:
+    """What slices are grouped by; `ports` in their order of hashes."""
+    names = ("name", "protocol", "port", "appProtocol")
+    return tuple(tuple(port.get(name) for name in names) for port in ports)
+
+
+def pod_endpoint(pod: Pod, node: Node | None, service: Service, address_type: str) -> Tree:
+    """The endpoint that a pod is. Ready means, of one that is ending, only that the service publishes all."""
+    serving = is_ready(pod)
+    terminating = pod.metadata.deletion_timestamp is not None
+    ready = service.spec.publish_not_ready_addresses or (serving and not terminating)
+    found: Tree = {
+        "addresses": addresses(pod, address_type),
+        "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
+        "targetRef": {
+            "kind": "Pod",
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "uid": pod.uid,
+        },
+    }
+    if pod.spec.node_name:
+        found["nodeName"] = pod.spec.node_name
+    if node is not None and node.labels.get(ZONE):
+        found["zone"] = node.labels[ZONE]
+    hostname = hostname_for(pod, service)
+    if hostname:
+        found["hostname"] = hostname
+    return found
+
+
+def identity(endpoint: Tree) -> Identity:
+    """What makes two endpoints the same one: addresses, hostname and pod."""
+    target = endpoint.get("targetRef") or {}
+    return (
+        tuple(sorted(endpoint.get("addresses") or ())),
+        endpoint.get("hostname") or "",
+        target.get("namespace", ""),
+        target.get("name", ""),
+    )
+
+
+def equal_beyond_identity(one: Tree, other: Tree) -> bool:
+    """Whether two endpoints of one identity agree in all that is not a hint."""
+    return _rest(one) == _rest(other)
+
+
+def _rest(endpoint: Tree) -> tuple[object, ...]:
+    conditions = endpoint.get("conditions") or {}
+    target = endpoint.get("targetRef")
+    return (
+        endpoint.get("nodeName"),
+        endpoint.get("zone"),
+        *(conditions.get(name) for name in ("ready", "serving", "terminating")),
+        None if target is None else {**target, "resourceVersion": ""},
+    )

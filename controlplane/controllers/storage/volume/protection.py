@@ -1,0 +1,138 @@
+"""Claims and volumes stay while they are used. Upstream: pkg/controller/volume/{pvcprotection,pvprotection}."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.client import calls
+from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.resources import CLAIMS, PODS, VOLUMES, Resource
+from controlplane.controllers.common.controller import Controller, Handlers, Work, ignore
+from controlplane.controllers.common.effects import Reconcile
+from controlplane.controllers.common.ref_manager import namespace_index
+from controlplane.controllers.storage.volume.binder import claims_of
+
+if TYPE_CHECKING:
+    from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
+    from controlplane.controllers.common.controller import Caches, Host
+
+CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
+VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
+
+
+def _set_finalizer(
+    resource: Resource[Any], obj: Object[Any], finalizer: str, *, on: bool
+) -> Reconcile[None]:
+    """Write an object with or without a finalizer; what is gone needs nothing."""
+    metadata = obj.tree["metadata"]
+    others = [each for each in metadata.get("finalizers") or () if each != finalizer]
+    finalizers = [*others, finalizer] if on else others
+    rest = {key: value for key, value in metadata.items() if key != "finalizers"}
+    tree = {
+        **obj.tree,
+        "metadata": {**rest, "finalizers": finalizers} if finalizers else rest,
+    }
+    try:
+        yield from calls.update(resource, tree)
+    except ApiError as error:
+        if not is_not_found(error):
+            raise
+
+
+class ClaimProtectionController(Controller):
+    """Lets a claim that is being deleted go once no scheduled pod uses it."""
+
+    name = "persistentvolumeclaim-protection-controller"
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        super().__init__(host, caches)
+        self.queue = host.queue("pvcprotection")
+        self._claims = caches.of(CLAIMS)
+        self._pods = caches.of(PODS, namespace=namespace_index)
+
+    def work(self) -> tuple[Work, ...]:
+        """One queue of claims."""
+        return (Work("pvcprotection", self.sync, workers=1),)
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """Claims, and pods that stop using theirs."""
+
+        def pod_gone(obj: Object[Pod], *_: Any) -> None:
+            for name in claims_of(obj.view):
+                self.queue.add(f"{obj.namespace}/{name}")
+
+        def pod_updated(old: Object[Pod], new: Object[Pod]) -> None:
+            finished = new.view.status.phase in {"Succeeded", "Failed"}
+            if finished or old.uid != new.uid:
+                pod_gone(old)
+
+        return {
+            CLAIMS: Handlers(
+                lambda obj: self.queue.add(obj.key),
+                lambda _old, new: self.queue.add(new.key),
+                ignore,
+            ),
+            PODS: Handlers(ignore, pod_updated, pod_gone),
+        }
+
+    def sync(self, key: str) -> Reconcile[None]:
+        """Put the finalizer on, or take it off a claim that is being deleted and not used."""
+        obj = self._claims.get(key)
+        if obj is None:
+            return
+        held = CLAIM_FINALIZER in obj.view.metadata.finalizers
+        if obj.view.metadata.deletion_timestamp is None:
+            if not held:
+                yield from _set_finalizer(CLAIMS, obj, CLAIM_FINALIZER, on=True)
+            return
+        if not held:
+            return
+        cached = [pod.view for pod in self._pods.by_index("namespace", obj.namespace)]
+        if any(_uses(pod, obj.name) for pod in cached):
+            return
+        live = yield from calls.list_objects(PODS, obj.namespace)
+        if not any(_uses(pod.view, obj.name) for pod in live.items):
+            yield from _set_finalizer(CLAIMS, obj, CLAIM_FINALIZER, on=False)
+
+
+def _uses(pod: Pod, claim: str) -> bool:
+    """Whether a pod uses a claim: one that was not scheduled yet would not be let start."""
+    return bool(pod.spec.node_name) and claim in claims_of(pod)
+
+
+class VolumeProtectionController(Controller):
+    """Lets a volume that is being deleted go once no claim is bound to it."""
+
+    name = "persistentvolume-protection-controller"
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        super().__init__(host, caches)
+        self.queue = host.queue("pvprotection")
+        self._volumes = caches.of(VOLUMES)
+
+    def work(self) -> tuple[Work, ...]:
+        """One queue of volumes."""
+        return (Work("pvprotection", self.sync, workers=1),)
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """Volumes."""
+        return {
+            VOLUMES: Handlers(
+                lambda obj: self.queue.add(obj.key),
+                lambda _old, new: self.queue.add(new.key),
+                ignore,
+            )
+        }
+
+    def sync(self, key: str) -> Reconcile[None]:
+        """Put the finalizer on, or take it off a volume that is being deleted and not bound."""
+        obj = self._volumes.get(key)
+        if obj is None:
+            return
+        held = VOLUME_FINALIZER in obj.view.metadata.finalizers
+        if obj.view.metadata.deletion_timestamp is None:
+            if not held:
+                yield from _set_finalizer(VOLUMES, obj, VOLUME_FINALIZER, on=True)
+        elif held and obj.view.status.phase != "Bound":
+            yield from _set_finalizer(VOLUMES, obj, VOLUME_FINALIZER, on=False)

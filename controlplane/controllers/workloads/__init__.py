@@ -1,0 +1,1 @@
+"""Controllers that keep pods: replicas, daemons, ordinals, jobs, budgets."""
