@@ -14,7 +14,7 @@ from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.informer import Informer
 from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig
-from controlplane.scenarios.workloads import pod
+from controlplane.scenarios.authoring.workloads import pod
 
 COUNT = 2000
 

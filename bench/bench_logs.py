@@ -24,9 +24,9 @@ from controlplane.logs.asking import why
 from controlplane.logs.reading import RunLog
 from controlplane.logs.sql import query
 from controlplane.logs.vocabulary import LEVEL_OF
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.files import SCENARIO
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.manifest_run import SCENARIO
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop.yaml"
 EVENTS = 1_000_000

@@ -13,8 +13,8 @@ from bench.harness import Row
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
 from controlplane.scenarios import Scenario, User
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
 
 NODES = int(os.environ.get("NODES", "500"))
 PODS_EACH = int(os.environ.get("PODS", "100"))

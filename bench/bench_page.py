@@ -15,9 +15,9 @@ from actors.strategies.random_walk import RandomWalk
 from bench.harness import Row, seconds
 from controlplane.page.recorded import recorded
 from controlplane.page.report import report
-from controlplane.scenarios import loading
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search import loading
 from tests.page.chromium import Browser, missing
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop.yaml"
@@ -45,7 +45,7 @@ SLIDE = """
 
 def left(folder: Path, nodes: int, until: int) -> Path:
     """What a run of the shop leaves."""
-    scenario = loading.from_module("controlplane.scenarios.files")
+    scenario = loading.from_module("controlplane.scenarios.manifest_run")
     plan = plan_of(scenario, files=(str(SHOP),), nodes=nodes, until=until)
     run = Execution(plan, RandomWalk(5), log=EventLog())
     run.execute("bare")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench.harness import Row, rate
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.search.exploring import Campaign
 
 SCHEDULES = 300
 

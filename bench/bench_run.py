@@ -14,10 +14,10 @@ from bench.harness import Row
 PROGRAM = """
 import json, resource, sys, time
 from actors import collector
-from controlplane.scenarios.files import SCENARIO
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.summary import summary_of
+from controlplane.scenarios.manifest_run import SCENARIO
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.engine.summary import summary_of
 from actors import EventLog
 started = time.perf_counter()
 collector.rest()

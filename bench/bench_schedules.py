@@ -16,10 +16,10 @@ from actors.world import Driver
 from bench.harness import Row, seconds
 from controlplane.cluster import ClusterConfig
 from controlplane.scenarios import Scenario, Setting
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.nemesis import nemesis
-from controlplane.scenarios.plan import Plan, plan_of
-from controlplane.scenarios.workloads import pods_come_and_go
+from controlplane.scenarios.authoring.nemesis import nemesis
+from controlplane.scenarios.authoring.workloads import pods_come_and_go
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import Plan, plan_of
 
 SIZES = ((5, 60), (35, 15), (330, 2))
 """Operations of the user, and schedules for one figure: about 130, 600 and 5,000 steps."""

@@ -23,7 +23,7 @@ from controlplane.cluster import Cluster, ClusterConfig
 from controlplane.controllers.storage.csi.hostpath import DriverOptions, HostpathDriver, Volume
 from controlplane.controllers.loops.storage import CsiDriver, Storage
 from controlplane.client.resources import Resource, VOLUMES, CLAIMS, STORAGE_CLASSES
-from controlplane.scenarios import storage
+from controlplane.scenarios.churns import storage_world as storage
 from controlplane.scenarios.invariants import storage as held
 
 SECOND = 10**9

@@ -17,7 +17,7 @@ from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.durable_store import DurableStore
 from controlplane.apiserver.storage.store import Store
 from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS
-from controlplane.scenarios.workloads import pod
+from controlplane.scenarios.authoring.workloads import pod
 
 COUNT = 3000
 READ_BACK = 20_000

@@ -5,7 +5,7 @@ controlplane explore examples/lost_update.py --careful
 """
 
 from controlplane.scenarios import Invariant, Option, Run, Scenario, User
-from controlplane.scenarios.workloads import config_map
+from controlplane.scenarios.authoring.workloads import config_map
 
 CAREFUL = Option(
     "careful", type=bool, default=False, help="Write only what nobody else has written."

@@ -211,7 +211,7 @@ def test_a_pod_that_fits_nowhere_waits_and_is_scheduled_when_room_comes():
 
 def test_a_server_that_starts_over_a_store_with_definitions_serves_them():
     from controlplane.client.resources import Resource
-    from controlplane.scenarios import storage
+    from controlplane.scenarios.churns import storage_world as storage
 
     seen = []
     classes = Resource("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses")

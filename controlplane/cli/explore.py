@@ -11,11 +11,11 @@ from controlplane.cli.options import ScenarioCommand
 from controlplane.cli.search import search, search_options, searchable
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.scenario import Scenario
+    from controlplane.scenarios.engine.scenario import Scenario
 
 
 def _scenario(name: str) -> Scenario:
-    from controlplane.scenarios.loading import NAMED, from_file, from_module
+    from controlplane.scenarios.search.loading import NAMED, from_file, from_module
 
     return searchable(from_module(NAMED[name]) if name in NAMED else from_file(Path(name)))
 

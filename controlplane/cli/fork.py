@@ -19,7 +19,7 @@ from controlplane.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.forking import Applied
+    from controlplane.scenarios.search.forking import Applied
 
 
 @click.command("fork", short_help="Go on otherwise from a step of a recording.")
@@ -75,9 +75,9 @@ def command(
     Exit status 1 when the run ends badly, or when an object was refused.
     """
     from actors import strategies
-    from controlplane.scenarios import forking, replaying
-    from controlplane.scenarios.execution import check_folder
+    from controlplane.scenarios.engine.execution import check_folder
     from controlplane.scenarios.inputs import reading
+    from controlplane.scenarios.search import forking, replaying
 
     recording = replaying.load(file)
     changed: dict[str, Any] = {} if until is None else {"until": until}

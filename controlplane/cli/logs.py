@@ -71,7 +71,7 @@ def _repeated(recording: Path) -> RunLog:
     import tempfile
 
     from controlplane.logs.reading import NAME, RunLog
-    from controlplane.scenarios import replaying
+    from controlplane.scenarios.search import replaying
 
     found = replaying.load(recording)
     plan = replaying.plan_of_recording(found, recording, allowed=allowed_code())

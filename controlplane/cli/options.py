@@ -11,9 +11,9 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from controlplane.scenarios.allowed_code import AllowedCode
-    from controlplane.scenarios.option import Option
-    from controlplane.scenarios.scenario import Scenario
+    from controlplane.scenarios.engine.allowed_code import AllowedCode
+    from controlplane.scenarios.engine.option import Option
+    from controlplane.scenarios.engine.scenario import Scenario
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -183,7 +183,7 @@ def allow_code_option() -> Decorator:
 
 def allowed_code() -> AllowedCode:
     """The Python code that this command's recordings may run."""
-    from controlplane.scenarios.allowed_code import AllowedCode
+    from controlplane.scenarios.engine.allowed_code import AllowedCode
 
     return AllowedCode(click.get_current_context().meta.get(_ALLOWED, ()))
 

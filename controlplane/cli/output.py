@@ -46,7 +46,7 @@ def write(text: str) -> None:
 
 def to_file(path: Path, pieces: Iterable[str]) -> None:
     """Write a file for its owner alone, whole or not at all. Raises UsageError."""
-    from controlplane.scenarios.execution import written
+    from controlplane.scenarios.engine.execution import written
 
     with written(path) as draft, draft.open("w", encoding="utf-8") as file:
         for piece in pieces:

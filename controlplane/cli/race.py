@@ -26,7 +26,7 @@ from controlplane.gates import LATEST
 
 if TYPE_CHECKING:
     from controlplane.races.race import Race
-    from controlplane.scenarios.scenario import Scenario
+    from controlplane.scenarios.engine.scenario import Scenario
 
 
 @click.group("race", short_help="The catalogue of published races.")
@@ -185,8 +185,8 @@ def run(
     with the gates as asked, by default all fixed. Exit status 1 when the invariant breaks.
     """
     from controlplane.races import catalogue
-    from controlplane.scenarios.exploring import Campaign
-    from controlplane.scenarios.plan import plan_of
+    from controlplane.scenarios.engine.plan import plan_of
+    from controlplane.scenarios.search.exploring import Campaign
 
     race = catalogue.find(number)
     campaign = Campaign(plan_of(scenario, **asked))

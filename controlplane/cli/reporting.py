@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from actors import World
     from controlplane.metrics.family import Family
-    from controlplane.scenarios.execution import Execution
-    from controlplane.scenarios.exploring import Campaign
-    from controlplane.scenarios.plan import Plan
-    from controlplane.scenarios.summary import Summary
-    from controlplane.scenarios.tally import Tally
+    from controlplane.scenarios.engine.execution import Execution
+    from controlplane.scenarios.engine.plan import Plan
+    from controlplane.scenarios.engine.summary import Summary
+    from controlplane.scenarios.search.exploring import Campaign
+    from controlplane.scenarios.search.tally import Tally
 
 SHOWN_PODS = 60
 SHOWN_NODES = 20

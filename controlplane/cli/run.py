@@ -18,13 +18,14 @@ from controlplane.cli.options import (
     replay_option,
     show_secrets_option,
 )
-from controlplane.scenarios import files, loading
+from controlplane.scenarios import manifest_run as files
+from controlplane.scenarios.search import loading
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from controlplane.scenarios.execution import Execution
-    from controlplane.scenarios.scenario import Scenario
+    from controlplane.scenarios.engine.execution import Execution
+    from controlplane.scenarios.engine.scenario import Scenario
 
 
 @click.command("run", short_help="Emulate until settled, print what happened.")
@@ -59,12 +60,12 @@ def command(
     """
     from actors import collector
     from controlplane.metrics import listing
-    from controlplane.scenarios.attention import note_of
-    from controlplane.scenarios.custom_tables import custom_tables
-    from controlplane.scenarios.execution import check_folder
-    from controlplane.scenarios.kubelets import pictures
-    from controlplane.scenarios.metrics import metrics_of
-    from controlplane.scenarios.summary import summary_of
+    from controlplane.scenarios.engine.custom_tables import custom_tables
+    from controlplane.scenarios.engine.execution import check_folder
+    from controlplane.scenarios.engine.kubelets import pictures
+    from controlplane.scenarios.engine.metrics import metrics_of
+    from controlplane.scenarios.engine.summary import summary_of
+    from controlplane.scenarios.engine.unattended_kinds import note_of
 
     collector.rest()
     scenario = loading.from_module(files.__name__)
@@ -120,10 +121,10 @@ def prepare(
     from actors import EventLog
     from actors.log import LEVELS
     from controlplane.errors import UsageError
-    from controlplane.scenarios import replaying
-    from controlplane.scenarios.execution import Execution
-    from controlplane.scenarios.exploring import Campaign
-    from controlplane.scenarios.plan import difference, plan_of
+    from controlplane.scenarios.engine.execution import Execution
+    from controlplane.scenarios.engine.plan import difference, plan_of
+    from controlplane.scenarios.search import replaying
+    from controlplane.scenarios.search.exploring import Campaign
 
     log = EventLog(LEVELS[log_level], keep=keep_log)
     asked = asked_of(scenario, values)

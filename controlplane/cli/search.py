@@ -25,12 +25,12 @@ from controlplane.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controlplane.scenarios.corpus import Corpus
-    from controlplane.scenarios.exploring import Campaign
-    from controlplane.scenarios.plan import Plan
-    from controlplane.scenarios.scenario import Scenario
-    from controlplane.scenarios.shrinking import Short
-    from controlplane.scenarios.tally import Failing, Seen, Tally
+    from controlplane.scenarios.engine.plan import Plan
+    from controlplane.scenarios.engine.scenario import Scenario
+    from controlplane.scenarios.search.corpus import Corpus
+    from controlplane.scenarios.search.exploring import Campaign
+    from controlplane.scenarios.search.shrinking import Short
+    from controlplane.scenarios.search.tally import Failing, Seen, Tally
 
 SCHEDULES = 1000
 CHECK_EVERY = 20
@@ -123,9 +123,9 @@ def search(
 
     Ctrl-C ends the search, or the shrinking of what was found; the rest is done with what is there.
     """
-    from controlplane.scenarios.execution import check_folder
-    from controlplane.scenarios.exploring import Campaign
-    from controlplane.scenarios.plan import plan_of
+    from controlplane.scenarios.engine.execution import check_folder
+    from controlplane.scenarios.engine.plan import plan_of
+    from controlplane.scenarios.search.exploring import Campaign
 
     plan = plan_of(scenario, **asked)
     campaign = Campaign(plan, plan["strategy"])
@@ -224,8 +224,8 @@ def _whether_read(tell: Callable[[], None]) -> None:
 
 def _corpus(folder: Path, campaign: Campaign) -> Corpus:
     """The corpus of this search. Raises UsageError."""
-    from controlplane.scenarios import parallel
-    from controlplane.scenarios.corpus import Corpus
+    from controlplane.scenarios.search import parallel
+    from controlplane.scenarios.search.corpus import Corpus
 
     if parallel.enumerates(campaign.strategy):
         raise UsageError(
@@ -235,7 +235,7 @@ def _corpus(folder: Path, campaign: Campaign) -> Corpus:
 
 
 def _tell_where(plan: Plan, out: Path | None, left: tuple[str, ...], kept: Corpus | None) -> None:
-    from controlplane.scenarios.allowed_code import allowance
+    from controlplane.scenarios.engine.allowed_code import allowance
 
     allow = allowance(plan.header())
     if out is not None and left:
@@ -253,13 +253,13 @@ def _short(plan: Plan, found: Failing, runs: int, ended: interruption.Interrupti
     """The finding made short, unless that was not wanted or its choices do not decide."""
     if not runs or found.verdict == "diverged":
         return None
-    from controlplane.scenarios.shrinking import shorten
+    from controlplane.scenarios.search.shrinking import shorten
 
     return shorten(plan, found.choices, runs=runs, over=lambda: ended.came)
 
 
 def _print_story(short: Short) -> None:
-    from controlplane.scenarios.story import story_of
+    from controlplane.scenarios.search.story import story_of
 
     shrunk = short.shrunk
     runs, decisions = (
@@ -279,8 +279,8 @@ def _save_story(short: Short | None, out: Path) -> tuple[str, ...]:
     """Leave the story beside log and recording."""
     if short is None:
         return ()
-    from controlplane.scenarios.execution import written
-    from controlplane.scenarios.story import story_of
+    from controlplane.scenarios.engine.execution import written
+    from controlplane.scenarios.search.story import story_of
 
     with written(out / STORY) as draft:
         draft.write_text("\n".join(story_of(short).lines()) + "\n", encoding="utf-8")
@@ -289,7 +289,7 @@ def _save_story(short: Short | None, out: Path) -> tuple[str, ...]:
 
 def short_json(short: Short) -> dict[str, Any]:
     """A finding's short form and its story, for programs."""
-    from controlplane.scenarios.story import story_of
+    from controlplane.scenarios.search.story import story_of
 
     shrunk = short.shrunk
     return {
@@ -317,7 +317,7 @@ def _explore(
     failures: int | None,
     check_every: int,
 ) -> tuple[Tally, float]:
-    from controlplane.scenarios import parallel
+    from controlplane.scenarios.search import parallel
 
     plan, strategy = campaign.plan, campaign.strategy
     if dask is None and (parallel.enumerates(strategy) or plan.scenario.origin is None):
@@ -374,8 +374,8 @@ def _alone(
 ) -> Tally:
     """The whole search with one strategy object, which may learn from each run or go through them all."""
     from actors import collector
-    from controlplane.scenarios.parallel import BATCH
-    from controlplane.scenarios.tally import Seen, Tally
+    from controlplane.scenarios.search.parallel import BATCH
+    from controlplane.scenarios.search.tally import Seen, Tally
 
     tally = Tally()
     with collector.frozen():
@@ -397,7 +397,7 @@ def _alone(
 
 def _on_dask(address: str, plan: Plan, strategy: str, schedules: int, how: dict[str, Any]) -> Tally:
     """The same search on the workers of a Dask cluster."""
-    from controlplane.scenarios import parallel
+    from controlplane.scenarios.search import parallel
 
     if not parallel.can_be_dealt_out(plan, strategy):
         raise UsageError(f"--dask: strategy {strategy} enumerates: its runs cannot be dealt out")
@@ -427,8 +427,8 @@ def replay_command(file: Path, out: Path | None, driver: Any, output_format: str
     The recording names its scenario, whose source must be what it was, and its options. Exit status
     1 when the run ends badly, as recorded or otherwise.
     """
-    from controlplane.scenarios import replaying
-    from controlplane.scenarios.execution import check_folder
+    from controlplane.scenarios.engine.execution import check_folder
+    from controlplane.scenarios.search import replaying
 
     recording = replaying.load(file)
     plan = replaying.plan_of_recording(recording, file, allowed=allowed_code())
@@ -484,9 +484,9 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
     Exit status 1 when the recording fails, as a finding does; 2 when it does not, and there is
     nothing to shrink.
     """
-    from controlplane.scenarios import replaying
-    from controlplane.scenarios.execution import check_folder
-    from controlplane.scenarios.shrinking import shorten
+    from controlplane.scenarios.engine.execution import check_folder
+    from controlplane.scenarios.search import replaying
+    from controlplane.scenarios.search.shrinking import shorten
 
     recording = replaying.load(file)
     if recording.verdict in {"quiescent", "until", "stopped"}:

@@ -19,7 +19,8 @@ from controlplane.cli.options import (
 )
 from controlplane.cli.run import prepare
 from controlplane.errors import UsageError
-from controlplane.scenarios import files, loading, replaying
+from controlplane.scenarios import manifest_run as files
+from controlplane.scenarios.search import loading, replaying
 from controlplane.serving import scenario
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from controlplane.apiserver.http.foreign_tokens import Key
     from controlplane.apiserver.http.kubeconfig import Address
-    from controlplane.scenarios.execution import Execution
+    from controlplane.scenarios.engine.execution import Execution
 
 KUBECONFIG = "controlplane.kubeconfig"
 FILES_WANTED = 65_536

@@ -16,8 +16,8 @@ from controlplane.logs.reading import RunLog
 from controlplane.page.findings import findings
 from controlplane.page.model import Model
 from controlplane.page.watching import Watching
-from controlplane.scenarios import replaying
-from controlplane.scenarios.allowed_code import NO_CODE, AllowedCode
+from controlplane.scenarios.engine.allowed_code import NO_CODE, AllowedCode
+from controlplane.scenarios.search import replaying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.cm.container_manager import ContainerManager
     from controlplane.logs.reading import Line
     from controlplane.page.model import Model
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
     from controlplane.scheduler.cycle.attempt import Attempt
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.loops.scheduler import Probe

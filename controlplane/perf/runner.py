@@ -13,17 +13,17 @@ from controlplane.client.loops.clientset import Resource
 from controlplane.cluster import Cluster, ClusterConfig
 from controlplane.perf.measuring import Switch
 from controlplane.perf.operations import Executor, Outcome
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.scenario import Scenario
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.engine.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from controlplane.perf.measuring import Collection
     from controlplane.perf.workloads import Workload
-    from controlplane.scenarios.setting import Setting
-    from controlplane.scenarios.user import User
+    from controlplane.scenarios.engine.setting import Setting
+    from controlplane.scenarios.engine.user import User
 
 PROGRESS_STEPS = 4096
 NO_LIMIT = 1 << 62

@@ -13,7 +13,7 @@ from attrs import evolve
 from controlplane import races
 from controlplane.errors import UsageError
 from controlplane.gates import by_number
-from controlplane.scenarios.loading import from_module
+from controlplane.scenarios.search.loading import from_module
 
 if TYPE_CHECKING:
     from controlplane.races.race import Race

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, field, frozen
 
 from controlplane.gates import CATALOGUE, by_number
-from controlplane.scenarios import churn, kubelet_churn
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.parallel import start_context
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.churns import kubelet_churn
+from controlplane.scenarios.churns import scheduler_churn as churn
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
+from controlplane.scenarios.search.parallel import start_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from controlplane.scenarios.plan import Plan
+    from controlplane.scenarios.engine.plan import Plan
 
 COMPONENT = "scheduler"
 """The component whose gates are looked for when nobody says otherwise."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import own_cpus
+from controlplane.scenarios.authoring.worlds import nodes_with_managers
 from controlplane.scenarios.invariants.nodes import pinned_containers_have_their_cpus
-from controlplane.scenarios.workloads import own_cpus
-from controlplane.scenarios.worlds import nodes_with_managers
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import static_pod
+from controlplane.scenarios.authoring.worlds import nodes_with_static_pods
 from controlplane.scenarios.invariants.nodes import static_pods_run
-from controlplane.scenarios.workloads import static_pod
-from controlplane.scenarios.worlds import nodes_with_static_pods
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

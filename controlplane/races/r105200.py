@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Invariant, Scenario
-from controlplane.scenarios.workloads import NAMESPACE
+from controlplane.scenarios.authoring.workloads import NAMESPACE
 
 if TYPE_CHECKING:
     from typing import Any

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.invariants.nodes import nobody_is_turned_away
-from controlplane.scenarios.workloads import pod
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

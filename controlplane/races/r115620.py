@@ -11,7 +11,7 @@ The fix: Replace also looks at what is queued, and adds a deletion for it.
 from __future__ import annotations
 
 from controlplane.races.race import Race
-from controlplane.scenarios.forgetful_server import scenario
+from controlplane.scenarios.churns.forgetful_server import scenario
 
 SCENARIO = scenario("race 115620")
 RACE = Race(

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.numa import build, in_memory
+from controlplane.scenarios.authoring.workloads import restart_between_writes
 from controlplane.scenarios.invariants.nodes import kubelets_start
-from controlplane.scenarios.numa import build, in_memory
-from controlplane.scenarios.workloads import restart_between_writes
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Invariant, Scenario
-from controlplane.scenarios.workloads import config_map
+from controlplane.scenarios.authoring.workloads import config_map
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.invariants.scheduling import NO_PROMISE_IS_OVERLOOKED
-from controlplane.scenarios.workloads import pod
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.invariants.nodes import no_condition_means_done
-from controlplane.scenarios.workloads import pod
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

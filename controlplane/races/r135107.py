@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.invariants.scheduling import ROOM_THAT_NOBODY_HAS_IS_USED
-from controlplane.scenarios.workloads import pod
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
-from controlplane.scenarios import Scenario, storage
+from controlplane.scenarios import Scenario
+from controlplane.scenarios.churns import storage_world as storage
 from controlplane.scenarios.invariants.storage import ALWAYS, CONTROLLER, groups_get_ready
 
 if TYPE_CHECKING:

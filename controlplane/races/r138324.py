@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Option, Scenario
+from controlplane.scenarios.authoring.small_forms import SMALL, START_S, explored, is_small
+from controlplane.scenarios.authoring.workloads import pod, pods_come_and_go
 from controlplane.scenarios.invariants.scheduling_queue import (
     ALL,
     LEDGER,
     ONCE_SETTLED,
     queue_holds,
 )
-from controlplane.scenarios.small import SMALL, START_S, explored, is_small
-from controlplane.scenarios.workloads import pod, pods_come_and_go
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

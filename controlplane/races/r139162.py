@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Invariant, Scenario
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import scheduler_with
 from controlplane.scenarios.invariants.scheduling import pods
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import scheduler_with
 
 if TYPE_CHECKING:
     from controlplane.scenarios import Run, User
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def plugin() -> type:
     """A Permit plugin that holds pods."""
-    from controlplane.scenarios.plugins import Hold
+    from controlplane.scenarios.authoring.scheduler_plugins import Hold
 
     return Hold
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import scheduler_with
 from controlplane.scenarios.invariants.scheduling import EVERY_WAITING_POD_IS_QUEUED
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import scheduler_with
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def plugin() -> type:
     """A Permit plugin that holds pods."""
-    from controlplane.scenarios.plugins import Hold
+    from controlplane.scenarios.authoring.scheduler_plugins import Hold
 
     return Hold
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import scheduler_alone
 from controlplane.scenarios.invariants.scheduling import NOBODY_SLEEPS_BESIDE_A_POPPABLE_POD
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import scheduler_alone
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import own_cpus, restart_between_writes
+from controlplane.scenarios.authoring.worlds import nodes_with_managers
 from controlplane.scenarios.invariants.nodes import (
     nothing_is_handed_out_twice,
     who_ran_is_admitted_again,
 )
-from controlplane.scenarios.workloads import own_cpus, restart_between_writes
-from controlplane.scenarios.worlds import nodes_with_managers
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

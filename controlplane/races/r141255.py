@@ -16,10 +16,10 @@ from controlplane.api.times import SECOND
 from controlplane.client.loops.reflector import BACKOFF_START_NS
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.small_forms import SMALL, START_S, explored
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import scheduler_alone
 from controlplane.scenarios.invariants.scheduling import THE_SCHEDULER_LIVES
-from controlplane.scenarios.small import SMALL, START_S, explored
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import scheduler_alone
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

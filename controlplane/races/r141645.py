@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Option, Scenario
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import scheduler_alone, with_plugin
 from controlplane.scenarios.invariants.scheduling import (
     NO_REQUEUE_MET_A_COPY,
     QUEUED_OBJECTS_ARE_THE_LATEST,
 )
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import scheduler_alone, with_plugin
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
@@ -39,7 +39,7 @@ def build(setting: Setting) -> ClusterConfig:
     """The scheduler; with a plugin that fails every binding for the second window."""
     if setting["part"] == "requeue":
         return scheduler_alone()(setting)
-    from controlplane.scenarios.plugins import Refuse
+    from controlplane.scenarios.authoring.scheduler_plugins import Refuse
 
     return scheduler_alone(**with_plugin(Refuse))(setting)
 

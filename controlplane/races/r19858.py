@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Fault, Invariant, Option, Scenario
-from controlplane.scenarios.worlds import lagging_servers
+from controlplane.scenarios.authoring.worlds import lagging_servers
 
 if TYPE_CHECKING:
     from controlplane.scenarios import Run, User

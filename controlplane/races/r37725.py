@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Invariant, Option, Scenario
-from controlplane.scenarios.workloads import config_map
-from controlplane.scenarios.worlds import lagging_servers
+from controlplane.scenarios.authoring.workloads import config_map
+from controlplane.scenarios.authoring.worlds import lagging_servers
 
 if TYPE_CHECKING:
     from controlplane.scenarios import Run, User

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Fault, Option, Scenario
-from controlplane.scenarios.faults import restarts
+from controlplane.scenarios.authoring.faults import restarts
+from controlplane.scenarios.authoring.small_forms import SMALL, START_S, explored, is_small
+from controlplane.scenarios.authoring.workloads import config_map, config_maps_come_and_go
 from controlplane.scenarios.invariants.caches import CACHE_IS_RIGHT, FOLLOWER, follow, follow_at
-from controlplane.scenarios.small import SMALL, START_S, explored, is_small
-from controlplane.scenarios.workloads import config_map, config_maps_come_and_go
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig

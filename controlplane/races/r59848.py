@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from controlplane.apiserver.loops.replica import Hold, Release
 from controlplane.races.race import Race
 from controlplane.scenarios import Fault, Invariant, Option, Scenario
-from controlplane.scenarios.small import SMALL, explored_from
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import lagging_servers
+from controlplane.scenarios.authoring.small_forms import SMALL, explored_from
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import lagging_servers
 
 if TYPE_CHECKING:
     from controlplane.scenarios import Run, User

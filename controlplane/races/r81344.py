@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.faults import restarts
+from controlplane.scenarios.authoring.faults import restarts
+from controlplane.scenarios.authoring.workloads import own_cpus
+from controlplane.scenarios.authoring.worlds import nodes_with_managers
 from controlplane.scenarios.invariants.nodes import running_containers_keep_their_cpus
-from controlplane.scenarios.workloads import own_cpus
-from controlplane.scenarios.worlds import nodes_with_managers
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

@@ -10,7 +10,7 @@ The fix takes the rule away for what a list says.
 from __future__ import annotations
 
 from controlplane.races.race import Race
-from controlplane.scenarios.forgetful_server import scenario
+from controlplane.scenarios.churns.forgetful_server import scenario
 
 SCENARIO = scenario("race 83911")
 RACE = Race(

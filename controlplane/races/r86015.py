@@ -10,7 +10,7 @@ The fix: what a list says has a type of its own (Replaced), and is told to all w
 from __future__ import annotations
 
 from controlplane.races.race import Race
-from controlplane.scenarios.forgetful_server import scenario
+from controlplane.scenarios.churns.forgetful_server import scenario
 
 SCENARIO = scenario("race 86015")
 RACE = Race(

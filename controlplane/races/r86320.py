@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import nodes_with_managers
 from controlplane.scenarios.invariants.nodes import statuses_are_their_own
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import nodes_with_managers
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

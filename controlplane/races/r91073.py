@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Invariant, Option, Scenario
-from controlplane.scenarios.workloads import config_map
+from controlplane.scenarios.authoring.workloads import config_map
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig

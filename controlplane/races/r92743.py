@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Fault, Invariant, Scenario
-from controlplane.scenarios.faults import restarts
-from controlplane.scenarios.workloads import config_map
+from controlplane.scenarios.authoring.faults import restarts
+from controlplane.scenarios.authoring.workloads import config_map
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.small_forms import SMALL, START_S, explored, is_small
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import scheduler_alone
 from controlplane.scenarios.invariants.scheduling import NO_POD_IS_TAKEN_FOR_DELETED
-from controlplane.scenarios.small import SMALL, START_S, explored, is_small
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import scheduler_alone
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import scheduler_alone
 from controlplane.scenarios.invariants.scheduling_state import NO_BACKOFF_IS_SERVED_TWICE
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import scheduler_alone
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

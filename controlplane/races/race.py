@@ -9,8 +9,8 @@ from attrs import field, frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controlplane.scenarios.plan import Plan
-    from controlplane.scenarios.scenario import Scenario
+    from controlplane.scenarios.engine.plan import Plan
+    from controlplane.scenarios.engine.scenario import Scenario
 
 
 @frozen(kw_only=True)
@@ -55,7 +55,7 @@ class Race:
         return self._plan({**self.repaired_options, **asked})
 
     def _plan(self, asked: Mapping[str, Any]) -> Plan:
-        from controlplane.scenarios.plan import plan_of
+        from controlplane.scenarios.engine.plan import plan_of
 
         return plan_of(self.scenario, **asked)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from controlplane.races.race import Race
 from controlplane.races.rep1448 import restored_and_deleted
-from controlplane.scenarios import Scenario, storage
+from controlplane.scenarios import Scenario
+from controlplane.scenarios.churns import storage_world as storage
 from controlplane.scenarios.invariants.storage import ALWAYS, DRIVER
 
 if TYPE_CHECKING:

@@ -23,20 +23,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.scenarios.option import Option
-from controlplane.scenarios.scenario import Fault, Invariant, Scenario, Sometimes
+from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.engine.scenario import Fault, Invariant, Scenario, Sometimes
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.run import Run
-    from controlplane.scenarios.setting import Setting
-    from controlplane.scenarios.user import User
+    from controlplane.scenarios.engine.run import Run
+    from controlplane.scenarios.engine.setting import Setting
+    from controlplane.scenarios.engine.user import User
 
 __all__ = ["Fault", "Invariant", "Option", "Run", "Scenario", "Setting", "Sometimes", "User"]
 
 _LATE = {
-    "Run": "controlplane.scenarios.run",
-    "Setting": "controlplane.scenarios.setting",
-    "User": "controlplane.scenarios.user",
+    "Run": "controlplane.scenarios.engine.run",
+    "Setting": "controlplane.scenarios.engine.setting",
+    "User": "controlplane.scenarios.engine.user",
 }
 
 

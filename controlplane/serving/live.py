@@ -15,7 +15,7 @@ from controlplane.logs import vocabulary
 from controlplane.logs.reading import decode
 from controlplane.page.model import Model, encode
 from controlplane.page.watching import Watching
-from controlplane.scenarios.execution import cleaner_of_lines
+from controlplane.scenarios.engine.execution import cleaner_of_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from actors import Recording
     from actors.log import Event
     from controlplane.logs.reading import Line
-    from controlplane.scenarios.execution import Execution
+    from controlplane.scenarios.engine.execution import Execution
 
 __all__ = ["Live"]
 

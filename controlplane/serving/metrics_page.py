@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.requests.routing import no_such_method
 from controlplane.metrics.exposition import CONTENT_TYPE, text_of
-from controlplane.scenarios.metrics import metrics_of
+from controlplane.scenarios.engine.metrics import metrics_of
 
 if TYPE_CHECKING:
     from controlplane.apiserver.loops.http_host import Page

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from controlplane.scenarios import files
-from controlplane.scenarios.option import Option
-from controlplane.scenarios.scenario import Scenario
+from controlplane.scenarios import manifest_run as files
+from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.engine.scenario import Scenario
 from controlplane.serving.webhook_services import checked, hosts
 
 if TYPE_CHECKING:
     from controlplane.cluster import Cluster, ClusterConfig
-    from controlplane.scenarios.setting import Setting
+    from controlplane.scenarios.engine.setting import Setting
 
 NO_LIMIT = 1 << 62
 MEMORY = "memory"

@@ -27,7 +27,7 @@ from controlplane.apiserver.requests.admission.policies.source import GROUP
 from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDATING, place_of
 from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
-from controlplane.scenarios.attention import Attention
+from controlplane.scenarios.engine.unattended_kinds import Attention
 from controlplane.serving import door, metrics_page, webhook_services
 from controlplane.serving.webhook_calls import WebhookCalls
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.http.foreign_tokens import Key
     from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.cluster import ClusterConfig
-    from controlplane.scenarios.execution import Execution
+    from controlplane.scenarios.engine.execution import Execution
     from controlplane.serving.forks import Forks
 
 

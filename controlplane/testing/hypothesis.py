@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 
 from actors import EventLog
 from controlplane.api.tree import Tree
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.workloads import pod
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.engine.execution import Execution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from actors.footprint import Footprint
     from actors.strategies import Option
-    from controlplane.scenarios.plan import Plan
-    from controlplane.scenarios.user import User
+    from controlplane.scenarios.engine.plan import Plan
+    from controlplane.scenarios.engine.user import User
 
 CPUS = ("100m", "250m", "500m", "1", "2")
 

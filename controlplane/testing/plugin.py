@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors import Exploration
-    from controlplane.scenarios.plan import Plan
-    from controlplane.scenarios.scenario import Scenario
+    from controlplane.scenarios.engine.plan import Plan
+    from controlplane.scenarios.engine.scenario import Scenario
 
 SCHEDULES = 100
 SHRINKS = 300
@@ -56,8 +56,8 @@ def explore(request: pytest.FixtureRequest) -> Callable[..., Exploration]:
     ) -> Exploration:
         """`options` are the scenario's and the common ones, by key (`without_fix=("138324",)`)."""
         __tracebackhide__ = True
-        from controlplane.scenarios.exploring import Campaign
-        from controlplane.scenarios.plan import plan_of
+        from controlplane.scenarios.engine.plan import plan_of
+        from controlplane.scenarios.search.exploring import Campaign
 
         plan = plan_of(_located(scenario, request.path), **options)
         count = max(schedules, asked or 0)
@@ -71,8 +71,8 @@ def explore(request: pytest.FixtureRequest) -> Callable[..., Exploration]:
 
 def _located(scenario: Scenario, path: Path) -> Scenario:
     """The scenario with the file that it stands in, so that a recording can name it."""
-    from controlplane.scenarios.loading import digest
-    from controlplane.scenarios.scenario import Origin
+    from controlplane.scenarios.engine.scenario import Origin
+    from controlplane.scenarios.search.loading import digest
 
     if scenario.origin is not None:
         return scenario
@@ -80,9 +80,9 @@ def _located(scenario: Scenario, path: Path) -> Scenario:
 
 
 def _told(plan: Plan, found: Exploration, request: pytest.FixtureRequest, shrinks: int) -> str:
-    from controlplane.scenarios.allowed_code import allowance
-    from controlplane.scenarios.shrinking import shorten
-    from controlplane.scenarios.story import story_of
+    from controlplane.scenarios.engine.allowed_code import allowance
+    from controlplane.scenarios.search.shrinking import shorten
+    from controlplane.scenarios.search.story import story_of
 
     finding = found.findings[0]
     short = shorten(plan, finding.result.choices, runs=shrinks)

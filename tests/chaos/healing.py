@@ -21,11 +21,11 @@ from attrs import field, frozen
 
 from actors import EventLog, strategies
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.convergence import End, difference, unstable
-from controlplane.scenarios.convergence import Path as Where
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.plan import Plan, plan_of
-from controlplane.scenarios.user import User
+from controlplane.scenarios.engine.convergence import End, difference, unstable
+from controlplane.scenarios.engine.convergence import Path as Where
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import Plan, plan_of
+from controlplane.scenarios.engine.user import User
 from tests.chaos import strikes
 from tests.chaos.settled import settled
 from tests.chaos.workloads import WORKLOADS, PatientUser, Workload

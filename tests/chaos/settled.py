@@ -1,6 +1,6 @@
 """How worlds that have come to rest are compared: who, where and when are left out, and nothing else.
 
-`controlplane.scenarios.convergence` leaves out fields; here names that were drawn, addresses, times and
+`controlplane.scenarios.engine.convergence` leaves out fields; here names that were drawn, addresses, times and
 uids are left out wherever they stand, in references to others too.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from controlplane.api.object import Object
-from controlplane.scenarios.convergence import End, end_of
+from controlplane.scenarios.engine.convergence import End, end_of
 
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 ADDRESS = re.compile(r"\b\d{1,3}(\.\d{1,3}){3}\b")

@@ -10,11 +10,11 @@ from controlplane.api.times import SECOND
 from controlplane.apiserver.loops.etcd import ETCD
 from controlplane.apiserver.schema import status
 from controlplane.cluster import Cluster
-from controlplane.scenarios import faults
-from controlplane.scenarios.faults import Operation
-from controlplane.scenarios.nemesis import Strike, compacted
-from controlplane.scenarios.scenario import Fault
-from controlplane.scenarios.user import User
+from controlplane.scenarios.authoring import faults
+from controlplane.scenarios.authoring.faults import Operation
+from controlplane.scenarios.authoring.nemesis import Strike, compacted
+from controlplane.scenarios.engine.scenario import Fault
+from controlplane.scenarios.engine.user import User
 
 MOST = (1, 2, 4, 12)
 """How many strikes there are at most in a run."""

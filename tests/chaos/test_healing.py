@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.api.object import Object
 from controlplane.kubelet.pod.status_manager import StatusManager
-from controlplane.scenarios.convergence import difference
+from controlplane.scenarios.engine.convergence import difference
 from tests.chaos import healing
 from tests.chaos.settled import BEING_DELETED, settled
 from tests.chaos.workloads import WORKLOADS

@@ -18,10 +18,11 @@ from controlplane.client.loops.clientset import Client
 from controlplane.cluster import ClusterConfig
 from controlplane.controllers.common.selection import STANDARD
 from controlplane.controllers.storage.snapshot.names import CLAIM_FINALIZER
-from controlplane.scenarios import controller_churn, storage
-from controlplane.scenarios.run import Run
-from controlplane.scenarios.setting import Setting
-from controlplane.scenarios.user import User
+from controlplane.scenarios.churns import controller_churn
+from controlplane.scenarios.churns import storage_world as storage
+from controlplane.scenarios.engine.run import Run
+from controlplane.scenarios.engine.setting import Setting
+from controlplane.scenarios.engine.user import User
 from tests.chaos.strikes import LASTS_S, OUTLASTS_S
 
 CLIENT_RATE = (20, 30)

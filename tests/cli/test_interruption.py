@@ -16,7 +16,7 @@ LOST_UPDATE = ROOT / "examples" / "lost_update.py"
 
 INTERRUPTED = """
 import os, signal
-from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.engine.execution import Execution
 
 made = Execution.__init__
 runs = 0
@@ -82,8 +82,8 @@ def test_an_interrupted_search_tells_what_it_found(tmp_path):
 
 @pytest.mark.slow
 def test_a_search_on_several_processes_ends_with_what_they_were_at(tmp_path):
-    from controlplane.scenarios import loading, parallel
-    from controlplane.scenarios.plan import plan_of
+    from controlplane.scenarios.engine.plan import plan_of
+    from controlplane.scenarios.search import loading, parallel
 
     plan = plan_of(loading.from_file(LOST_UPDATE))
     heard = []

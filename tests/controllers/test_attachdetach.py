@@ -13,7 +13,7 @@ from controlplane.client.resources import CLAIMS, CSI_DRIVERS, NODES, PODS, STOR
 from controlplane.controllers.loops.storage import CsiDriver, Storage
 from controlplane.controllers.storage.csi.faults import Fault
 from controlplane.controllers.storage.csi.hostpath import DriverOptions
-from controlplane.scenarios import storage
+from controlplane.scenarios.churns import storage_world as storage
 from tests.controllers.worlds import Small
 
 DRIVER = "hostpath.csi.k8s.io"

@@ -18,7 +18,7 @@ from controlplane.controllers.storage.volume.topology import (
     requirement,
     spread,
 )
-from controlplane.scenarios import storage
+from controlplane.scenarios.churns import storage_world as storage
 from tests.controllers.worlds import Small
 
 DRIVER = "hostpath.csi.k8s.io"

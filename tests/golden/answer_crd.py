@@ -10,7 +10,7 @@ from typing import Any
 
 from controlplane.api.request import Request
 from controlplane.apiserver.requests.server import ApiServer
-from controlplane.scenarios import storage
+from controlplane.scenarios.churns import storage_world as storage
 from tests.golden.answer_crud import Replay, compare
 
 __all__ = ["answer", "compare"]

@@ -10,9 +10,9 @@ import pytest
 from actors import EventLog, RandomWalk
 from controlplane.logs.reading import Line, RunLog
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.workloads import config_map, pod
+from controlplane.scenarios.authoring.workloads import config_map, pod
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
 
 
 async def _workload(user) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.page.recorded import Recorded, recorded
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.search.exploring import Campaign
 from tests.races.findings import finding
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from controlplane.page.recorded import recorded
 from controlplane.page.report import report
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.search.exploring import Campaign
 from tests.page.chromium import Browser, missing
 
 RACE = "138324"

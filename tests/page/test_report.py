@@ -165,7 +165,7 @@ def test_what_a_report_lacks_is_said(logs, runs, tmp_path) -> None:
 def test_a_run_is_not_repeated_where_only_its_log_is_asked_for(
     logs, runs, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("controlplane.scenarios.replaying.load", None)
+    monkeypatch.setattr("controlplane.scenarios.search.replaying.load", None)
     status, _, error = logs("report", runs[0], "--log-only", "-o", tmp_path / "r.html")
     assert status == 0
     assert "nothing was repeated" in error

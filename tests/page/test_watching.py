@@ -10,7 +10,7 @@ from controlplane.errors import UsageError
 from controlplane.page.model import Model
 from controlplane.page.recorded import recorded
 from controlplane.page.watching import Watching
-from controlplane.scenarios import replaying
+from controlplane.scenarios.search import replaying
 from tests.page.made import whole
 from tests.races.findings import finding
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from actors import Exploration, Finding
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.search.exploring import Campaign
 
 FOUND_AT = json.loads((Path(__file__).parent / "found_at.json").read_text())
 """At which seed a search from seed 0 on finds a race, where that is not the first.

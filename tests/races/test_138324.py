@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from actors import EventLog, Replay
 from controlplane.races import catalogue
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 from tests.races.findings import finding
 
 RACE = catalogue.find("138324")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.invariants.scheduling import events
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 
 SECOND = 1_000_000_000
 RACE = catalogue.find("139162")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.search.exploring import Campaign
 
 RACE = catalogue.find("141645")
 

@@ -8,8 +8,8 @@ from controlplane.client.expectations import Expectations
 from controlplane.cluster import ClusterConfig
 from controlplane.races.r19858 import SCENARIO, no_surplus
 from controlplane.scenarios import Invariant
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 
 ONE_SERVER = evolve(
     SCENARIO,

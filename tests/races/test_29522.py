@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.races import catalogue
 from controlplane.races.r29522 import GUARDS
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.search.exploring import Campaign
 
 RACE = catalogue.find("29522")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.search.exploring import Campaign
 
 RACE = catalogue.find("49992")
 

@@ -8,8 +8,8 @@ from actors.recording import from_bytes
 from controlplane import __version__
 from controlplane.gates import CATALOGUE
 from controlplane.races import catalogue
-from controlplane.scenarios import loading, replaying
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.search import loading, replaying
+from controlplane.scenarios.search.exploring import Campaign
 from tests.races.findings import FOUND_AT, finding
 
 FEW = 12

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.forgetful_server import QUEUES
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.churns.forgetful_server import QUEUES
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 
 SCENARIO = catalogue.find("115620").scenario
 SAYS = {"115620": "still has", "83911": "lacks", "86015": "no handler was told"}

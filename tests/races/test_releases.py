@@ -6,9 +6,9 @@ import pytest
 
 from controlplane.gates import fix_gates
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.invariants.scheduling import pods
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 
 NOT_YET = ("139162", "139450", "141255", "141645", "142294")
 """Fixes that no release up to ours has."""

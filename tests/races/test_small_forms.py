@@ -15,11 +15,11 @@ from actors.sharing import CHECK_FOOTPRINTS, Budget
 from actors.strategies.dpor import Dpor
 from actors.strategies.random_walk import RandomWalk
 from controlplane.races import catalogue
-from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.engine.execution import Execution
 
 if TYPE_CHECKING:
     from actors import RunResult, Strategy
-    from controlplane.scenarios.plan import Plan
+    from controlplane.scenarios.engine.plan import Plan
 
 
 def plan_of(number: str, *, fixed: bool) -> Plan:

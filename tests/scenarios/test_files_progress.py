@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.scenarios.files import progress_text, span
+from controlplane.scenarios.manifest_run import progress_text, span
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from actors import EventLog, strategies
-from controlplane.scenarios.attention import note_of
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.files import SCENARIO
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.engine.unattended_kinds import note_of
+from controlplane.scenarios.manifest_run import SCENARIO
 
 DEFINITION = """
 apiVersion: apiextensions.k8s.io/v1

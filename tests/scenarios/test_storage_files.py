@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controlplane.errors import UsageError
-from controlplane.scenarios.files import storage_of
 from controlplane.scenarios.inputs import reading
+from controlplane.scenarios.manifest_run import storage_of
 
 DRIVER = """
 apiVersion: storage.k8s.io/v1

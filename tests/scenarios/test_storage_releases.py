@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controlplane.controllers.storage.snapshot.names import member_name
-from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.churns.storage_world import definitions
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.invariants.storage import (
     CONTENTS,
     DRIVER,
@@ -13,11 +15,9 @@ from controlplane.scenarios.invariants.storage import (
     GROUPS,
     SNAPSHOTS,
 )
-from controlplane.scenarios.loading import from_module
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.storage import definitions
+from controlplane.scenarios.search.loading import from_module
 
-SCENARIO = from_module("controlplane.scenarios.storage_churn")
+SCENARIO = from_module("controlplane.scenarios.churns.storage_churn")
 
 
 def taken(release):
@@ -84,7 +84,7 @@ CONTENTS_OF_GROUPS = "volumegroupsnapshotcontents.groupsnapshot.storage.k8s.io"
 
 
 def test_processes_of_v1beta1_work_with_what_the_webhook_converts(monkeypatch):
-    from controlplane.scenarios import storage
+    from controlplane.scenarios.churns import storage_world as storage
 
     real = storage.store
     monkeypatch.setattr(storage, "store", lambda _version: real("v1beta2"))
@@ -97,7 +97,7 @@ def test_processes_of_v1beta1_work_with_what_the_webhook_converts(monkeypatch):
 
 
 def test_without_the_webhook_they_lose_the_members(monkeypatch):
-    from controlplane.scenarios import storage
+    from controlplane.scenarios.churns import storage_world as storage
 
     def stored(_version):
         return real("v1")
@@ -113,8 +113,8 @@ def test_without_the_webhook_they_lose_the_members(monkeypatch):
 def test_definitions_in_files_store_what_the_release_speaks(release, stored):
     from pathlib import Path
 
-    from controlplane.scenarios.files import as_released
     from controlplane.scenarios.inputs import reading
+    from controlplane.scenarios.manifest_run import as_released
 
     folder = Path(__file__).parents[2] / "examples" / "group-snapshot"
     found, told = as_released(reading.load([str(folder)]).submissions, release)

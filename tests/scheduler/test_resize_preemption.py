@@ -7,8 +7,8 @@ import pytest
 from controlplane.errors import UsageError
 from controlplane.gates import fix_gates
 from controlplane.scenarios import Run, Scenario
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 from controlplane.scheduler import eventhandlers as handlers
 from controlplane.scheduler.config.features import parse
 from controlplane.scheduler.config.model import DEFAULT_ARGS, ProfileConfig, SchedulerConfig

@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from controlplane.scenarios import replaying
+from controlplane.scenarios.search import replaying
 from tests.apiserver.http.session import PODS, Session, served
 
 NODES = "/api/v1/nodes"

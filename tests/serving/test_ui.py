@@ -14,9 +14,9 @@ from actors.inlet import STOP
 from actors.pace import MAX, Pacer
 from actors.recording import from_bytes
 from controlplane.controllers.common.selection import STANDARD
-from controlplane.scenarios import loading, replaying
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search import loading, replaying
 from controlplane.serving import scenario, ui
 from controlplane.serving.session import Rim, serve_async
 from tests.apiserver.http.session import CONFIGMAPS, Session, config

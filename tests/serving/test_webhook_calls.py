@@ -12,7 +12,7 @@ import trio
 
 from actors.pace import MAX, Pacer
 from controlplane.apiserver.http import certificates
-from controlplane.scenarios import replaying
+from controlplane.scenarios.search import replaying
 from controlplane.serving.webhook_services import checked
 from tests.apiserver.http.session import CONFIGMAPS, config, served, watching
 from tests.apiserver.requests.test_conversions import GROUP as SITES_GROUP

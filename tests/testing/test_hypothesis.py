@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from controlplane.cluster import ClusterConfig
 from controlplane.scenarios import Scenario
+from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.invariants.scheduling_queue import LEDGER, queue_holds
-from controlplane.scenarios.plan import plan_of
 from controlplane.testing.hypothesis import Drawn, execute, operations, workload
 
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SUITE = """
 from controlplane.scenarios import Invariant, Scenario
 from controlplane.scenarios.invariants.scheduling_queue import LEDGER, queue_holds
-from controlplane.scenarios.workloads import pods_come_and_go
+from controlplane.scenarios.authoring.workloads import pods_come_and_go
 
 
 def build(setting):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.storage import DRIVER
-from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
 
 ATTACHMENTS: Final = "/registry/volumeattachments/"
 PODS: Final = "/registry/pods/"

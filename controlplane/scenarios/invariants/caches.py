@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scenarios.scenario import Invariant
+from controlplane.scenarios.engine.scenario import Invariant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from controlplane.api.object import Object
     from controlplane.client.loops.connection import RestConfig
-    from controlplane.scenarios.run import Run
-    from controlplane.scenarios.user import User
+    from controlplane.scenarios.engine.run import Run
+    from controlplane.scenarios.engine.user import User
 
 FOLLOWER = "follower"
 CONFIG_MAPS = "/registry/configmaps/"

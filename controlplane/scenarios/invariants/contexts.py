@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.scheduling import SCHEDULER
-from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
 
 
 def _contexts_end(run: Run) -> str | None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 from attrs import evolve
 
 from actors import EventLog, strategies
-from controlplane.scenarios.convergence import End, difference, end_of, unstable
-from controlplane.scenarios.scenario import Invariant
+from controlplane.scenarios.engine.convergence import End, difference, end_of, unstable
+from controlplane.scenarios.engine.scenario import Invariant
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.execution import Execution
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.execution import Execution
+    from controlplane.scenarios.engine.run import Run
 
 CALM = (("fifo", 0), ("random-walk", 1), ("random-walk", 2), ("pct-actor", 3))
 """The runs without faults: in what they differ among themselves, nothing is asked."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.scenarios.histories import History
-from controlplane.scenarios.linearizability import check
-from controlplane.scenarios.scenario import Invariant
+from controlplane.scenarios.engine.histories import History
+from controlplane.scenarios.engine.linearizability import check
+from controlplane.scenarios.engine.scenario import Invariant
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
 
 
 def linearizable(*resources: str, cached_reads: bool = False) -> Invariant:

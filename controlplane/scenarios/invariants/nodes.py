@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.sights import PODS, stored_pods
-from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from controlplane.kubelet.cm.container_manager import ContainerManager
     from controlplane.kubelet.loops.host import Host
-    from controlplane.scenarios.run import Run
-    from controlplane.scenarios.scenario import Check
+    from controlplane.scenarios.engine.run import Run
+    from controlplane.scenarios.engine.scenario import Check
 
 
 def _own(run: Run, nodes: Sequence[str]) -> Sequence[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from controlplane.scenarios.scenario import Invariant
+from controlplane.scenarios.engine.scenario import Invariant
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
 
 SCHEDULER = "scheduler"
 CHOSEN_BY_USERS = "nodes that users chose"

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from controlplane.api.times import SECOND
+from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.scheduling import SCHEDULER
 from controlplane.scenarios.invariants.sights import the_instant
-from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from controlplane.api.pod import Pod
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
     from controlplane.scheduler.scheduler import Scheduler

@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.sights import the_queue
-from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
     from controlplane.scheduler.queue.invariants import Check
 
 AFTER_EVERY_STEP = ("I1", "I2", "I4", "I5", "I7")

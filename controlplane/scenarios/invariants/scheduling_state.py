@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.api.times import SECOND
+from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.scheduling import SCHEDULER, pods
 from controlplane.scenarios.invariants.sights import the_queue
-from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
 
 GONE_AFTER = 2 * SECOND
 """So long, in virtual nanoseconds, the scheduler may count a pod that no longer exists."""

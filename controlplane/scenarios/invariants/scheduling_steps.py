@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
+from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.scheduling import CHOSEN_BY_USERS, SCHEDULER, cpu_of, pods
 from controlplane.scenarios.invariants.scheduling_picture import entries
 from controlplane.scenarios.invariants.sights import the_cache, the_queue, the_room
-from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
     from controlplane.scheduler.framework.preemption_task import PreemptionTask
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.scheduler import Scheduler

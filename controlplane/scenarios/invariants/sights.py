@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
 
 PODS = "/registry/pods/"
 

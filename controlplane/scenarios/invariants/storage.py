@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.gates import minor_of
+from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.sights import the_store
-from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
 
 Tree = dict[str, Any]
 DRIVER: Final = "hostpath.csi.k8s.io"

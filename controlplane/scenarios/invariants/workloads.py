@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.sights import PODS, stored_pods
-from controlplane.scenarios.scenario import Invariant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from controlplane.api.object import Object
-    from controlplane.scenarios.run import Run
+    from controlplane.scenarios.engine.run import Run
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 ENDED = ("Succeeded", "Failed")

@@ -12,7 +12,7 @@ import trio
 
 from actors.pace import MAX, Pacer
 from controlplane.apiserver.loops.http_host import Limits
-from controlplane.scenarios.execution import Execution
+from controlplane.scenarios.engine.execution import Execution
 from controlplane.serving.session import Rim, serve_async
 from tests.apiserver.http.session import prepared, request
 

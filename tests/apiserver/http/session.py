@@ -14,8 +14,8 @@ from actors.pace import MAX, Pacer
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.loops.http_host import Limits
 from controlplane.controllers.common.selection import STANDARD
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
 from controlplane.serving.scenario import SCENARIO
 from controlplane.serving.session import Rim, serve_async
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from actors.pace import MAX, Pacer
-from controlplane.scenarios import replaying
+from controlplane.scenarios.search import replaying
 from controlplane.serving.scenario import SCENARIO
 from tests.apiserver.http.session import CONFIGMAPS, PODS, config, served, watching
 

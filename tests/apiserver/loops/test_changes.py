@@ -6,9 +6,9 @@ import pytest
 
 from actors import EventLog, Fifo
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.workloads import config_map
+from controlplane.scenarios.authoring.workloads import config_map
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
 
 
 async def workload(user) -> None:

@@ -23,7 +23,7 @@ from controlplane.apiserver.storage.watch_cache import WatchCache
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.cluster import EPOCH_NS, Cluster, ClusterConfig
-from controlplane.scenarios.workloads import config_map, pod
+from controlplane.scenarios.authoring.workloads import config_map, pod
 from tests.apiserver.storage.faulty_files import FULL, LAYER, register
 
 CONFIG_MAPS = Resource("", "v1", "configmaps")

@@ -319,3 +319,13 @@ def test_an_absent_key_of_a_list_has_the_default_of_its_schema_in_paths_of_owner
         "patch", "foos", "a", foo(ports=[{"port": 1}]), group=GROUP, media=APPLY, fieldManager="m"
     )
     assert list(owned(applied)["f:ports"]) == ['k:{"port":1,"protocol":"TCP"}']
+
+
+def test_signs_of_html_are_escaped_in_paths_of_owners() -> None:
+    items = {"type": "string"}
+    tags = {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
+    world = world_with({"properties": {"tags": tags}})
+    applied = world.do(
+        "patch", "foos", "a", foo(tags=["a<b&c>d"]), group=GROUP, media=APPLY, fieldManager="m"
+    )
+    assert list(owned(applied)["f:tags"]) == ['v:"a\\u003cb\\u0026c\\u003ed"']

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controlplane.scenarios import Run, Scenario
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 
 PREFIX = "emulate.controlplane/"
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

@@ -13,7 +13,7 @@ from controlplane.client.loops.clientset import LEASES, NODES, PODS, Client
 from controlplane.cluster import PROVIDER, Cluster, ClusterConfig, node_tree
 from controlplane.gates import LATEST
 from controlplane.kubelet.node.node_status import KUBELET, has_kubelet
-from controlplane.scenarios.kubelets import equipment
+from controlplane.scenarios.engine.kubelets import equipment
 
 UNINITIALIZED = {
     "key": "node.cloudprovider.kubernetes.io/uninitialized",

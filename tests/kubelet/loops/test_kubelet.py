@@ -9,12 +9,12 @@ from controlplane.client.errors import ApiError
 from controlplane.kubelet.loops import pod_workers
 from controlplane.kubelet.pod.pod_worker import PodWorker
 from controlplane.scenarios import Run, Scenario
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.faults import restarts
+from controlplane.scenarios.authoring.faults import restarts
+from controlplane.scenarios.authoring.nemesis import nemesis, refused
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.invariants.convergence import converges
-from controlplane.scenarios.nemesis import nemesis, refused
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.workloads import pod
+from controlplane.scenarios.search.exploring import Campaign
 
 PODS = "/registry/pods/"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.workloads import config_map, pod
+from controlplane.scenarios.authoring.workloads import config_map, pod
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 
 PODS = "/registry/pods/"
 

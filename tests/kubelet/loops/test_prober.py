@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.workloads import pod
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 
 PODS = "/registry/pods/"
 SHOWN = "emulate.controlplane/"

@@ -8,8 +8,8 @@ import pytest
 
 from controlplane.client.errors import ApiError
 from controlplane.scenarios import Run, Scenario
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 
 PODS = "/registry/pods/"
 

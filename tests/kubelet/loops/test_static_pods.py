@@ -6,9 +6,9 @@ import pytest
 
 from controlplane.errors import UsageError
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.worlds import nodes_with_static_pods
+from controlplane.scenarios.authoring.worlds import nodes_with_static_pods
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 
 PODS = "/registry/pods/"
 NODE = "node-1"
@@ -196,7 +196,7 @@ def test_a_mirror_that_the_api_server_refuses_does_not_keep_the_pod_from_running
     ],
 )
 def test_what_no_kubelet_would_take_is_refused(tree, message) -> None:
-    from controlplane.scenarios.manifests import manifest as check
+    from controlplane.scenarios.inputs.static_pods import manifest as check
 
     with pytest.raises(UsageError) as refused:
         check(tree, "f.yaml")

@@ -10,7 +10,7 @@ import pytest
 from controlplane.kubelet.node.metrics import SERIES, families, rejection
 from controlplane.metrics.numbers import Metrics
 
-KUBELET = Path(__file__).parents[2] / "controlplane" / "kubelet"
+KUBELET = Path(__file__).parents[3] / "controlplane" / "kubelet"
 
 
 def test_whatever_the_kubelet_counts_has_a_series():

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.errors import UsageError
+from controlplane.scenarios.engine.plan import digest
 from controlplane.scenarios.inputs.manifests import (
     ManifestError,
     load,
@@ -11,7 +12,6 @@ from controlplane.scenarios.inputs.manifests import (
     plain_scalar,
     values,
 )
-from controlplane.scenarios.plan import digest
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n"

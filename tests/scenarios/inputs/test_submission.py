@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from actors import EventLog, strategies
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.files import SCENARIO
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.manifest_run import SCENARIO
 
 NAMESPACE_AND_PODS = """
 apiVersion: v1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from controlplane.scenarios.exploring import Campaign
 from controlplane.scenarios.invariants import nodes
 from controlplane.scenarios.invariants.sights import stored_pods
-from tests.scenarios.test_kubelet_churn import campaign
+from controlplane.scenarios.search.exploring import Campaign
+from tests.scenarios.churns.test_kubelet_churn import campaign
 
 
 def ends(gate: str, faults: bool, seeds: range, always: bool) -> list[tuple[str, str, int, str]]:

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from controlplane.races import catalogue
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.invariants.scheduling import BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED
 from controlplane.scenarios.invariants.scheduling_picture import LAWS, picture_holds
 from controlplane.scenarios.invariants.scheduling_state import (
@@ -14,7 +14,7 @@ from controlplane.scenarios.invariants.scheduling_state import (
     NO_BACKOFF_IS_SERVED_TWICE,
 )
 from controlplane.scenarios.invariants.scheduling_steps import STEPS
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 from controlplane.scheduler.state.cache import Cache
 
 OTHERS = (BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED, BACKOFF_FITS_FAILURES, NO_BACKOFF_IS_SERVED_TWICE)

@@ -7,9 +7,9 @@ from attrs import evolve
 
 from controlplane.races import catalogue
 from controlplane.races.power import every_fix
-from controlplane.scenarios.churn import SCENARIO
-from controlplane.scenarios.exploring import Campaign
-from controlplane.scenarios.plan import plan_of
+from controlplane.scenarios.churns.scheduler_churn import SCENARIO
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search.exploring import Campaign
 from tests.scenarios.invariants.test_scheduling_laws import BREAKS_AT, INVARIANTS, UPHELD_BY
 
 LOOKING = [name for name, laws in INVARIANTS.items() if name in BREAKS_AT and laws[0].looks_at]

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from controlplane.cli.run import command
 from controlplane.errors import UsageError
-from controlplane.scenarios.execution import Execution
-from controlplane.scenarios.files import SCENARIO
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.summary import summary_of
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.engine.summary import summary_of
+from controlplane.scenarios.manifest_run import SCENARIO
 from controlplane.scheduler.config import user_plugins
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -9,11 +9,11 @@ from controlplane.client.loops.connection import RestConfig
 from controlplane.gates import FixGates
 from controlplane.races.power import every_fix
 from controlplane.scenarios import Scenario, User
-from controlplane.scenarios.exploring import Campaign
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import scheduler_alone
+from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.invariants.scheduling_picture import LAWS, picture_holds
-from controlplane.scenarios.plan import plan_of
-from controlplane.scenarios.workloads import pod
-from controlplane.scenarios.worlds import scheduler_alone
+from controlplane.scenarios.search.exploring import Campaign
 from controlplane.scheduler.framework.api_calls import StatusPatchCall
 from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION, NominatingInfo
 from controlplane.scheduler.framework.preemption_task import PreemptionTask

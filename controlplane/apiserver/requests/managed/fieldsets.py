@@ -6,6 +6,7 @@ A path is a tuple of elements in FieldsV1's own notation: `f:name`, `k:{"name":"
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 from attrs import define, field
@@ -180,11 +181,16 @@ _encoded = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def _json(value: Any) -> str:
-    """Compact JSON; most keys are texts and whole numbers."""
+    """Compact JSON as Go writes it; most keys are texts and whole numbers."""
     kind = type(value)
-    if kind is str:
-        return _quoted(value)
-    return str(value) if kind is int else _encoded(value)
+    if kind is int:
+        return str(value)
+    text = _quoted(value) if kind is str else _encoded(value)
+    return text.translate(_ESCAPED) if _HTML.search(text) else text
+
+
+_HTML = re.compile("[<>&\u2028\u2029]")
+_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def granular(found: Field | None) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.apiserver.kinds.custom.converters import KEPT, converter_of
 from controlplane.apiserver.schema.status import ApiError
-from controlplane.scenarios.storage import CONVERSION
+from controlplane.scenarios.churns.storage_world import CONVERSION
 
 GROUP = "groupsnapshot.storage.k8s.io"
 INFO = {

@@ -1,0 +1,1 @@
+"""Parts of which scenarios are made: faults, workloads, worlds, and scenarios in YAML."""

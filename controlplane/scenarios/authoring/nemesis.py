@@ -1,0 +1,144 @@
+"""Faults with a budget, at any step: what may fail is drawn before it fails, a few times per run.
+
+Each strike is two or three choices of kind "fault": which operation (0: none), before which step, and
+for how long. So a search meets every step, the plain run meets none, and shrinking drops strikes one by
+one. `swarm` draws, once per run, which operations there are at all (Groce et al., ISSTA 2012).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from controlplane.api.times import SECOND
+from controlplane.scenarios.authoring.faults import Operation
+from controlplane.scenarios.engine.scenario import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from controlplane.scenarios.engine.user import User
+
+    Strikes = Callable[[User], Sequence["Strike"]]
+
+NEMESIS = "nemesis"
+HORIZON = 600
+"""Before one of so many steps a strike happens."""
+LASTS_S = (1, 5, 40, 200)
+"""How long, in virtual seconds, until it is set right again."""
+
+
+@frozen
+class Strike:
+    """One thing that may go wrong, and what sets it right again, if anything has to."""
+
+    does: Operation
+    undoes: Operation | None = None
+
+
+def refused(one: str, other: str, code: int, count: int = 1) -> Operation:
+    """The next requests from one process to another are answered with an error of the API, and never arrive."""
+
+    def does(user: User) -> None:
+        from controlplane.api.request import Response
+        from controlplane.apiserver.schema import status
+
+        errors = {
+            409: status.ApiError(409, "Conflict", "the object has been modified", {}),
+            429: status.too_many_requests("the server has received too many requests", 1),
+            500: status.internal_error("the store is unavailable"),
+        }
+        error = errors[code]
+        answer = Response(error.code, error.tree)
+        user.ctx.intercept(one, other, answer, count=count, label=str(code))
+
+    return Operation(f"refuse {code}", does)
+
+
+def compacted() -> Operation:
+    """The store forgets its history: who lags too far has to list again."""
+
+    def does(user: User) -> None:
+        store = user.cluster.store
+        store.compact(store.revision)
+
+    return Operation("compact", does)
+
+
+def of_components(user: User) -> list[Strike]:
+    """What may strike the processes of this cluster: each crashes, is cut off, slow, refused, its answers lost."""
+    from controlplane.scenarios.authoring.faults import (
+        break_link,
+        crash,
+        cut,
+        delay,
+        heal,
+        lose,
+        restart,
+    )
+
+    cluster = user.cluster
+    found: list[Strike] = []
+    servers = cluster.apiservers
+    for name in cluster.components():
+        found.append(Strike(crash(name), restart(name)))
+        for server in servers:
+            if name == server:
+                continue
+            found += [
+                Strike(cut(name, server), heal(name, server)),
+                Strike(delay(name, server, 0.3), heal(name, server)),
+                Strike(break_link(name, server)),
+                Strike(lose(server, name)),
+                Strike(lose(name, server)),
+                *(Strike(refused(name, server, code)) for code in (409, 429, 500)),
+            ]
+    return found
+
+
+def nemesis(
+    budget: int,
+    strikes: Strikes = of_components,
+    *,
+    horizon: int = HORIZON,
+    lasts_s: Sequence[float] = LASTS_S,
+    swarm: bool = False,
+) -> Fault:
+    """A fault that strikes at most `budget` times, each at a step that is a choice."""
+
+    async def main(user: User) -> None:
+        ctx = user.ctx
+        possible = list(strikes(user))
+        if swarm:
+            possible = [each for each in possible if not ctx.choose("fault", 2, "is left out")]
+        for _ in range(budget):
+            which = ctx.choose("fault", len(possible) + 1, "which")
+            if not which:
+                continue
+            strike = possible[which - 1]
+            step = 1 + ctx.choose("fault", horizon, "before which step")
+            lasts = lasts_s[ctx.choose("fault", len(lasts_s), "how long")] if strike.undoes else 0
+            ctx.at_step(ctx.step + step, partial(_strike, user, strike, lasts))
+
+    return Fault(NEMESIS, main)
+
+
+def _strike(user: User, strike: Strike, for_s: float) -> None:
+    """Do it, unless it is done already, and note when it ends."""
+    if not _can(user, strike.does):
+        return
+    strike.does.does(user)
+    undoes = strike.undoes
+    if undoes is not None:
+        at = user.ctx.now + round(for_s * SECOND)
+        user.ctx.at_time(at, lambda: undoes.does(user) if _can(user, undoes) else None)
+
+
+def _can(user: User, operation: Operation) -> bool:
+    """Whether it makes sense now: only the dead are started again, and only the living killed."""
+    if not operation.actor:
+        return True
+    alive = user.run.world.alive(operation.actor)
+    return alive if operation.name == "crash" else not alive

@@ -1,0 +1,1 @@
+"""Workloads that aim at no race, one for each component."""

@@ -1,0 +1,211 @@
+"""The default churn for kubelets: one workload that aims at nothing, for finding races blind.
+
+Somebody creates, resizes, deletes and recreates pods under a few names on nodes that give containers CPUs of
+their own: pods with and without such CPUs, of one container or two, some with one that prepares things, some that
+end by themselves or fail a few times, some that are slow to stop, some that a scheduler places; resizes that fit,
+that have to wait and that never will, of CPU and of memory in use, several in a row; deletions in good order and by
+force. The node changes. The next thing happens after a while, at once, or in the midst of what the last one
+set off. Kubelets crash and begin again, and are cut off from the API server for a while, if the option says so.
+What happens next is a choice each time, a refusal or a broken connection is shrugged off, and what is there at the
+end stays there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.api.times import SECOND
+from controlplane.scenarios.authoring.workloads import own_cpus, pod
+from controlplane.scenarios.authoring.worlds import nodes_with_managers
+from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.engine.scenario import Invariant, Scenario
+from controlplane.scenarios.invariants.nodes import (
+    checkpoints_agree,
+    conditions_name_their_resize,
+    ended_pods_hold_nothing,
+    kubelets_start,
+    no_condition_means_done,
+    no_two_run_on_one_cpu,
+    nothing_is_handed_out_twice,
+    nothing_starts_with_more_than_promised,
+    pinned_containers_have_their_cpus,
+    promises_fit,
+    running_containers_keep_their_cpus,
+    statuses_are_their_own,
+)
+from controlplane.scenarios.invariants.scheduling import NO_PROMISE_IS_OVERLOOKED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from controlplane.scenarios.engine.setting import Setting
+    from controlplane.scenarios.engine.user import User
+
+Tree = dict[str, Any]
+PODS = ("a", "b", "c", "d")
+NODE = "node-1"
+SIZES = ("500m", "1", "1500m", "3", "64")
+"""CPU requests of a resize: some fit, some have to wait for others to go, the last fits no node."""
+PAUSES = (0, 0, 1, 4, 12)
+STEPS = (2, 6, 15, 40, 100)
+"""After so many steps of the world the user goes on, when nothing is waited for: amid what was set off."""
+MEMORY = ("64Mi", "128Mi", "512Mi")
+SOON = (1, 4, 12, 30)
+"""After so many steps something fails: in the midst of what was just begun."""
+OUTAGES_S = (0.5, 15)
+
+OPERATIONS = Option(
+    "operations", type=int, low=1, default=14, help="How many things the user does."
+)
+FAULTS = Option(
+    "faults", type=bool, default=True, help="Whether kubelets crash and connections are cut."
+)
+
+
+async def churn(user: User) -> None:
+    """One thing after the other, with pauses of any length or none."""
+    for _ in range(user.options["operations"]):
+        await _something(user, PODS[user.choose(len(PODS), "which pod")])
+        await _pause(user)
+    await user.sleep(30)
+    # Less memory than is in use would be tried for ever.
+    unused = {"metadata": {"annotations": {"emulate.controlplane/memory-usage": "0"}}}
+    for obj in user.run.objects("/registry/pods/"):
+        await user.attempt(user.patch("Pod", obj.name, unused))
+    await user.sleep(60)
+
+
+async def _pause(user: User) -> None:
+    """Some seconds, none, or so many steps of the world (four seconds at most)."""
+    pause = user.choose(len(PAUSES) + len(STEPS), "pause")
+    if pause < len(PAUSES):
+        if PAUSES[pause]:
+            await user.sleep(PAUSES[pause])
+        return
+    ctx = user.ctx
+    soon = ctx.condition()
+    ctx.at_step(ctx.step + STEPS[pause - len(PAUSES)], soon.notify_all)
+    await soon.wait(4 * SECOND, point="user.soon")
+
+
+async def _something(user: User, name: str) -> None:
+    if name not in [each.name for each in user.run.objects("/registry/pods/")]:
+        await user.attempt(user.create(_pod(user, name)))
+        return
+    todo: list[Callable[[User, str], Coroutine[Any, Any, None]]]
+    todo = [_resize, _resize, _resize_twice, _delete, _delete, _touch_node]
+    if user.options["faults"]:
+        todo += [_restart, _cut]
+    await todo[user.choose(len(todo), "what")](user, name)
+
+
+def _pod(user: User, name: str) -> Tree:
+    stops_s = (0, 8)[user.choose(2, "how it stops")]
+    if user.choose(2, "CPUs of its own"):
+        tree = own_cpus(name, str(1 + user.choose(3, "CPUs")), NODE, stops_s=stops_s)
+    else:
+        tree = pod(name, SIZES[user.choose(3, "what size")])
+        if user.choose(4, "who places it") < 3:
+            tree["spec"]["nodeName"] = NODE
+        if user.choose(3, "limits") == 2:
+            (one,) = tree["spec"]["containers"]
+            one["resources"]["limits"] = {"memory": "256Mi"}
+            _annotate(tree, "memory-usage", "100Mi")
+    (one,) = tree["spec"]["containers"]
+    more = user.choose(6, "containers")
+    if more == 4:
+        tree["spec"]["initContainers"] = [{**one, "name": "init"}]
+    elif more == 5:
+        tree["spec"]["containers"].append({**one, "name": "other"})
+    ends = user.choose(6, "ends by itself")
+    if ends >= 4:
+        _annotate(tree, "run-seconds", "5")
+        tree["spec"]["restartPolicy"] = "Never"
+    if ends == 5:
+        _annotate(tree, "exit-codes", "1,1,0")
+        tree["spec"]["restartPolicy"] = "OnFailure"
+    return tree
+
+
+def _annotate(tree: Tree, name: str, value: str) -> None:
+    tree["metadata"].setdefault("annotations", {})[f"emulate.controlplane/{name}"] = value
+
+
+async def _resize(user: User, name: str) -> None:
+    wanted = {"requests": {"cpu": SIZES[user.choose(len(SIZES), "to what size")]}}
+    if user.choose(4, "memory as well") == 3:
+        amount = MEMORY[user.choose(len(MEMORY), "memory")]
+        wanted["requests"]["memory"] = amount
+        wanted["limits"] = {"memory": amount}
+    change = {"spec": {"containers": [{"name": "main", "resources": wanted}]}}
+    await user.attempt(user.patch("Pod", name, change, subresource="resize"))
+
+
+async def _resize_twice(user: User, name: str) -> None:
+    for _ in range(2 + user.choose(2, "how often")):
+        await _resize(user, name)
+        await _pause(user)
+
+
+async def _touch_node(user: User, _name: str) -> None:
+    labels = {"touched": str(user.ctx.serial())}
+    await user.attempt(user.patch("Node", NODE, {"metadata": {"labels": labels}}))
+
+
+async def _delete(user: User, name: str) -> None:
+    grace = (1, 0, 30)[user.choose(3, "grace")]
+    await user.attempt(user.delete("Pod", name, grace_period_seconds=grace))
+    if user.choose(2, "recreate at once"):
+        await user.attempt(user.create(_pod(user, name)))
+
+
+async def _restart(user: User, _name: str) -> None:
+    ctx = user.ctx
+
+    def strike() -> None:
+        user.crash(NODE)
+        user.restart(NODE)
+
+    ctx.at_step(ctx.step + SOON[ctx.choose("fault", len(SOON), "how soon")], strike)
+
+
+async def _cut(user: User, _name: str) -> None:
+    """The kubelet and the API server are cut off from each other for a while."""
+    ctx = user.ctx
+    lasts = OUTAGES_S[ctx.choose("fault", len(OUTAGES_S), "how long")]
+    user.cut("apiserver", NODE)
+    ctx.at_time(ctx.now + round(lasts * SECOND), lambda: user.heal("apiserver", NODE))
+
+
+def invariants(setting: Setting) -> tuple[Invariant, ...]:
+    """Without faults also what containers run on, which a kubelet that restarts may have forgotten, as upstream."""
+    found = (
+        nothing_is_handed_out_twice(NODE),
+        checkpoints_agree(NODE),
+        promises_fit(NODE),
+        ended_pods_hold_nothing(NODE),
+        kubelets_start(NODE),
+        statuses_are_their_own(NODE),
+        no_condition_means_done(NODE),
+        no_two_run_on_one_cpu(NODE),
+        nothing_starts_with_more_than_promised(NODE),
+        conditions_name_their_resize(NODE),
+        NO_PROMISE_IS_OVERLOOKED,
+    )
+    if setting[FAULTS.key]:
+        return found
+    return (
+        *found,
+        running_containers_keep_their_cpus(NODE),
+        pinned_containers_have_their_cpus(NODE),
+    )
+
+
+SCENARIO = Scenario(
+    "kubelet-churn",
+    workload=churn,
+    build=nodes_with_managers(),
+    invariants=invariants,
+    options=(OPERATIONS, FAULTS),
+    defaults={"nodes": 1, "node_cpu": "7"},
+)

@@ -1,0 +1,235 @@
+"""The default churn for storage: snapshots, groups and restores while processes die and the driver fails.
+
+A user takes snapshots, restores from them and deletes them; what differs is who goes first, what becomes of
+each call to the driver (done; refused; done, but the answer lost), and when the sidecar or the controller dies.
+In the end nothing is left over, on either side. In part "consistency" a program writes to two volumes in turn
+while both are snapshotted together: what is restored is one point in time. In part "pods" the program is a pod's, which
+writes through what its kubelet mounted, and in part "attach" such a pod moves from one node to another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.scenarios.churns import storage_world as storage
+from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.engine.scenario import Invariant, Scenario
+from controlplane.scenarios.invariants.attachment import ATTACHED
+from controlplane.scenarios.invariants.storage import (
+    ALWAYS,
+    CONTROLLER,
+    DRIVER,
+    GROUPS,
+    SIDECAR,
+    SNAPSHOTS,
+    volume,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from actors import Task
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.engine.run import Run
+    from controlplane.scenarios.engine.setting import Setting
+    from controlplane.scenarios.engine.user import User
+
+ATTACHER = "csi-attacher"
+REST_S = 2000
+"""How long is waited at the end: longer than two resyncs."""
+PATIENCE_S = 900
+VOLUMES = 2
+WRITES = 40
+RESTORED = ("restored-0", "restored-1")
+
+
+async def _die(user: User) -> None:
+    """Whoever the fault names dies at some moment."""
+    victims = {"sidecar": SIDECAR, "controller": CONTROLLER}
+    if user.options["part"] == "attach":
+        victims = {"sidecar": ATTACHER, "controller": "controller-manager", "leader": "node-1"}
+    victim = victims.get(user.options["fault"])
+    if victim is not None:
+        await storage.die_amid(user, victim)
+    elif user.options["fault"] == "leader":
+        await storage.change_leader(user)
+
+
+async def create(user: User) -> None:
+    """One snapshot is deleted soon after it was asked for, another once it is ready."""
+    await storage.claims(user, VOLUMES)
+    await storage.take(user, "one")
+    await storage.take(user, "two", "pvc-1", ("delete", "retain")[user.choose(2, "policy")])
+    await _die(user)
+    await user.sleep((5, 2, 30)[user.choose(3, "pause")])
+    await storage.remove(user, "VolumeSnapshot", "one")
+    await user.wait_until(_all_ready, patience_s=PATIENCE_S)
+    await storage.remove(user, "VolumeSnapshot", "two")
+
+
+def _all_ready(run: Run) -> bool:
+    living = [each for each in run.objects(SNAPSHOTS) if not _goes(each)]
+    return all((each.tree.get("status") or {}).get("readyToUse") for each in living)
+
+
+def _goes(obj: Any) -> bool:
+    return bool(obj.metadata.get("deletionTimestamp"))
+
+
+async def group(user: User) -> None:
+    """A group is taken, one of its members is asked to go, and then the group."""
+    await storage.claims(user, VOLUMES)
+    await storage.take_group(user, "daily")
+    await _die(user)
+    await user.wait_until(lambda run: storage.ready(run, GROUPS) == 1, patience_s=PATIENCE_S)
+    await user.sleep(5)
+    if user.choose(2, "a member first"):
+        for each in user.run.objects(SNAPSHOTS)[:1]:
+            await storage.remove(user, "VolumeSnapshot", each.name)
+    await storage.remove(user, "VolumeGroupSnapshot", "daily")
+
+
+async def restore(user: User) -> None:
+    """A claim is restored from a snapshot, which is deleted once the claim is bound, or while it is not."""
+    await storage.claims(user, 1)
+    await storage.storage_class(user)
+    await storage.take(user, "one")
+    await user.wait_until(lambda run: storage.ready(run) == 1, patience_s=PATIENCE_S)
+    await user.sleep(2)
+    await storage.restore(user, RESTORED[0], "one")
+    await _die(user)
+    await user.wait_until(lambda run: storage.bound(run) == 2, patience_s=PATIENCE_S)
+    await storage.remove(user, "VolumeSnapshot", "one")
+
+
+async def consistency(user: User) -> None:
+    """A program writes to both volumes in turn, and waits for each write; meanwhile a group is taken."""
+    await storage.claims(user, VOLUMES)
+    await storage.storage_class(user)
+    await _snapshotted_while(user, user.spawn(_writer))
+
+
+async def pods(user: User) -> None:
+    """The program is a pod's, which begins to write once its volumes are attached and mounted."""
+    await storage.claims(user, VOLUMES)
+    await storage.storage_class(user)
+    claims = [f"pvc-{number}" for number in range(VOLUMES)]
+    notes = {"writes-to": " ".join(claims), "writes": str(WRITES), "write-seconds": "0.001"}
+    await storage.pod(user, "writer", *claims, notes=notes)
+    await user.wait_until(lambda run: _written(run) > 0, every_s=0.01, patience_s=PATIENCE_S)
+    await _snapshotted_while(user, user.spawn(_wait_for_writes))
+
+
+def _written(run: Run) -> int:
+    disk = run.cluster.csi_drivers[DRIVER].driver
+    assert disk is not None
+    return sum(len(disk.volumes[volume(number)].writes) for number in range(VOLUMES))
+
+
+async def _wait_for_writes(user: User) -> None:
+    await user.wait_until(lambda run: _written(run) == WRITES, patience_s=PATIENCE_S)
+
+
+async def attach(user: User) -> None:
+    """A pod on one node is followed by one on another, which gets the volume when the first is gone."""
+    await storage.claims(user, 1)
+    notes = {"writes-to": "pvc-0", "writes": "3", "write-seconds": "1"}
+    await storage.pod(user, "first", "pvc-0", node="node-1", notes=notes)
+    if user.choose(2, "both at once"):
+        await user.wait_until(lambda run: storage.runs(run, "first"), patience_s=PATIENCE_S)
+    await storage.pod(user, "second", "pvc-0", node="node-2", notes=notes)
+    await _die(user)
+    await user.sleep((5, 1, 20)[user.choose(3, "pause")])
+    await storage.remove(user, "Pod", "first")
+    await _die(user)
+    await user.wait_until(lambda run: storage.runs(run, "second"), patience_s=PATIENCE_S)
+    if user.choose(2, "the second goes too"):
+        await storage.remove(user, "Pod", "second")
+
+
+async def _snapshotted_while(user: User, writer: Task) -> None:
+    await user.sleep(0.002 * user.choose(10, "when"))
+    if user.options["cut"] == "series":
+        for number in range(VOLUMES):
+            await storage.take(user, f"daily-{number}", f"pvc-{number}")
+    else:
+        await storage.take_group(user, "daily")
+        await user.wait_until(lambda run: storage.ready(run, GROUPS) == 1, patience_s=PATIENCE_S)
+    await user.join(writer)
+    await user.wait_until(_all_ready, patience_s=PATIENCE_S)
+    for name, each in zip(RESTORED, user.run.objects(SNAPSHOTS), strict=False):
+        await storage.restore(user, name, each.name)
+    await user.wait_until(lambda run: storage.bound(run) == 2 * VOLUMES, patience_s=PATIENCE_S)
+
+
+async def _writer(user: User) -> None:
+    from controlplane.api.csi import Write
+
+    for number in range(WRITES):
+        await user.ctx.ask(DRIVER, Write(volume(number % VOLUMES), number))
+        await user.sleep(0.001)
+
+
+PARTS: dict[str, Callable[[User], Coroutine[Any, Any, None]]] = {
+    "create": create,
+    "group": group,
+    "restore": restore,
+    "consistency": consistency,
+    "pods": pods,
+    "attach": attach,
+}
+NODES = {"pods": 1, "attach": 2}
+PART = Option("part", choices=tuple(PARTS), default="create", help="What the user does.")
+FAULT = Option(
+    "fault",
+    choices=("none", "driver", "sidecar", "controller", "leader"),
+    default="driver",
+    help=(
+        "Who fails: calls to the driver, a process that dies, or of two of a kind the one that leads. In "
+        "part attach sidecar is the attacher, controller the controller manager, leader a kubelet."
+    ),
+)
+CUT = Option(
+    "cut",
+    choices=("atomic", "sequential", "series"),
+    default="atomic",
+    help=(
+        "How volumes are cut: a group at once, one after the other as hostpath does, or each by a "
+        "snapshot of its own."
+    ),
+)
+
+
+async def churn(user: User) -> None:
+    """The chosen part; then all comes to rest."""
+    await PARTS[user.options["part"]](user)
+    await user.sleep(REST_S)
+    storage.end(user)
+
+
+def build(setting: Setting) -> ClusterConfig:
+    """Storage alone."""
+    atomic = setting[CUT.key] == "atomic"
+    moods = setting[FAULT.key] == "driver"
+    copies = 2 if setting[FAULT.key] == "leader" else 1
+    part = setting[PART.key]
+    nodes = NODES.get(part, 0)
+    if part == "attach":
+        copies = 1
+    return storage.world(
+        volumes=VOLUMES, moods=moods, copies=copies, nodes=nodes, atomic_groups=atomic
+    )(setting)
+
+
+def invariants(setting: Setting) -> tuple[Invariant, ...]:
+    """What must hold."""
+    return (*ALWAYS, *(ATTACHED if setting[PART.key] in NODES else ()))
+
+
+SCENARIO = Scenario(
+    "storage-churn",
+    workload=churn,
+    build=build,
+    invariants=invariants,
+    options=(PART, FAULT, CUT),
+)

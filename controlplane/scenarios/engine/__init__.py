@@ -1,0 +1,1 @@
+"""One run: its scenario, options, plan, execution, users and what it left."""

@@ -1,0 +1,181 @@
+"""Options that every scenario has: who answers choices, which Kubernetes, which world."""
+
+from __future__ import annotations
+
+from controlplane.gates import LATEST
+from controlplane.scenarios.engine.option import Option
+
+
+def _strategies() -> tuple[str, ...]:
+    from actors.strategies import NAMES
+
+    return NAMES
+
+
+def _quantity(text: str) -> str:
+    from controlplane.api.quantity import QuantityError, parse
+
+    try:
+        if parse(text).milli_value() >= 0:
+            return text
+    except QuantityError:
+        pass
+    raise ValueError("a quantity, as 8, 500m or 32Gi")
+
+
+SEED = Option("seed", type=int, default=0, help="Seed of the strategy that answers choices.")
+STRATEGY = Option("strategy", choices=_strategies, default="fifo", help="Who answers the choices.")
+FAIR_AFTER = Option(
+    "fair-after",
+    type=int,
+    low=0,
+    metavar="STEPS",
+    help="From this step on the schedule is fair: what then turns in a circle does so by itself.",
+)
+UNTIL = Option("until", type=float, low=0, metavar="SECONDS", help="Stop at this virtual time.")
+
+RELEASE = Option("release", default=LATEST, help="Emulate this minor release.")
+WITHOUT_FIX = Option(
+    "without-fix", many=True, default=(), metavar="N", help="Turn a fix gate off; repeatable."
+)
+FIX = Option(
+    "fix",
+    many=True,
+    default=(),
+    metavar="N[=VARIANT]",
+    help="Put a fix in force that the release does not have, or choose another form of one.",
+)
+FEATURE_GATES = Option(
+    "feature-gates",
+    many=True,
+    default=(),
+    metavar="A=true,B=false",
+    help="Feature gates of the scheduler that differ from the release's defaults.",
+)
+
+NODES = Option("nodes", type=int, default=2, low=0, high=100_000, help="Nodes to make.")
+NODE_CPU = Option("node-cpu", default="8", convert=_quantity, help="CPU of each made node.")
+NODE_MEMORY = Option(
+    "node-memory", default="32Gi", convert=_quantity, help="Memory of each made node."
+)
+APISERVERS = Option(
+    "apiservers",
+    type=int,
+    low=1,
+    high=9,
+    sets="apiservers",
+    help="API servers over one store; each process is connected to one of them at a time.",
+)
+CACHE_LAG = Option(
+    "cache-lag",
+    type=float,
+    low=0,
+    metavar="SECONDS",
+    help="By how much the caches of several API servers may lag behind the store; how much is a choice.",
+)
+SCHEDULERS = Option(
+    "schedulers",
+    type=int,
+    low=1,
+    high=9,
+    sets="schedulers",
+    help="Schedulers; one of several leads.",
+)
+CONTROLLER_MANAGERS = Option(
+    "controller-managers",
+    type=int,
+    low=1,
+    high=9,
+    sets="controller_managers",
+    help="Controller managers; one of several leads.",
+)
+CONTROLLERS = Option(
+    "controllers",
+    metavar="LIST",
+    help="Controllers that run: '*' for all, 'job' for one, '-job' for not this one, separated by commas.",
+)
+WITHOUT = Option(
+    "without",
+    metavar="LIST",
+    help="Leave parts to others, separated by commas: scheduler, controllers, kubelets.",
+)
+ADMISSION = Option(
+    "admission",
+    metavar="LIST",
+    help="Admission plugins that run: '*' for all, 'Priority' for one, '-Priority' for not this one.",
+)
+HEARTBEATS = Option("heartbeats", type=bool, sets="heartbeats", help="Renew node leases.")
+KUBELET_EVENTS = Option(
+    "kubelet-events",
+    type=bool,
+    sets="kubelet_events",
+    help="Let kubelets report Events about containers.",
+)
+KUBELET_CONFIG = Option(
+    "kubelet-config",
+    metavar="FILE",
+    names_files=True,
+    help="KubeletConfiguration (kubelet.config.k8s.io/v1beta1) of all nodes.",
+)
+MACHINE = Option(
+    "machine",
+    metavar="TEXT",
+    help="Hardware of all nodes: a preset, or as 'sockets=2 cores=8 threads=2 memory=32Gi' (cores and memory per NUMA"
+    " node).",
+)
+INFORMERS = Option(
+    "informers",
+    choices=("joined", "split"),
+    help="One task per informer, or one each for reflector, processor and handlers (more interleavings).",
+)
+SCHEDULER_CONFIG = Option(
+    "scheduler-config",
+    metavar="FILE",
+    names_files=True,
+    help="KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1).",
+)
+SCHEDULER_PLUGIN = Option(
+    "scheduler-plugin",
+    many=True,
+    default=(),
+    metavar="MODULE",
+    names_code=True,
+    help="Load scheduler plugins from this module or .py file; the configuration enables them. Repeatable.",
+)
+EXPLAIN_SCHEDULING = Option(
+    "explain-scheduling",
+    type=bool,
+    default=False,
+    help="Log what each scheduler plugin said, and write it to the pods' annotations.",
+)
+
+COMMON = (
+    SEED,
+    STRATEGY,
+    FAIR_AFTER,
+    UNTIL,
+    RELEASE,
+    WITHOUT_FIX,
+    FIX,
+    FEATURE_GATES,
+    NODES,
+    NODE_CPU,
+    NODE_MEMORY,
+    APISERVERS,
+    CACHE_LAG,
+    SCHEDULERS,
+    CONTROLLER_MANAGERS,
+    CONTROLLERS,
+    WITHOUT,
+    ADMISSION,
+    HEARTBEATS,
+    KUBELET_EVENTS,
+    KUBELET_CONFIG,
+    MACHINE,
+    INFORMERS,
+    SCHEDULER_CONFIG,
+    SCHEDULER_PLUGIN,
+    EXPLAIN_SCHEDULING,
+)
+VERSIONS = (RELEASE, WITHOUT_FIX, FIX, FEATURE_GATES)
+"""Options that say which Kubernetes."""

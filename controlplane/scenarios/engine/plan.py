@@ -1,0 +1,292 @@
+"""A scenario and its setting: all that an execution needs but somebody who answers its choices."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, field, frozen
+
+from controlplane.errors import UsageError, shown
+from controlplane.gates import FixGates, check_release, fix_gates, from_header
+from controlplane.scenarios.engine import cluster_parts as parts
+from controlplane.scenarios.engine.allowed_code import source_of
+from controlplane.scenarios.engine.common_options import VERSIONS
+from controlplane.scenarios.engine.setting import Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.engine.allowed_code import AllowedCode
+    from controlplane.scenarios.engine.scenario import Invariant, Scenario
+
+Tree = dict[str, Any]
+_WHO = ("fair_after", "seed", "strategy")
+_ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"} | {*_WHO}
+"""Options that the header tells in another form, or of each run apart."""
+
+
+@frozen(kw_only=True)
+class Plan(Setting):
+    """What is run. Make one with `plan_of`, or from a recording's header with `plan_of_header`.
+
+    `inputs` are digests of the files that the options name. `token_key` signed the tokens of a served
+    session, as a hexadecimal number: "" when it is left out of its recording, None without a session.
+    """
+
+    scenario: Scenario
+    inputs: Mapping[str, str] = field(factory=dict)
+    token_key: str | None = field(default=None, repr=False)
+    found: dict[str, Any] = field(factory=dict, init=False, eq=False, repr=False)
+    """What somebody found out once for all runs of this very plan, by a name of his."""
+
+    def invariants(self) -> Sequence[Invariant]:
+        """What must hold in these runs."""
+        found = self.scenario.invariants
+        return found(self) if callable(found) else found
+
+    def with_options(self, **asked: Any) -> Plan:
+        """The same with other options. Raises UsageError."""
+        return plan_of(self.scenario, **{**self.options, **asked})
+
+    def header(self) -> dict[str, Any]:
+        """What a recording says of what it recorded; the seed and the strategy are of each run."""
+        origin = self.scenario.origin
+        return {
+            "scenario": {
+                "name": self.scenario.name,
+                "address": "" if origin is None else origin.address,
+                "source": "" if origin is None else origin.digest,
+            },
+            "options": {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in self.options.items()
+                if key not in _ELSEWHERE and value not in (None, ())
+            },
+            "inputs": dict(self.inputs),
+            "release": self.release,
+            "gates": self.gates.to_header(),
+            **({} if self.token_key is None else {"token_key": self.token_key}),
+        }
+
+    def configure(self) -> ClusterConfig:
+        """The cluster of one run: as the scenario builds it, with what the options say."""
+        options = self.options
+        config = self.scenario.build(self)
+        changes: dict[str, Any] = {
+            option.sets: options[option.key]
+            for option in self.scenario.all_options
+            if option.sets and options[option.key] is not None
+        }
+        if options["informers"] is not None:
+            changes["joined_informers"] = options["informers"] == "joined"
+        if options["feature_gates"]:
+            from controlplane.scheduler.config.features import parse
+
+            asked = parse(options["feature_gates"])
+            changes["scheduler_features"] = {**config.scheduler_features, **asked}
+        if options["scheduler_config"] or options["scheduler_plugin"]:
+            changes.update(_scheduler(options["scheduler_config"], options["scheduler_plugin"]))
+        if options["explain_scheduling"]:
+            changes["explain_scheduling"] = True
+        if options["controllers"] is not None:
+            changes["enabled_controllers"] = parts.controllers(options["controllers"])
+        if options["admission"] is not None:
+            off = parts.admission(options["admission"])
+            changes["disabled_admission"] = (*config.disabled_admission, *off)
+        if options["without"]:
+            changes.update(parts.without(options["without"]))
+        if options["cache_lag"]:
+            from controlplane.apiserver.loops.replica import ReplicaOptions
+
+            replica = config.replica or ReplicaOptions()
+            changes["replica"] = evolve(replica, lag_ns=round(options["cache_lag"] * 1e9))
+        if options["kubelet_config"] or options["machine"]:
+            from controlplane.scenarios.engine import kubelets
+
+            equip = kubelets.equipment(options["kubelet_config"], options["machine"], self.release)
+            nodes, settings = equip(config.nodes)
+            changes.update(nodes=nodes, kubelet_settings=settings, equip=equip)
+        if self.token_key:
+            changes["token_key"] = bytes.fromhex(self.token_key)
+        config = evolve(config, gates=self.gates, release=self.release, **changes)
+        if options["cache_lag"] and config.apiservers < 2:
+            raise UsageError(
+                "--cache-lag needs --apiservers 2 or more: one server's caches lag by the schedule alone"
+            )
+        return config
+
+
+def _checked(scenario: Scenario, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every option, those asked for checked one by one."""
+    options = {option.key: option for option in scenario.all_options}
+    for key in asked:
+        if key not in options:
+            raise UsageError(
+                f"scenario {scenario.name!r} has no option {shown(key)}; it has {', '.join(options)}"
+            )
+    return {
+        key: option.check(asked.get(key, scenario.default(option)))
+        for key, option in options.items()
+    }
+
+
+def plan_of(scenario: Scenario, **asked: Any) -> Plan:
+    """The scenario with these options, by key; what is not named is as by default.
+
+    Raises UsageError, in one line, before anything runs.
+    """
+    options = _checked(scenario, asked)
+    gates = fix_gates(options["release"], options["without_fix"], options["fix"])
+    return _prepared(scenario, options, gates, _digests(scenario, options))
+
+
+def plan_of_header(
+    scenario: Scenario,
+    header: Mapping[str, Any],
+    allowed: AllowedCode | None = None,
+    **changed: Any,
+) -> Plan:
+    """The plan that a recording was made with; options in `changed` replace the recorded ones.
+
+    Args:
+        scenario: the recorded scenario.
+        header: the recording's.
+        allowed: the code that the recording may run; all of it where None (a header of this very process).
+        changed: options that replace the recorded ones.
+
+    Raises UsageError when it cannot be had: an option that is gone, files of another content, code that is not allowed.
+    """
+    check_release(header["release"])
+    recorded = {**header["options"], "release": header["release"], **changed}
+    options = _checked(scenario, recorded)
+    if allowed is not None:
+        for option in scenario.all_options:
+            for name in options[option.key] or () if option.names_code else ():
+                allowed.check(name, "options")
+    digests = _digests(scenario, options)
+    for key, digest in header["inputs"].items():
+        if digests.get(key) != digest:
+            names = options.get(key)
+            shown = names if isinstance(names, str) else " ".join(names or ())
+            raise UsageError(f"recorded with another content of {key} ({shown or 'none'})")
+    plan = _prepared(scenario, options, from_header(header["gates"]), digests)
+    return evolve(plan, token_key=header.get("token_key"))
+
+
+def _prepared(
+    scenario: Scenario, options: Mapping[str, Any], gates: FixGates, digests: Mapping[str, str]
+) -> Plan:
+    if options["feature_gates"]:
+        from controlplane.scheduler.config.features import parse
+
+        parse(options["feature_gates"])
+    if options["kubelet_config"] or options["machine"]:
+        from controlplane.scenarios.engine import kubelets
+
+        kubelets.check(options["kubelet_config"], options["machine"], options["release"])
+    if options["controllers"] is not None:
+        parts.controllers(options["controllers"])
+    if options["admission"] is not None:
+        parts.admission(options["admission"])
+    if options["without"]:
+        parts.without(options["without"])
+    plan = Plan(scenario=scenario, options=options, gates=gates, inputs=digests)
+    if scenario.prepare is not None:
+        plan = evolve(plan, given=scenario.prepare(plan))
+    return plan
+
+
+def _digests(scenario: Scenario, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digest of the files and of the code that each option names. Raises UsageError."""
+    found: dict[str, str] = {}
+    for option in scenario.all_options:
+        value = options[option.key]
+        if value and (option.names_files or option.names_code):
+            names = [value] if isinstance(value, str) else value
+            found[option.key] = code_digest(names) if option.names_code else digest(names)
+    return found
+
+
+def difference(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The first thing in which two headers differ, but for seed, strategy and where files lie; "" if none."""
+    files = [*recorded["inputs"], *now["inputs"]]
+    for part in ("options", "inputs"):
+        then, here = recorded[part], now[part]
+        for key in dict.fromkeys((*here, *then)):
+            if (part == "inputs" or key not in files) and then.get(key) != here.get(key):
+                return f"recorded with another {key}: {then.get(key)!r}, now {here.get(key)!r}"
+    for key in ("release", "gates"):
+        if recorded[key] != now[key]:
+            return f"recorded with another {key}: {recorded[key]!r}, now {now[key]!r}"
+    return ""
+
+
+def digest(files: Sequence[str]) -> str:
+    """Identifies the content of files and folders, wherever they lie. Raises UsageError.
+
+    Only regular files are read: a device or a pipe that a recording names could go on for ever.
+    """
+    made = blake2b(digest_size=16)
+    count = size = 0
+    for name in files:
+        if name == "-":
+            from controlplane.scenarios.inputs.manifests import standard_input
+
+            _add(made, standard_input().encode())
+            continue
+        path = Path(name)
+        for part in _parts(path):
+            count += 1
+            try:
+                size += part.stat().st_size
+                if count > _MOST_FILES or size > _MOST_BYTES:
+                    raise UsageError(
+                        f"{name}: more than {_MOST_FILES:,} files or {_MOST_BYTES >> 20:,} MiB"
+                    )
+                _add(made, part.read_bytes())
+            except FileNotFoundError as error:
+                raise UsageError(f"{part}: no such file or directory") from error
+            except OSError as error:
+                raise UsageError(f"{part}: cannot be read: {error.strerror}") from error
+    return made.hexdigest()
+
+
+_MOST_FILES = 100_000
+_MOST_BYTES = 1 << 30
+
+
+def _parts(path: Path) -> Iterator[Path]:
+    """Return a file, or the files of a folder in order."""
+    if path.is_dir():
+        yield from sorted(each for each in path.rglob("*") if each.is_file())
+    elif path.exists() and not path.is_file():
+        raise UsageError(f"{path}: expected a file or a folder, found a device or a pipe")
+    else:
+        yield path
+
+
+def code_digest(names: Sequence[str]) -> str:
+    """Identifies the source of files and modules of Python code. Raises UsageError."""
+    made = blake2b(digest_size=16)
+    for name in names:
+        _add(made, source_of(name).replace(b"\r\n", b"\n"))
+    return made.hexdigest()
+
+
+def _add(made: blake2b, content: bytes) -> None:
+    made.update(len(content).to_bytes(8, "big"))
+    made.update(content)
+
+
+def _scheduler(path: str | None, modules: Sequence[str]) -> dict[str, Any]:
+    """The scheduler's configuration and plugins."""
+    from controlplane.scheduler.config import user_plugins
+
+    registry = user_plugins.registry_with(modules)
+    if path is None:
+        return {"scheduler_plugins": registry}
+    config = user_plugins.load_config(Path(path), registry)
+    return {"scheduler": config, "scheduler_plugins": registry}

@@ -1,0 +1,97 @@
+"""Kinds that a cluster only keeps: nothing in it acts on their objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controlplane.apiserver.schema.resources import ResourceInfo
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.engine.execution import Execution
+
+__all__ = ["Attention", "note_of"]
+
+_NOBODYS: Final = frozenset((
+    "apiservices.apiregistration.k8s.io", "certificatesigningrequests.certificates.k8s.io",
+    "deviceclasses.resource.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
+    "ingressclasses.networking.k8s.io", "ingresses.networking.k8s.io",
+    "ipaddresses.networking.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io", "networkpolicies.networking.k8s.io",
+    "podtemplates", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io",
+    "resourceslices.resource.k8s.io", "servicecidrs.networking.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "volumeattributesclasses.storage.k8s.io",
+))  # fmt: skip
+_CONTROLLED: Final = {
+    "cronjobs.batch": "cronjob-controller",
+    "daemonsets.apps": "daemonset-controller",
+    "deployments.apps": "deployment-controller",
+    "horizontalpodautoscalers.autoscaling": "horizontal-pod-autoscaler-controller",
+    "jobs.batch": "job-controller",
+    "poddisruptionbudgets.policy": "disruption-controller",
+    "replicasets.apps": "replicaset-controller",
+    "replicationcontrollers": "replicationcontroller-controller",
+    "statefulsets.apps": "statefulset-controller",
+}
+"""The controller without which a kind is only kept."""
+_SNAPSHOTS: Final = ("snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io")
+
+
+@frozen
+class Attention:
+    """What runs in a cluster, as far as it decides on whose objects somebody acts."""
+
+    controllers: tuple[str, ...]
+    custom_groups: tuple[str, ...]
+    own: bool
+
+    @classmethod
+    def of(cls, config: ClusterConfig) -> Attention:
+        """That of the cluster with this configuration."""
+        from controlplane.controllers.common.selection import selected
+        from controlplane.controllers.loops import manager
+
+        running: tuple[str, ...] = ()
+        if config.controllers:
+            running = selected(config.enabled_controllers, manager.names())
+        storage = config.storage
+        looked_after = storage is not None and storage.drivers and storage.snapshots
+        return cls(running, _SNAPSHOTS if looked_after else (), bool(config.own_controllers))
+
+    def nobody_acts_on(self, info: ResourceInfo) -> bool:
+        """Whether objects of a resource are only kept."""
+        if info.custom is not None:
+            return not self.own and info.group not in self.custom_groups
+        name = info.qualified
+        return name in _NOBODYS or _CONTROLLED.get(name, "") not in ("", *self.controllers)
+
+    def warning(self, info: ResourceInfo) -> str:
+        """What a client is told who creates an object of a resource; "" for nothing."""
+        if not self.nobody_acts_on(info):
+            return ""
+        return (
+            f"nothing in this emulated control plane acts on {info.qualified_kind} objects;"
+            " they are only kept"
+        )
+
+
+def note_of(run: Execution, kinds: Sequence[tuple[str, str]]) -> str:
+    """A line about those of these kinds (apiVersion, kind) on which nothing acts; "" for none."""
+    cluster = run.cluster
+    server = cluster.bootstrapping_server()
+    server.settle(cluster.config.epoch_ns + run.world.now)
+    attention = Attention.of(cluster.config)
+    found: dict[str, int] = {}
+    for api_version, kind in kinds:
+        info = server.table.by_kind(api_version, kind)
+        if info is not None and attention.nobody_acts_on(info):
+            found[info.qualified_kind] = found.get(info.qualified_kind, 0) + 1
+    if not found:
+        return ""
+    listed = ", ".join(f"{name} ({count})" for name, count in sorted(found.items()))
+    return f"only kept, as nothing here acts on them: {listed}"

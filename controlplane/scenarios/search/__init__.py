@@ -1,0 +1,1 @@
+"""Many runs: exploring, replaying, forking, shrinking, and telling what was found."""

@@ -1,0 +1,153 @@
+"""A search that is kept in a folder: it goes on where it ended, and every different failure has a place.
+
+The folder has `campaign.json` (what is searched, how far, the counts), `classes.txt` (the causal
+classes seen, one a line) and `findings/N/` for each failure: its recording, and once it was made
+short also log, objects and story. Counts are written after each piece, so that what a killed search
+loses is the piece it was at.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from actors import EventLog, Replay, private_files
+from controlplane.errors import UsageError
+from controlplane.scenarios.engine.execution import Execution, make_folder
+from controlplane.scenarios.search.replaying import RECORDING, load
+from controlplane.scenarios.search.tally import Failing, Seen, Tally
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from controlplane.scenarios.engine.plan import Plan
+
+FORMAT = 1
+CAMPAIGN, CLASSES, FINDINGS = "campaign.json", "classes.txt", "findings"
+
+
+class Corpus:
+    """The folder of one search. Raises UsageError when it holds another one, or cannot be read."""
+
+    def __init__(self, folder: Path, plan: Plan, strategy: str, seed: int) -> None:
+        self.folder = folder
+        self._plan = plan
+        self._what = {"plan": _plain(plan.header()), "strategy": strategy, "seed": seed}
+        self.tally = Tally()
+        self.pieces = 0
+        """How many pieces were run."""
+        self._places: dict[tuple[str, str], int] = {}
+        self._written = 0
+        make_folder(folder)
+        if (folder / CAMPAIGN).exists():
+            self._read()
+
+    @property
+    def known(self) -> int:
+        """How many different failures it holds."""
+        return len(self._places)
+
+    def place(self, failing: Failing) -> Path:
+        """The folder of a failure."""
+        return self.folder / FINDINGS / str(self._places[failing.identity])
+
+    def note(self, tally: Tally, seen: Seen) -> None:
+        """One more piece was run; `tally` is the sum with it."""
+        self.pieces += 1
+        for identity in {each.identity: None for each in seen.failing}:
+            self._keep(next(each for each in tally.failing if each.identity == identity))
+        with (self.folder / CLASSES).open("a", encoding="utf-8") as file:
+            for each in list(tally.classes)[self._written :]:
+                file.write(f"{each}\n")
+        self._written = len(tally.classes)
+        self._write(tally)
+
+    def _keep(self, failing: Failing) -> None:
+        """Leave a failure's recording, unless it has a place already."""
+        if failing.identity in self._places:
+            return
+        number = self._places[failing.identity] = 1 + len(self._places)
+        place = self.folder / FINDINGS / str(number)
+        make_folder(place)
+        run = Execution(self._plan, Replay(failing.choices, marks=None), log=EventLog(keep=False))
+        run.execute("bare")
+        run.recording().save(place / RECORDING)
+
+    def _write(self, tally: Tally) -> None:
+        told = {
+            "format": FORMAT,
+            **self._what,
+            "pieces": self.pieces,
+            "schedules": tally.schedules,
+            "steps": tally.steps,
+            "verdicts": tally.verdicts,
+            "reached": tally.reached,
+            "classes": self._written,
+            "findings": [
+                {
+                    "number": self._places[each.identity],
+                    "first": each.first,
+                    "schedule": each.schedule,
+                    "seed": each.seed,
+                    "times": each.times,
+                    "verdict": each.verdict,
+                    "reason": each.reason,
+                }
+                for each in tally.failing
+            ],
+        }
+        private_files.write(self.folder / CAMPAIGN, json.dumps(told, indent=2) + "\n")
+
+    def _read(self) -> None:
+        path = self.folder / CAMPAIGN
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            if told["format"] != FORMAT:
+                raise UsageError(f"{path}: format {told['format']!r}, expected {FORMAT}")
+            self._check(path, told)
+            failing = [
+                Failing(
+                    each["first"], each["schedule"], each["seed"], each["verdict"], each["reason"],
+                    load(self.folder / FINDINGS / str(each["number"])).choices, each["times"],
+                )
+                for each in told["findings"]
+            ]  # fmt: skip
+            names = (self.folder / CLASSES).read_text(encoding="utf-8").split()[: told["classes"]]
+            seen = Seen(
+                told["schedules"], told["steps"], told["verdicts"], told["reached"], tuple(names),
+                tuple(failing),
+            )  # fmt: skip
+            self._places = {
+                one.identity: each["number"]
+                for one, each in zip(failing, told["findings"], strict=True)
+            }
+            self.pieces = told["pieces"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"{path}: no campaign that can go on: {error!r}") from error
+        self.tally = Tally([seen])
+        self._written = len(names)
+        (self.folder / CLASSES).write_text("".join(f"{each}\n" for each in names), encoding="utf-8")
+
+    def _check(self, path: Path, told: dict[str, Any]) -> None:
+        """Whether it is the same search; the first difference is named."""
+        old, new = told["plan"], self._what["plan"]
+        differing = [key for key in ("strategy", "seed") if told[key] != self._what[key]]
+        differing += [key for key in new if old.get(key) != new[key]]
+        if differing:
+            key = differing[0]
+            before = told[key] if key in told else old.get(key)
+            now = self._what[key] if key in self._what else new[key]
+            raise UsageError(
+                f"{path}: another search: its {key} is {_short(before)}, not {_short(now)};"
+                " name another folder"
+            )
+
+
+def _plain(value: dict[str, Any]) -> Any:
+    """A header as JSON gives it back."""
+    return json.loads(json.dumps(value))
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,0 +1,278 @@
+"""A search in pieces, on this process or several, summed as if one process had run them in order.
+
+A worker gets the plan as a recording's header tells it, so whatever can be replayed can be searched in
+parallel. A search that ends with its first finding ends with the one of the lowest number, whichever
+piece is done first.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+import sys
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from actors import collector, strategies
+from controlplane.scenarios.engine.plan import plan_of_header
+from controlplane.scenarios.search import loading
+from controlplane.scenarios.search.exploring import Campaign
+from controlplane.scenarios.search.tally import Seen, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.context import BaseContext
+
+    from controlplane.scenarios.engine.plan import Plan
+
+BATCH = 48
+"""Schedules in one piece: enough that every member of a portfolio has its turn several times."""
+LOOK_EVERY_S = 0.5
+"""How often it is looked whether the search is to be cut short, while nothing is done."""
+
+
+@frozen
+class Piece:
+    """What a worker is asked: schedules with the seeds `seed` and on. `number` is its place in the search."""
+
+    header: dict[str, Any]
+    strategy: str
+    number: int
+    seed: int
+    schedules: int
+    stop_at_first: bool
+    check_every: int
+
+
+@frozen
+class Done:
+    """A piece, and what its schedules showed."""
+
+    number: int
+    seen: Seen
+    whole: bool = True
+
+
+class _Cut:
+    """In a worker: whether the search is to end with the schedule that is being run."""
+
+    told: Any = None
+    """One byte that all processes of a search share."""
+
+    @classmethod
+    def short(cls) -> bool:
+        """Whether somebody wanted an end."""
+        return cls.told is not None and cls.told.value != 0
+
+
+def _begin_worker(told: Any) -> None:
+    """Ctrl-C reaches every process: the first is left to the one that searches, the second ends this one, too."""
+    _Cut.told = told
+
+    def once(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, once)
+    collector.rest()  # all that it does is run schedules
+
+
+def enumerates(strategy: str) -> bool:
+    """Whether a strategy goes through all schedules in an order of its own: such a search is one piece."""
+    return strategy in strategies.ENUMERATING
+
+
+def can_be_dealt_out(plan: Plan, strategy: str) -> bool:
+    """Whether other processes can run this search: they must find the scenario, and the strategy must allow it."""
+    return plan.scenario.origin is not None and not enumerates(strategy)
+
+
+def work(piece: Piece) -> Done:
+    """Run a piece; called in a worker."""
+    return _run(_plan_of(json.dumps(piece.header)), piece, _Cut.short)
+
+
+@lru_cache(maxsize=1)
+def _plan_of(header: str) -> Plan:
+    """The plan that a header tells of: one for all pieces of a search, which share what is found out about it once."""
+    told = json.loads(header)
+    return plan_of_header(loading.recorded(told["scenario"], Path()), told)
+
+
+def _run(plan: Plan, piece: Piece, over: Callable[[], bool]) -> Done:
+    found = Campaign(plan, piece.strategy).explore(
+        piece.schedules,
+        seed=piece.seed,
+        stop_at_first=piece.stop_at_first,
+        check_every=piece.check_every,
+        over=over,
+    )
+    ended = piece.stop_at_first and bool(found.findings)
+    whole = ended or found.exhausted or found.schedules == piece.schedules
+    return Done(piece.number, Seen.of(found), whole)
+
+
+class _Here(Executor):
+    """Does what it is asked at once, in this process."""
+
+    def __init__(self, plan: Plan, over: Callable[[], bool]) -> None:
+        self._plan = plan
+        self._over = over
+
+    def submit(self, _work: Any, piece: Piece, /) -> Future[Done]:  # type: ignore[override]
+        """Run a piece."""
+        future: Future[Done] = Future()
+        future.set_result(_run(self._plan, piece, self._over))
+        return future
+
+
+def explore(
+    plan: Plan,
+    strategy: str,
+    schedules: int,
+    *,
+    jobs: int,
+    seed: int = 0,
+    failures: int | None = 1,
+    check_every: int = 0,
+    begin: int = 0,
+    tally: Tally | None = None,
+    heard: Callable[[Tally, Seen], None] | None = None,
+    over: Callable[[], bool] | None = None,
+    cut_short: Callable[[], bool] = lambda: False,
+    executor: Executor | None = None,
+) -> Tally:
+    """Up to so many schedules on `jobs` processes, or on an executor of the caller's (a Dask client's, say).
+
+    It ends after so many different `failures` besides those that `tally` has already (None: with
+    none). An earlier search is continued with its tally and `begin`, how many pieces it had. `heard`
+    is told the tally after each piece, in their order; `over` is asked whether that is enough.
+    Once it is to be `cut_short`, pieces that were begun end with the schedule that they are at: they
+    count, and `heard` is not told of them.
+    """
+    pieces = _Pieces(
+        plan, strategy, seed, begin, schedules, failures == 1 and tally is None, check_every
+    )
+    search = _Search(
+        pieces, failures, tally or Tally(), heard or (lambda _tally, _seen: None), over, cut_short
+    )
+    if executor is not None:
+        return search.run(executor, jobs)
+    if jobs == 1:
+        with collector.frozen():
+            return search.run(_Here(plan, cut_short), 1)
+    context = start_context()
+    search.told = context.RawValue("b", 0)
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_begin_worker, initargs=(search.told,)
+    ) as pool:
+        return search.run(pool, jobs)
+
+
+def start_context() -> BaseContext:
+    """How processes for schedules are started: by fork, which is quick, or beside other threads by spawn.
+
+    A forked child that inherits a lock which another thread held waits for it for ever.
+    """
+    alone = len(sys._current_frames()) == 1
+    method = "fork" if alone and "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    return multiprocessing.get_context(method)
+
+
+@frozen
+class _Pieces:
+    """How a search is cut into pieces."""
+
+    plan: Plan
+    strategy: str
+    seed: int
+    begin: int
+    schedules: int
+    stop_at_first: bool
+    check_every: int
+
+    def piece(self, number: int) -> Piece | None:
+        """The piece of that number; None beyond the last."""
+        tried = (number - self.begin) * BATCH
+        if tried >= self.schedules:
+            return None
+        size = min(BATCH, self.schedules - tried)
+        return Piece(
+            self.plan.header(), self.strategy, number, self.seed + number * BATCH, size,
+            self.stop_at_first, self.check_every,
+        )  # fmt: skip
+
+
+class _Search:
+    """Pieces handed out, two for each process, and summed in order."""
+
+    def __init__(
+        self,
+        pieces: _Pieces,
+        failures: int | None,
+        tally: Tally,
+        heard: Callable[[Tally, Seen], None],
+        over: Callable[[], bool] | None,
+        cut_short: Callable[[], bool],
+    ) -> None:
+        self._pieces = pieces
+        self._tally = tally
+        self._heard = heard
+        self._over = over
+        self._cut_short = cut_short
+        self.told: Any = None
+        self._enough = None if failures is None else tally.failures + failures
+        self._next = pieces.begin
+        self._waiting: dict[int, Seen] = {}
+        self._partly: dict[int, Seen] = {}
+        self._summed = pieces.begin
+
+    def run(self, pool: Executor, jobs: int) -> Tally:
+        """Until nothing more is to be asked."""
+        running: set[Future[Done]] = set()
+        while True:
+            while len(running) < (2 * jobs if jobs > 1 else 1):
+                asked = self._ask()
+                if asked is None:
+                    break
+                running.add(pool.submit(work, asked))
+            if not running:
+                if self._partly:
+                    self._sum_the_rest()
+                return self._tally
+            finished, running = wait(running, LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+            if self.told is not None and self._cut_short():
+                self.told.value = 1
+            for future in finished:
+                done = future.result()
+                (self._waiting if done.whole else self._partly)[done.number] = done.seen
+            self._sum()
+
+    def _ask(self) -> Piece | None:
+        if self._is_enough() or (self._over is not None and self._over()):
+            return None
+        if self._pieces.stop_at_first and any(seen.failing for seen in self._waiting.values()):
+            return None
+        asked = self._pieces.piece(self._next)
+        if asked is not None:
+            self._next += 1
+        return asked
+
+    def _is_enough(self) -> bool:
+        return self._enough is not None and self._tally.failures >= self._enough
+
+    def _sum(self) -> None:
+        while self._summed in self._waiting and not self._is_enough():
+            seen = self._waiting.pop(self._summed)
+            self._summed += 1
+            self._tally.add(seen)
+            self._heard(self._tally, seen)
+
+    def _sum_the_rest(self) -> None:
+        """What the pieces showed that were cut short, and those after them."""
+        for _, seen in sorted({**self._waiting, **self._partly}.items()):
+            self._tally.add(seen)
