@@ -53,7 +53,7 @@ def _move(
     now: int,
     pre_check: Callable[[Pod], bool] | None = None,
 ) -> Steps[None]:
-    """Tell the queue; an event that interests nobody changes nothing there."""
+    """Tell the queue about an event; an event in which no pod is interested changes nothing."""
     if scheduler.queue.is_interesting(event):
         yield QUEUE
         yield from scheduler.queue.move_all_steps(event, old, new, now, pre_check)

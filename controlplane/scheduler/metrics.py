@@ -1,4 +1,4 @@
-"""What the scheduler counts, under upstream's names. Upstream: pkg/scheduler/metrics/metrics.go.
+"""Metrics of the scheduler, under upstream's names. Upstream: pkg/scheduler/metrics/metrics.go.
 
 Durations are of virtual time, in which thinking costs nothing: an attempt lasts as long as its
 waits and requests do. Left out are the series per extension point, plugin and hint, which would

@@ -52,7 +52,7 @@ class Skipped:
 
 
 def _nobody_asks() -> None:
-    """Nobody wants to know."""
+    """Do nothing: the default where no race detector listens."""
 
 
 def _as_it_is(pod: Pod) -> Pod:
@@ -93,12 +93,12 @@ class Scheduler:
         self.rejects_bound = fixes.variant("134157") == "rechecked"
         self.splits_recreated = fixes.fixed("141255")
         self.counted: Callable[[Pod], Pod] = as_promised if fixes.fixed("135107") else _as_it_is
-        """What a pod on a node is to those that wait: as it counts in the cache."""
+        """The form in which a pod on a node is shown to waiting pods: as the cache counts it."""
         self.changes_cache: Callable[[], None] = _nobody_asks
-        """Called before an event handler changes the cache: whoever looks for races wants to know."""
+        """Called before an event handler changes the cache, for race detection."""
         self.cache = Cache(fixes)
         self.api_calls = CallQueue() if self.features["SchedulerAsyncAPICalls"] else None
-        """Calls to the API server that wait or are under way, where nobody waits for them in line."""
+        """Asynchronous calls to the API server that wait or are under way (None: calls are synchronous)."""
         handle = Handle(
             listers=listers, features=self.features, fixes=fixes, choose_order=choose_order
         )
@@ -149,7 +149,7 @@ class Scheduler:
     # -- asked by the event handlers -----------------------------------------------------------
 
     def responsible_for(self, pod: Pod) -> bool:
-        """Whether one of our profiles schedules the pod."""
+        """Return whether a profile of this scheduler schedules the pod."""
         return pod.spec.scheduler_name in self.frameworks
 
     def move_without_hints(
@@ -174,7 +174,7 @@ class Scheduler:
             self._waiting[uid] = reject
 
     def is_waiting(self, uid: str) -> bool:
-        """Whether a Permit plugin holds the pod back."""
+        """Return whether a Permit plugin holds the pod back."""
         return uid in self._waiting
 
     def reject_waiting_pod(self, uid: str, message: str) -> bool:
@@ -221,7 +221,7 @@ class Scheduler:
         return Attempt(info, framework, state, now, info.uid, self.queue.scheduling_cycle)
 
     def skips(self, info: QueuedPodInfo) -> bool:
-        """Whether `begin` will find that a popped pod needs no attempt."""
+        """Return whether `begin` will find that a popped pod needs no attempt."""
         pod = info.pod
         return (
             pod.spec.scheduler_name not in self.frameworks

@@ -27,7 +27,7 @@ _LARGEST = 1 << 55
 
 
 class Topology:
-    """Which domain of a topology key each node lies in.
+    """The domain of a topology key in which each node lies.
 
     Domain 0 stands for the empty value; nodes without the key are there too, `has` tells them.
     """
@@ -125,7 +125,7 @@ class DomainTally:
         self.present: Bools = np.zeros(0, np.bool_)
         """Domains with an eligible node."""
         self.domains = 0
-        """How many those are."""
+        """The number of domains."""
 
     def sync(
         self,
@@ -261,7 +261,7 @@ class Columns:
             requested[row] = self._clip(used.scalars.get(name, 0))
 
     def holds(self, amounts: Iterable[int]) -> bool:
-        """Whether arithmetic with these amounts is exact on the arrays."""
+        """Return whether arithmetic with these amounts is exact on the arrays."""
         return self.exact and all(amount <= _LARGEST for amount in amounts)
 
     def _clip(self, amount: int) -> int:
@@ -271,7 +271,7 @@ class Columns:
         return amount
 
     def _write_node(self, row: int, info: NodeInfo) -> None:
-        """What depends on the node object alone."""
+        """Write the columns that depend on the node object alone."""
         allocatable, node = info.allocatable, info.node
         assert node is not None
         amounts = (allocatable.memory, allocatable.ephemeral_storage, allocatable.milli_cpu)

@@ -1,4 +1,4 @@
-"""How many pods of each node a selector matches, kept for many selectors at once.
+"""Number of pods of each node that a selector matches, kept for many selectors at once.
 
 A selector sees the same in all pods of a kind (`state.pod_kinds`): pods of one ReplicaSet, mostly. So it is
 asked once about a kind, and a node whose pods changed is looked through once for all selectors, not once
@@ -49,7 +49,7 @@ class Matching:
         """The kinds that it matches."""
 
     def add(self, row: int, amount: int) -> None:
-        """So many more pods match there."""
+        """Count `amount` more matching pods on a node."""
         self.amounts[row] += amount
         if len(self.changed_rows) >= _LOG_LIMIT:
             self.changed_rows = []
@@ -58,7 +58,7 @@ class Matching:
 
 
 class Presence:
-    """Where the pods of a kind are, and who counts them."""
+    """The nodes that run pods of a kind, and the counts that depend on it."""
 
     __slots__ = ("counting", "rows")
 

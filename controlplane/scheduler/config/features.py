@@ -87,7 +87,7 @@ def of_release(release: str) -> dict[str, bool]:
 
 
 def unknown(features: Mapping[str, bool]) -> str:
-    """What cannot be had of the wanted gates, "" when all can."""
+    """Return why the wanted gates cannot be had, "" if all can."""
     latest = defaults()
     for name, on in features.items():
         if name in SWITCHABLE or latest.get(name) is on:

@@ -194,7 +194,7 @@ def _extended_resource(path: str, name: str) -> list[str]:
 
 
 def late_args_error(plugin: str, args: Json) -> str:
-    """What the plugin's constructor says about its arguments, "" for nothing."""
+    """Return the error of the plugin's constructor about its arguments, "" if there is none."""
     rule = ARGS_RULES.get(plugin)
     errors = [] if rule is None or args is None else rule("", args)
     return aggregate(errors) if errors else ""

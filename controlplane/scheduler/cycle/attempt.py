@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class ScheduleResult:
-    """Where a pod goes, and how much was looked at to find out."""
+    """The node for a pod, and how many nodes were evaluated to find it."""
 
     node_name: str
     evaluated_nodes: int
@@ -32,7 +32,7 @@ class ScheduleResult:
 
 @attrs.frozen
 class Failure:
-    """Why an attempt failed: a code, and an error that says more (a FitError, say)."""
+    """The reason for a failed attempt: a code, and an error with details (such as a FitError)."""
 
     code: Code
     err: Exception
@@ -40,7 +40,7 @@ class Failure:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the pod was refused rather than hit by an error."""
+        """Return whether the pod was refused rather than hit by an error."""
         return Status(self.code).is_rejected
 
     @property
@@ -55,7 +55,7 @@ class Failure:
 
     @property
     def no_nodes(self) -> bool:
-        """Whether there was no node at all."""
+        """Return whether the cluster had no node at all."""
         return isinstance(self.err, NoNodesAvailableError)
 
 
@@ -80,7 +80,7 @@ class Attempt:
     """Permit plugins the pod waits for, with their timeouts in nanoseconds."""
     has_pre_bind_work: bool = False
     explanation: Explanation | None = None
-    """What every plugin said, when asked for (see `explain`)."""
+    """Answers of every plugin, when asked for (see `explain`)."""
     scores: dict[str, dict[str, int]] | None = None
     """Node -> plugin -> weighted score, where few nodes were feasible (see `EXPLAINED_NODES`)."""
     totals: list[tuple[str, int]] | None = None

@@ -37,7 +37,7 @@ DELETED = "the pod was deleted while it was being scheduled"
 
 
 def went_unnoticed(attempt: Attempt) -> bool:
-    """Whether the pod's deletion was handled before the pod was assumed; only the form "rechecked" of 134157 asks.
+    """Return whether the pod was deleted before it was assumed; only the form "rechecked" of 134157 asks.
 
     The handler of a deletion forgets an assumed pod. It finds nothing to forget when it runs between
     Pop and the assumption: in 1.36 the pod that is gone then takes its room until Permit, PreBind and

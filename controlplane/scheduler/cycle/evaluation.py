@@ -86,7 +86,7 @@ class RowStatuses(NodeToStatus):
         return len(self._rows) if self._made is None else len(self._made)
 
     def reason_counts(self) -> dict[str, int]:
-        """How often each reason was given."""
+        """Return the number of nodes by reason."""
         if self._made is not None:
             return super().reason_counts()
         counts: dict[str, int] = {}
@@ -105,7 +105,7 @@ class RowStatuses(NodeToStatus):
         return [self._names[row].name for row in self._rows[wanted[self._ids]].tolist()]
 
     def count_code(self, code: Code) -> int:
-        """How many nodes have exactly this code."""
+        """Return the number of nodes with exactly this code."""
         if self._made is not None:
             return super().count_code(code)
         wanted = np.array([s is not None and s.code == code for s in self._table.statuses])
@@ -181,7 +181,7 @@ class _ScoreClass:
 
 
 class _FilterPlan:
-    """Which filters run for a spec, by how they answer; what the node-local ones said, if the spec tells the class."""
+    """Filters for a spec, by the form of their answer; answers of the node-local ones if the spec tells the class."""
 
     __slots__ = ("cluster", "kept", "local", "others", "position")
 
@@ -200,7 +200,7 @@ def _answers_by_node(form: FilterForm) -> bool:
 
 
 class _ScorePlan:
-    """Which scorers run for a spec; what the node-local ones said, if the spec tells the class."""
+    """Scorers that run for a spec; answers of the node-local ones, if the spec tells the class."""
 
     __slots__ = ("kept", "local", "running")
 
@@ -231,7 +231,7 @@ class PluginScores:
     raw: Ints
     final: Ints
     weighted: Ints
-    """What counts in the total."""
+    """The weighted scores that make up the total."""
 
 
 class Evaluation:
@@ -486,7 +486,7 @@ class Evaluation:
         return totals
 
     def scores(self, attempt: Attempt, nodes: Rows) -> list[PluginScores]:
-        """What every plugin said about the nodes. PreScore has run. Raises StatusError."""
+        """Return the scores of every plugin for the nodes. PreScore has run. Raises StatusError."""
         plan = self._score_plan(attempt)
         kept = self._score_class(attempt, plan)
         return [self._scores_of(attempt, nodes, form, kept) for form in plan.running]

@@ -1,4 +1,4 @@
-"""What each plugin said about a pod: for the log, and as the annotations of kube-scheduler-simulator.
+"""Answers of each plugin about a pod: for the log, and as the annotations of kube-scheduler-simulator.
 
 The plugins are asked once more, all of them about every node, on the snapshot the attempt used and
 with a state of their own, so explaining changes no decision.
@@ -127,7 +127,7 @@ def _filter(
     start: int,
     found: Explanation,
 ) -> list[NodeInfo]:
-    """What the Filters said about the nodes that the search looked at; the feasible ones."""
+    """Return the answers of the Filters about the nodes that the search evaluated; the feasible ones."""
     framework, pod = attempt.framework, attempt.pod
     results = found.results["filter-result"]
     feasible: list[NodeInfo] = []

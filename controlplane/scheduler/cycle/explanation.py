@@ -1,4 +1,4 @@
-"""What each plugin said about a pod in one attempt."""
+"""Answers of each plugin about a pod in one attempt."""
 
 from __future__ import annotations
 

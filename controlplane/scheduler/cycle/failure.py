@@ -1,4 +1,4 @@
-"""What happens to a pod whose attempt failed.
+"""Handling of a pod whose attempt failed.
 
 Upstream: `handleSchedulingFailure` of `pkg/scheduler/schedule_one.go`. The steps are separate
 because an actor may be interrupted between any two of them:
@@ -49,7 +49,7 @@ NO_STAND_IN = "no-stand-in"
 
 
 class Outcome(Enum):
-    """What the failure handler does with the pod."""
+    """The action of the failure handler for a pod."""
 
     REQUEUE = "requeue"
     DELETED = "deleted"
@@ -67,16 +67,16 @@ class Verdict:
     """UID whose flight the requeueing ends; "" means that of the object put into the queue."""
     cached: Pod | None = None
     silent: bool = False
-    """Whether nobody is told: of a resize that waits there is neither event nor condition (KEP-5836)."""
+    """Report nothing: a resize that waits there has neither event nor condition (KEP-5836)."""
 
     @property
     def reports(self) -> bool:
-        """Whether nomination, event and status patch follow."""
+        """Return whether nomination, event and status patch follow."""
         return self.outcome is not Outcome.RECREATED and not self.silent
 
 
 def record(info: QueuedPodInfo, failure: Failure) -> str:
-    """Remember who rejected the pod; answers the reason for the PodScheduled condition."""
+    """Record the plugins that rejected the pod; return the reason for the PodScheduled condition."""
     info.unschedulable_plugins = {}
     info.pending_plugins = {}
     fit = failure.fit_error
@@ -154,7 +154,7 @@ def nominate(
 
 @attrs.frozen
 class Report:
-    """What the API server is told: an event and, if anything changed, a status patch."""
+    """Writes to the API server: an event and, if anything changed, a status patch."""
 
     event: EventIntent
     call: StatusPatchCall
@@ -162,7 +162,7 @@ class Report:
 
     @property
     def patch(self) -> StatusPatch | None:
-        """What the call sends, made at once."""
+        """Return the patch that the call sends."""
         return self.call.patch(self.now)
 
 

@@ -43,7 +43,7 @@ EXPLAINED_NODES = 16
 
 
 class Search:
-    """What outlives a cycle: where the next search starts, how much it covers, and what plugins said."""
+    """State that outlives a cycle: the start of the next search, its size, and answers of plugins."""
 
     def __init__(self, columns: Columns, percentage_of_nodes_to_score: int = 0) -> None:
         self.columns = columns
@@ -57,7 +57,7 @@ class Search:
         return self.columns.snapshot
 
     def nodes_to_find(self, framework: Framework, candidates: int) -> int:
-        """How many feasible nodes end the search."""
+        """Return the number of feasible nodes that ends the search."""
         if not framework.plugins.score:
             return 1
         percentage = framework.percentage_of_nodes_to_score

@@ -1,4 +1,4 @@
-"""Calls to the API server that nobody waits for in line: at most one waits and one is under way per object.
+"""Asynchronous calls to the API server: at most one waits and one is under way per object.
 
 Upstream: `pkg/scheduler/framework/api_calls`, `pkg/scheduler/backend/api_dispatcher` (KEP-5229, feature
 gate SchedulerAsyncAPICalls). A call that comes while another about the same pod waits or is under
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """How a call ended for whoever waits for it. Skipped and overwritten ones count as made."""
+    """The end of a call, for its waiters. Skipped and overwritten calls count as made."""
 
     EXECUTED = "executed"
     SKIPPED = "skipped"
@@ -65,7 +65,7 @@ class ApiCall(ABC):
         self.pod = pod
 
     def is_no_op(self) -> bool:
-        """Whether the call would change nothing."""
+        """Return whether the call would change nothing."""
         return False
 
 
@@ -93,11 +93,11 @@ class StatusPatchCall(ApiCall):
             self.condition = old.condition
 
     def is_no_op(self) -> bool:
-        """Whether the status says all that already."""
+        """Return whether the status holds all of the patch already."""
         return self.patch(0) is None
 
     def patch(self, now: int) -> StatusPatch | None:
-        """What to send, given the pod's status as last heard; None for nothing."""
+        """Return the patch to send, given the last observed status of the pod; None for an empty one."""
         pod = self.pod
         status: dict[str, Any] = {}
         if self.condition is not None:
@@ -128,7 +128,7 @@ class BindingCall(ApiCall):
 
 
 class CallQueue:
-    """Which call comes next."""
+    """Queue of calls: decides which call is next."""
 
     __slots__ = ("_pending", "_under_way", "_waiting")
 

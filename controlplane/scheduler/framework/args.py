@@ -32,7 +32,7 @@ class ShapePoint:
 
 @attrs.frozen
 class NodeResourcesFitArgs:
-    """Which resources are ignored, and how free room is rated."""
+    """Resources that are ignored, and how free capacity is scored."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class NodeResourcesFitArgs:
 
 @attrs.frozen
 class NodeResourcesBalancedAllocationArgs:
-    """Which resources are to be used evenly."""
+    """Resources whose use is balanced."""
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
@@ -81,7 +81,7 @@ class VolumeBindingArgs:
 
 @attrs.frozen
 class DefaultPreemptionArgs:
-    """How many candidates a dry run looks for."""
+    """Number of candidates of a dry run."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Attempted(Protocol):
-    """What batching looks at of an attempt."""
+    """The parts of an attempt that batching reads."""
 
     info: QueuedPodInfo
     state: CycleState
@@ -36,7 +36,7 @@ MAX_AGE = 500_000_000
 
 
 class Batch:
-    """What is kept of the last successful cycle of a profile."""
+    """Data kept of the last successful cycle of a profile."""
 
     __slots__ = (
         "_created",

@@ -19,7 +19,7 @@ class CancelContext:
         self._number = 0
 
     def __len__(self) -> int:
-        """How many derived contexts are not cancelled."""
+        """Return the number of derived contexts that are not cancelled."""
         return len(self._children)
 
     def with_cancel(self) -> CancelContext:

@@ -1,4 +1,4 @@
-"""What a plugin may offer besides its per-node methods: answers for many nodes in one go.
+"""Optional interfaces of a plugin besides its per-node methods: answers for many nodes at once.
 
 Both ways must give the same answers. A plugin without these is asked node by node. Which form a
 plugin has is found out once, when its profile is built (`FilterForm`, `ScoreForm`).
@@ -33,7 +33,7 @@ Scores = NDArray[np.int64]
 
 
 def verdict(plugin: str, status: Status | None) -> Status | None:
-    """What counts of a filter's answer: what is no refusal is an error."""
+    """Return the status that counts of a filter's answer: any status but a rejection is an error."""
     if status is None or status.is_rejected:
         return None if status is None else status.by(plugin)
     return error(f'running "{plugin}" filter plugin: {status.message}').by(plugin)
@@ -67,7 +67,7 @@ class NodeLocalFilter(FilterPlugin):
     """A filter whose answer depends on `filter_key` and the node alone, so it can be kept."""
 
     keyed_by_spec: ClassVar[bool] = False
-    """Whether the key follows from the pod's spec alone."""
+    """The key follows from the pod's spec alone."""
 
     def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
         """Everything about the pod that its answer depends on."""
@@ -96,7 +96,7 @@ class NodeLocalScore(ScorePlugin):
     """A score that depends on `score_key` and the node alone (before normalisation)."""
 
     keyed_by_spec: ClassVar[bool] = False
-    """Whether the key follows from the pod's spec alone."""
+    """The key follows from the pod's spec alone."""
 
     def score_key(self, state: CycleState, pod: Pod) -> Hashable:
         """Everything about the pod that its raw score depends on."""
@@ -123,7 +123,7 @@ class NormalizeRows(NormalizeScorePlugin):
         raise NotImplementedError
 
     def normalized_zero(self) -> int | None:
-        """What every row gets when all raw scores are 0; None when that is not known beforehand."""
+        """Return the score of every row when all raw scores are 0; None when that is not known beforehand."""
         return None
 
     def normalize(
@@ -150,7 +150,7 @@ class FilterForm:
 
     @property
     def follows_spec(self) -> bool:
-        """Whether its answer follows from the pod's spec and the node alone."""
+        """Return whether the answer follows from the pod's spec and the node alone."""
         return self.local is not None and self.local.keyed_by_spec
 
 

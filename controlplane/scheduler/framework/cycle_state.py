@@ -1,4 +1,4 @@
-"""What plugins keep between the extension points of one cycle.
+"""Data that plugins keep between the extension points of one cycle.
 
 Upstream: `pkg/scheduler/framework/cycle_state.go`.
 """

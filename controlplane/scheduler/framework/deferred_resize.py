@@ -1,4 +1,4 @@
-"""Pods on a node whose resize waits for room: who they are, and how they are looked at (KEP-5836).
+"""Pods on a node whose resize waits for capacity, and how the scheduler treats them (KEP-5836).
 
 Upstream: enhancements 5836, pull request 140000 (alpha in 1.37, gate
 InPlacePodVerticalScalingSchedulerPreemption). Proposal, review and code disagree in places; the forms
@@ -41,7 +41,7 @@ _FORMS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @attrs.frozen
 class DeferredPodSchedulingArgs:
-    """Which form of preemption for resizes there is.
+    """The form of preemption for resizes.
 
     parking: where a pod is refused whose resize fits and only waits for its kubelet: by the plugin in
         Permit (the code), or by NodeResourcesFit in Filter (the KEP's text).
@@ -79,7 +79,7 @@ def args_of(tree: Any) -> DeferredPodSchedulingArgs:
 
 
 def wants_room(pod: Pod) -> bool:
-    """Whether the scheduler is to make room: not when the pod's kubelet says that the node forbids it."""
+    """Return whether the scheduler makes room for the resize: not when the kubelet reports that the node forbids it."""
     return resize_waits(pod) and not any(
         each.type == DISABLED_CONDITION and each.status == "True" for each in pod.status.conditions
     )

@@ -128,11 +128,11 @@ class ClusterEvent:
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether this is the event that stands for any change at all."""
+        """Return whether this is the event that stands for any change at all."""
         return self.resource == WILDCARD and self.action == ALL
 
     def matches(self, incoming: ClusterEvent) -> bool:
-        """Whether this registered pattern covers `incoming`.
+        """Return whether this registered pattern covers `incoming`.
 
         The comparison of the two masks as numbers is upstream's: a general Update matches only
         patterns that hold the whole Update mask or are numerically larger.
@@ -155,7 +155,7 @@ def event_of(resource: str, action: int) -> ClusterEvent:
 
 
 class Hint(IntEnum):
-    """What a queueing hint answers."""
+    """The answer of a queueing hint."""
 
     SKIP = 0
     QUEUE = 1

@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere, and the sentence that says so.
+"""The reason why a pod fits no node, and its message.
 
 Upstream: `pkg/scheduler/framework/types.go` (FitError, Diagnosis).
 """
@@ -26,7 +26,7 @@ class NoNodesAvailableError(Exception):
 
 @attrs.define
 class Diagnosis:
-    """What was learnt about a pod that fits nowhere. Plugin sets are dicts used as sets."""
+    """Findings about a pod that fits no node. Plugin sets are dicts used as sets."""
 
     node_to_status: NodeToStatus = attrs.Factory(NodeToStatus)
     unschedulable_plugins: dict[str, None] = attrs.Factory(dict)

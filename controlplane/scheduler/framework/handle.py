@@ -1,4 +1,4 @@
-"""What a plugin can reach besides its arguments.
+"""Interfaces that a plugin can use besides its arguments.
 
 Upstream: `Handle` of kube-scheduler `framework/interface.go`.
 """
@@ -49,23 +49,23 @@ class Handle:
     """Nodes with at least one such pod."""
     choose_order: Callable[[str, list[Any]], list[Any]] = keep_order
     choose_offset: Callable[[str, int], int] = lambda _kind, _n: 0
-    """A number below n where upstream draws one at random; 0 is the dull answer."""
+    """Return a number below n where upstream draws one at random; the default choice is 0."""
 
     waiting_pods: dict[str, WaitingPod] = attrs.Factory(dict)
     """Pods that Permit plugins hold back, by uid: a plugin may allow or reject them."""
     context: CancelContext = attrs.Factory(CancelContext)
     """The scheduler's own context, from which operations derive theirs."""
     preemptions: list[PreemptionTask] = attrs.Factory(list)
-    """Evictions that a PostFilter decided on; whoever drives the scheduler takes them out."""
+    """Evictions that a PostFilter decided on; the scheduling loop carries them out."""
 
     deferred: DeferredPodSchedulingArgs = attrs.Factory(DeferredPodSchedulingArgs)
     """The form of preemption for resizes, where that is on."""
 
     @property
     def preempts_for_resizes(self) -> bool:
-        """Whether pods whose resize waits are scheduled, to make room for them (KEP-5836)."""
+        """Return whether pods whose resize waits are scheduled, to make room for them (KEP-5836)."""
         return self.feature(GATE)
 
     def feature(self, name: str) -> bool:
-        """Whether a feature gate is on."""
+        """Return whether a feature gate is on."""
         return self.features.get(name, False)

@@ -85,7 +85,7 @@ class PreFilterResult:
 
 @attrs.frozen
 class PostFilterResult:
-    """What a PostFilter did about an unschedulable pod."""
+    """The action of a PostFilter for an unschedulable pod."""
 
     nominating: NominatingInfo | None = None
 
@@ -99,7 +99,7 @@ class Plugin:
 
     @property
     def signs_no_pod(self) -> bool:
-        """Whether `sign_pod` answers None for every pod."""
+        """Return whether `sign_pod` answers None for every pod."""
         return False
 
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
@@ -127,7 +127,7 @@ class QueueSortPlugin(Plugin):
     """Orders the active queue."""
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
-        """Whether `a` goes first."""
+        """Return whether `a` goes first."""
         raise NotImplementedError
 
 
@@ -141,7 +141,7 @@ class PreFilterPlugin(Plugin):
         raise NotImplementedError
 
     def pre_filter_by_spec(self, pod: Pod) -> bool:
-        """Whether PreFilter's answer and data follow from `pod.spec` alone: pods of one template share them."""
+        """Return whether PreFilter's answer and data follow from `pod.spec` alone: pods of one template share them."""
         return False
 
 
@@ -172,13 +172,13 @@ class Filters(Protocol):
 
     @property
     def handle(self) -> Handle:
-        """What the plugins of the profile can reach."""
+        """Return the interfaces that the plugins of the profile can use."""
 
     def keeps_track(self, state: CycleState) -> bool:
-        """Whether some PreFilter of this cycle follows pods that are added to or removed from nodes."""
+        """Return whether a PreFilter of this cycle follows pods that are added to or removed from nodes."""
 
     def follow_spec(self, state: CycleState) -> bool:
-        """Whether what the filters of this cycle say follows from the pod's spec and the node alone."""
+        """Return whether the answers of the filters of this cycle follow from the pod's spec and the node alone."""
 
     def run_add_pod(
         self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo
@@ -217,7 +217,7 @@ class PreScorePlugin(Plugin):
         raise NotImplementedError
 
     def pre_score_by_spec(self, pod: Pod) -> bool:
-        """Whether PreScore's answer and data follow from `pod.spec` alone: pods of one template share them."""
+        """Return whether PreScore's answer and data follow from `pod.spec` alone: pods of one template share them."""
         return False
 
 
@@ -280,7 +280,7 @@ class WaitingPreBindPlugin(PreBindPlugin):
         raise NotImplementedError
 
     def is_bound(self, state: CycleState, pod: Pod, node_name: str) -> bool:
-        """Whether it is done. Raises StatusError when that became impossible."""
+        """Return whether the binding is complete. Raises StatusError when it became impossible."""
         raise NotImplementedError
 
 

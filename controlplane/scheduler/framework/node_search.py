@@ -1,4 +1,4 @@
-"""How many nodes are looked at, and which of several best ones is taken.
+"""Number of nodes that a search evaluates, and the choice among several best ones.
 
 Upstream: `pkg/scheduler/schedule_one.go` (numFeasibleNodesToFind, selectHost).
 """
@@ -12,7 +12,7 @@ MIN_FEASIBLE_NODES_PERCENTAGE = 5
 
 
 def num_feasible_nodes_to_find(percentage: int, num_all_nodes: int) -> int:
-    """How many feasible nodes end the search; `percentage` 0 adapts to the cluster's size."""
+    """Return the number of feasible nodes that ends the search; `percentage` 0 adapts to the cluster's size."""
     if num_all_nodes < MIN_FEASIBLE_NODES_TO_FIND:
         return num_all_nodes
     if percentage == 0:

@@ -1,4 +1,4 @@
-"""Where a pod is expected before it is bound. Upstream: `NominatingInfo` of kube-scheduler `framework/interface.go`."""
+"""Nomination: the node where a pod is expected before it is bound. Upstream: `framework/interface.go`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class NominatingInfo:
-    """What to do with a pod's nomination: override it (possibly with nothing) or leave it."""
+    """The change to a pod's nomination: override it (possibly with nothing) or leave it."""
 
     override: bool = False
     nominated_node_name: str = ""

@@ -1,4 +1,4 @@
-"""What has to be done about the victims of a preemption, as writes for an actor.
+"""Actions for the victims of a preemption, as writes for an actor.
 
 Upstream: `pkg/scheduler/framework/preemption/executor.go`. The order of an asynchronous task:
 clear the nominations of less important pods; evict all victims but the last (in any order); call

@@ -30,10 +30,10 @@ class QueuedPodInfo:
 
     pod_info: PodInfo
     timestamp: int = 0
-    """When the pod last entered the queue after an attempt (or for the first time)."""
+    """Time at which the pod last entered the queue after an attempt (or for the first time)."""
     attempts: int = 0
     initial_attempt_timestamp: int | None = None
-    """When the pod first passed PreEnqueue on its way to the active queue."""
+    """Time at which the pod first passed PreEnqueue on its way to the active queue."""
     backoff_expiration: int | None = None
     """Cached end of backoff, aligned to the window; None when not computed."""
     unschedulable_count: int = 0
@@ -44,7 +44,7 @@ class QueuedPodInfo:
     gating_plugin_events: tuple[ClusterEvent, ...] = ()
     was_flushed_from_unschedulable: bool = False
     flushed_at: int = 0
-    """When the pod was last flushed from the pool, as far as that is kept (gate 139162)."""
+    """Time at which the pod was last flushed from the pool, as far as that is kept (gate 139162)."""
     pod_signature: Hashable | None = None
 
     @classmethod
@@ -69,7 +69,7 @@ class QueuedPodInfo:
 
     @property
     def gated(self) -> bool:
-        """Whether a PreEnqueue plugin holds the pod back."""
+        """Return whether a PreEnqueue plugin holds the pod back."""
         return self.gating_plugin != ""
 
     def rejector_plugins(self) -> Iterator[str]:
@@ -81,7 +81,7 @@ class QueuedPodInfo:
 
     @property
     def has_rejectors(self) -> bool:
-        """Whether the last attempt named at least one rejecting plugin."""
+        """Return whether the last attempt named at least one rejecting plugin."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
     def for_assume(self, pod: Pod) -> QueuedPodInfo:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class PreFilterOutcome:
-    """What all PreFilters together said."""
+    """The combined answer of all PreFilters."""
 
     node_names: Mapping[str, None] | None
     """Nodes to look at, None for all."""
@@ -169,7 +169,7 @@ class Framework:
         return list(out.items())
 
     def sign_pod(self, pod: Pod) -> Hashable | None:
-        """What pods must agree in to share scheduling results; None when this pod cannot share."""
+        """Return the key in which pods must agree to share scheduling results; None when this pod cannot share."""
         if self._signs_no_pod:
             return None
         fragments: dict[str, Hashable] = {"": pod.spec.scheduler_name}
@@ -252,11 +252,11 @@ class Framework:
         return PreFilterOutcome(merged, rejected, restricting)
 
     def keeps_track(self, state: CycleState) -> bool:
-        """Whether some PreFilter of this cycle follows pods that are added to or removed from nodes."""
+        """Return whether a PreFilter of this cycle follows pods that are added to or removed from nodes."""
         return any(plugin.name not in state.skip_filter for plugin in self._extensions)
 
     def follow_spec(self, state: CycleState) -> bool:
-        """Whether what the filters of this cycle say follows from the pod's spec and the node alone."""
+        """Return whether the answers of the filters of this cycle follow from the pod's spec and the node alone."""
         skipped = state.skip_filter
         return all(name in skipped for name in self._beyond_spec)
 

@@ -1,4 +1,4 @@
-"""What pods of one template share in PreFilter and PreScore.
+"""Results of PreFilter and PreScore that pods of one template share.
 
 Such pods have one spec object. A plugin that says its answer follows from the spec alone is asked
 once per spec; its Skip and its data are then taken over into the state of every other such pod.
@@ -29,7 +29,7 @@ class SpecPlan(Generic[P]):
         self.skipped: list[str] = []
         self.data: dict[str, Any] = {}
         self.results: list[tuple[str, Any]] = []
-        """What plugins said besides their status, with their names."""
+        """Results of plugins besides their status, with the plugins' names."""
         self.asked: list[P] = []
 
 

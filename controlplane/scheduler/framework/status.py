@@ -1,4 +1,4 @@
-"""What a plugin says about a pod, or about a pod on a node.
+"""The status that a plugin returns for a pod, or for a pod on a node.
 
 Upstream: kube-scheduler `framework/interface.go` (Status, Code, NodeToStatus). None stands for the
 Success status.
@@ -39,7 +39,7 @@ _REJECTED = frozenset((Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 
 
 @attrs.frozen
 class Status:
-    """A result other than success. `plugin` is who said so ("" when unknown)."""
+    """A result other than success. `plugin` is its author ("" when unknown)."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Status:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the pod was refused (as opposed to an error, a wait or a skip)."""
+        """Return whether the pod was refused (as opposed to an error, a wait or a skip)."""
         return self.code in _REJECTED
 
     @property
@@ -92,7 +92,7 @@ class StatusError(Exception):
 
 
 class NodeToStatus:
-    """Why nodes were refused: a status per examined node, one for all others.
+    """Reasons for refused nodes: a status per examined node, one for all others.
 
     Statuses may be given lazily as a histogram-like mapping; reading behaves like a mapping.
     """
@@ -125,11 +125,11 @@ class NodeToStatus:
         return [node for node, status in self.statuses.items() if status.code == code]
 
     def count_code(self, code: Code) -> int:
-        """How many nodes have a recorded status with exactly this code."""
+        """Return the number of nodes that have a recorded status with exactly this code."""
         return sum(1 for status in self.statuses.values() if status.code == code)
 
     def reason_counts(self) -> dict[str, int]:
-        """How often each reason was given by a recorded status."""
+        """Return the number of recorded statuses by reason."""
         counts: dict[str, int] = {}
         for status in self.statuses.values():
             for reason in status.reasons:

@@ -1,4 +1,4 @@
-"""Decisions in several steps: where others may come in between.
+"""Decisions in several steps: other tasks may run between them.
 
 What upstream does under one lock is one step. A decision that goes through several lock regions is a
 generator that yields the name of a point before each further one; whoever runs it lets others go
@@ -17,11 +17,11 @@ Steps = Generator[str, None, R]
 """Yields names of points, or `LOCKED`; its value is the decision."""
 
 LOCKED: Final = "scheduler.queue.lock"
-"""Yielded while the queue's lock is held by somebody else: wait until it may be free, then go on."""
+"""Yielded while another task holds the queue's lock: wait until it may be free, then go on."""
 
 
 def at_once(steps: Steps[R]) -> R:
-    """All steps, with nobody in between."""
+    """Run all steps without a gap for other tasks."""
     while True:
         try:
             point = next(steps)

@@ -38,7 +38,7 @@ class WaitingPod:
         self._decided = decided
         self.is_decided = False
         self.status: Status | None = None
-        """How the wait ended; None is success."""
+        """The result of the wait; None is success."""
 
     @property
     def pending_plugins(self) -> list[str]:
@@ -60,7 +60,7 @@ class WaitingPod:
         return self._decide(Status(Code.ERROR, (message,), plugin))
 
     def next_deadline(self) -> int:
-        """When the first plugin's patience ends, nanoseconds since the epoch."""
+        """Return the time at which the first plugin's timeout ends, in nanoseconds since the epoch."""
         return min(deadline for deadline, _ in self._pending.values())
 
     def expire(self, now: int) -> None:

@@ -1,4 +1,4 @@
-"""What the scheduler's decisions want told to the API server: writes of plugins, events, patches of a pod's status."""
+"""Writes of the scheduler's decisions to the API server: writes of plugins, events, patches of a pod's status."""
 
 from __future__ import annotations
 

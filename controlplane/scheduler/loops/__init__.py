@@ -1,1 +1,1 @@
-"""How the scheduler lives: the scheduling loop, binding tasks, preemption, informer handlers."""
+"""Loops of the scheduler: the scheduling loop, binding tasks, preemption, informer handlers."""

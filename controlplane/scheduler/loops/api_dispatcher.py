@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """How calls reach the API server."""
+    """The interface through which calls reach the API server."""
 
     server: RestConfig
 

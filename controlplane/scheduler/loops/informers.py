@@ -1,4 +1,4 @@
-"""Which resources the scheduler watches, and what it does about changes of them.
+"""Resources that the scheduler watches, and its reactions to their changes.
 
 Pods and nodes are watched in any case. Other resources are watched only when an enabled plugin reads
 them or has registered an event of theirs. Each informer delivers on its own: its handler, a task of
@@ -181,7 +181,7 @@ class Informers:
 
 
 class _Handlers:
-    """What is done about changes: each notification in the steps in which upstream's handler takes its locks."""
+    """Handlers of changes: each notification in the steps in which upstream's handler takes its locks."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -197,7 +197,7 @@ class _Handlers:
             ctx.crash(ctx.actor)
 
     def pods(self) -> TaskHandler[Pod]:
-        """What is done about a change of a pod."""
+        """Return the handler of changes of pods."""
         shared = self._shared
         core, now = shared.core, shared.now
 
@@ -219,7 +219,7 @@ class _Handlers:
         return handle
 
     def nodes(self) -> TaskHandler[Node]:
-        """What is done about a change of a node."""
+        """Return the handler of changes of nodes."""
         core, now = self._shared.core, self._shared.now
 
         async def handle(ctx: Context, told: Notification[Node]) -> None:
@@ -238,7 +238,7 @@ class _Handlers:
         return handle
 
     def other(self, resource: str) -> TaskHandler[View]:
-        """What is done about a change of anything else: only the queue hears of it."""
+        """Return the handler of changes of any other resource: only the queue is notified."""
         core, now = self._shared.core, self._shared.now
 
         async def handle(ctx: Context, told: Notification[View]) -> None:
@@ -256,7 +256,7 @@ class _Handlers:
 
 
 def _first_call(core: Scheduler, told: Notification[Pod]) -> str:
-    """What the first call of a pod's handler is on; the next ones follow points of their own."""
+    """Return what the first call of a pod's handler is about; further calls follow points of their own."""
     old, new = told.old, told.new
     if old is None:
         assert new is not None

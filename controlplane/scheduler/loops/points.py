@@ -1,4 +1,4 @@
-"""The scheduler's points: where one of its tasks may be overtaken, each before what it names.
+"""Points of the scheduler at which another task may run first, each before what it names.
 
 `TOUCHES` says what each point's region touches of what the tasks share, for searches over partial
 orders (`Context.reads`): the queue ("queue"; "pops" is its count of cycles), the cache, what plugins

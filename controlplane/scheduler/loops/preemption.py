@@ -95,12 +95,12 @@ class Preemptor:
             await shared.run(ctx, steps, "scheduler.queue.activate")
 
     def _is_gated(self, task: PreemptionTask) -> bool:
-        """Whether the preemptor waits before the gate: events that do not concern the gate pass it by."""
+        """Return whether the preemptor is gated: events that do not concern the gate pass it by."""
         info = self._shared.core.queue.unschedulable.get(task.preemptor.key)
         return info is not None and info.uid == task.preemptor.uid and info.gated
 
     def may_be_free(self, task: PreemptionTask) -> bool:
-        """Whether no event need follow from which the preemptor would learn that it may be tried."""
+        """Return whether an event that makes the preemptor schedulable may be missing."""
         last = task.victims[-1]
         core = self._shared.core
         known = core.listers.pods.get(last.namespace, last.name)

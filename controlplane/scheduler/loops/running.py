@@ -26,7 +26,7 @@ class Binding:
 
     @property
     def cause(self) -> str:
-        """Why it was stopped in PreBind; "" when it was not."""
+        """Return the reason for the stop in PreBind; "" when it was not stopped."""
         return self._cause
 
     def cancel(self, cause: str) -> bool:

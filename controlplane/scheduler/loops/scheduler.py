@@ -1,4 +1,4 @@
-"""How the scheduler lives: informers feed cache and queue, one task schedules, tasks of a pool bind, two keep time.
+"""Loops of the scheduler: informers feed cache and queue, one task schedules, a pool binds, two tasks keep time.
 
 Scheduling cycles never overlap; binding cycles overlap each other and later scheduling cycles. What
 upstream does under one lock is one step here, and between two locks others may come; all points stand
@@ -57,7 +57,7 @@ PARTS_OF_QUEUE = {
     "is_interesting": "",
     "options": "",
 }
-"""What of the queue is counted apart, for the check of what steps say they touch."""
+"""Parts of the queue that are counted apart, for the check of the footprints of steps."""
 
 
 class Probe:
@@ -69,9 +69,9 @@ class Probe:
         """The step in which it was started."""
         self.observer: Observer | None = None
         self.metrics: SchedulingMetrics | None = None
-        """What that scheduler counts."""
+        """Metrics of that scheduler."""
         self.poppable: Condition | None = None
-        """Where the scheduling task sleeps while it finds nothing to pop."""
+        """The condition on which the scheduling task sleeps while the queue has no pod to pop."""
         self.searched = Outlet()
         """Told of every attempt as soon as it has looked for a node, and where its search began."""
 

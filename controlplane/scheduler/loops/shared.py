@@ -1,4 +1,4 @@
-"""What the scheduler's tasks share: the core, the clock, the recorder, and how writes are made."""
+"""State that the tasks of the scheduler share: the core, the clock, the recorder, and the way of writes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RESOURCES = {
     "persistentvolumes": Resource("", "v1", "persistentvolumes"),
     "persistentvolumeclaims": Resource("", "v1", "persistentvolumeclaims"),
 }
-"""What plugins write to, by the name in their `ApiWrite`; anything else is taken for a core resource."""
+"""Resources to which plugins write, by the name in their `ApiWrite`; any other name is a core resource."""
 
 
 R = TypeVar("R")
@@ -51,7 +51,7 @@ KEEP_OFF_QUEUE = frozenset(point for point, (_, writes) in TOUCHES.items() if "q
 NOTHING: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 READS_QUEUE = frozenset(("scheduler.cycle.filter", "scheduler.cycle.post-filter"))
-"""What follows these points reads nominations, for which upstream takes the queue's lock."""
+"""Points whose region reads nominations, for which upstream takes the queue's lock."""
 
 
 class Observer(Protocol):
@@ -68,7 +68,7 @@ class Observer(Protocol):
 
 
 class Shared:
-    """What every task of the scheduler works with."""
+    """State and services of every task of the scheduler."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Shared:
             self.queue_moved()
 
     def queue_moved(self) -> None:
-        """After a region in which pods may have moved: wake whoever waits for it."""
+        """Wake the waiting tasks after a region in which pods may have moved."""
         self.ctx.reads("queue")
         queue = self.core.queue
         if self.unlocked.waiters and not queue.locked:
@@ -316,7 +316,7 @@ def declare(ctx: Context, point: str) -> None:
 
 
 def obj_of(info: QueuedPodInfo) -> str:
-    """What the log calls the pod."""
+    """Return the name of the pod in the log."""
     return f"Pod/{info.key}"
 
 

@@ -20,7 +20,7 @@ Sums = dict[str, Ints]
 
 
 def identity(pod: Pod, namespace_labels: Mapping[str, str]) -> Hashable:
-    """What the terms of other pods can see of a pod."""
+    """Return the parts of a pod that the terms of other pods can see."""
     labels = tuple(sorted(pod.labels.items()))
     return pod.namespace, labels, tuple(sorted(namespace_labels.items()))
 

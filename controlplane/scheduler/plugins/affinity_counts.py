@@ -36,7 +36,7 @@ def bump(counts: Counts, labels: Mapping[str, str], key: str, by: int) -> None:
 
 
 def matches_all(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
-    """Whether a pod matches every one of some terms; an empty list matches none.
+    """Return whether a pod matches every one of some terms; an empty list matches none.
 
     These are terms of the incoming pod, whose namespace selectors were expanded, so no labels of
     the other pod's namespace are passed.
@@ -70,7 +70,7 @@ def weigh_pod(
     far_terms: Sequence[WeightedTerm],
     hard_weight: int,
 ) -> None:
-    """What an existing pod, on a node with these labels, adds for the incoming one."""
+    """Return the weight that an existing pod, on a node with these labels, adds for the incoming one."""
     weigh(topology, near_terms, other.pod, NO_LABELS, labels, 1)
     weigh(topology, far_terms, other.pod, NO_LABELS, labels, -1)
     if not other.has_affinity:

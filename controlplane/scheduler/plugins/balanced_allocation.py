@@ -74,7 +74,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
         return 50 + divide(50 + gain, 2)
 
     def score_key(self, state: CycleState, pod: Pod) -> Hashable:
-        """What the pod requests."""
+        """Return the requests of the pod."""
         return tuple(state.data[_KEY])
 
     def score_all(self, state: CycleState, pod: Pod, columns: Columns) -> Scores:

@@ -58,7 +58,7 @@ def persistent_plugin(volume: PersistentVolume) -> tuple[str, str] | None:
 
 
 def is_migrated(csi_node: CSINode | None, plugin: str) -> bool:
-    """Whether the node's kubelet handed the in-tree plugin over to its driver."""
+    """Return whether the node's kubelet handed the in-tree plugin over to its driver."""
     if csi_node is None:
         return False
     return plugin in csi_node.annotations.get(MIGRATED_PLUGINS, "").split(",")

@@ -87,7 +87,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         return unresolvable(WAITING).by(self.name)
 
     def is_running(self, pod: Pod) -> bool:
-        """Whether evictions for the pod are under way.
+        """Return whether evictions for the pod are under way.
 
         Gate 134730 (issue 134249). The delete event of the last victim must not be missed. Unfixed,
         the preemptor counts as done before that victim's deletion is asked for; an attempt in
@@ -152,7 +152,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         return PostFilterResult(nominating), None
 
     def is_eligible(self, pod: Pod, statuses: NodeToStatus) -> tuple[bool, str]:
-        """Whether the pod may preempt now, and why not."""
+        """Return whether the pod may preempt now, and the reason if not."""
         if pod.spec.preemption_policy == "Never":
             return False, NEVER
         nominated = pod.status.nominated_node_name
@@ -225,14 +225,14 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         return dry_run(filters, state, pod, nodes, budgets, offset, wanted, known)
 
     def _known_of(self, state: CycleState, pod: Pod, filters: Filters) -> Known | None:
-        """What preemptors with this spec found before; None when it does not depend on spec and node alone."""
+        """Return the results of earlier preemptors with this spec; None where they depend on more."""
         if pod.spec.node_name or filters.keeps_track(state) or not filters.follow_spec(state):
             return None
         found = self._known.get(pod.spec)
         return self._known.put(pod.spec, {}) if found is None else found
 
     def candidates_wanted(self, nodes: int) -> int:
-        """How many candidates end the search."""
+        """Return the number of candidates that ends the search."""
         wanted = nodes * self.args.min_candidate_nodes_percentage // 100
         return min(max(wanted, self.args.min_candidate_nodes_absolute), nodes)
 

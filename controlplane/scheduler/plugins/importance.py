@@ -1,4 +1,4 @@
-"""Which of two pods is worth more to keep when room is needed.
+"""Importance of pods: the one of two that is kept when capacity is needed.
 
 Upstream: `pkg/scheduler/util/utils.go` (MoreImportantPod, GetPodStartTime).
 """
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def pod_start_time(pod: Pod, now: int) -> int:
-    """When the pod started, nanoseconds; a pod that has not counts as starting now."""
+    """Return the time at which the pod started, in nanoseconds; a pod that has not started counts as starting now."""
     started = pod.status.start_time
     return now if started is None else started
 
 
 def more_important(a: Pod, b: Pod, now: int) -> bool:
-    """Whether `a` is more important: higher priority, else started earlier."""
+    """Return whether `a` is more important: higher priority, else started earlier."""
     mine, theirs = a.spec.priority or 0, b.spec.priority or 0
     if mine != theirs:
         return mine > theirs

@@ -82,9 +82,9 @@ class DomainSums:
 
 @attrs.define
 class FilterState(Clonable):
-    """How many pods matter in each topology domain, in three respects.
+    """Number of matching pods in each topology domain, in three respects.
 
-    They come as columns; dicts are made when somebody asks for them, and are all that a copy has.
+    They come as columns; dicts are made on demand, and are all that a copy has.
     """
 
     terms: PodTerms

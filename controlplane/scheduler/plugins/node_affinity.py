@@ -144,7 +144,7 @@ class NodeAffinity(
         return points
 
     def normalized_zero(self) -> int | None:
-        """Without a matching preference nobody gets points."""
+        """Return 0: without a matching preference every node scores 0."""
         return 0
 
     def filter_key(self, state: CycleState, pod: Pod) -> Hashable:

@@ -62,13 +62,13 @@ _PARKED = unresolvable(FITS).by(names.NODE_RESOURCES_FIT)
 _NOTHING = Resource()
 FILTER_KEY = "PreFilterNodeResourcesFit"
 _FEW_REASONS = 12
-"""Up to so many bits, combinations are counted in an array instead of sorted."""
+"""Up to this number of bits, combinations are counted in an array instead of sorted."""
 _SCORE_KEY = "PreScoreNodeResourcesFit"
 IMPLICIT_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def requested_by(pod: Pod) -> Resource:
-    """What the incoming pod asks for; its status plays no part."""
+    """Return the requests of the incoming pod; its status plays no part."""
     return Resource.from_requests(pod_requests(pod))
 
 
@@ -113,7 +113,7 @@ class NodeResourcesFit(
         return _refusal(lacking)
 
     def _filter_resize(self, request: Resource, own: PodInfo, node: NodeInfo) -> Status | None:
-        """Whether a pod on the node fits there with what it asks for now (KEP-5836)."""
+        """Return whether a pod on the node fits there with its current requests (KEP-5836)."""
         if self._form.others == deferred.ALLOCATED:
             node = _as_promised(node, own)
         if self._form.accounting == deferred.WITHOUT_POD:
@@ -127,7 +127,7 @@ class NodeResourcesFit(
         return refused
 
     def counts(self, name: str) -> bool:
-        """Whether a scalar resource is checked here (some may be left to an extender)."""
+        """Return whether a scalar resource is checked here (some may be left to an extender)."""
         if not (self._ignored or self._ignored_groups) or not is_extended_resource(name):
             return True
         return name not in self._ignored and name.partition("/")[0] not in self._ignored_groups
@@ -168,7 +168,7 @@ class NodeResourcesFit(
         return out
 
     def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
-        """What the pod requests."""
+        """Return the requests of the pod."""
         request: Resource = state.data[FILTER_KEY]
         scalars = tuple(sorted(request.scalars.items())) if request.scalars else ()
         return request.milli_cpu, request.memory, request.ephemeral_storage, scalars
@@ -249,7 +249,7 @@ class NodeResourcesFit(
         return self._scorer(requested, allocatable)
 
     def score_key(self, state: CycleState, pod: Pod) -> Hashable:
-        """What the pod counts for."""
+        """Return the resources that the pod counts for."""
         return tuple(state.data[_SCORE_KEY])
 
     def score_all(self, state: CycleState, pod: Pod, columns: Columns) -> Scores:
@@ -323,7 +323,7 @@ def _grew(request: Resource, before: Resource, now: NodeInfo) -> bool:
 
 
 def _pod_grew(pod: Pod, _old: Pod, new: Pod) -> ev.Hint:
-    """Somebody on the node took more of it, or the pod itself wants more: perhaps others have to go."""
+    """A pod on the node took more of it, or the pod itself requests more: other pods may have to be preempted."""
     own = pod.spec.node_name
     return ev.Hint.QUEUE if own and new.spec.node_name == own else ev.Hint.SKIP
 

@@ -43,7 +43,7 @@ class NodeUnschedulable(NodeLocalFilter, EnqueueExtensions):
         self._comparison = handle.feature("TaintTolerationComparisonOperators")
 
     def tolerates(self, pod: Pod) -> bool:
-        """Whether the pod may run on cordoned nodes."""
+        """Return whether the pod may run on cordoned nodes."""
         return tolerated(pod.spec.tolerations, UNSCHEDULABLE_TAINT, comparison=self._comparison)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
@@ -52,7 +52,7 @@ class NodeUnschedulable(NodeLocalFilter, EnqueueExtensions):
         return _CORDONED if node.node.spec.unschedulable and not self.tolerates(pod) else None
 
     def filter_key(self, state: CycleState, pod: Pod) -> Hashable:
-        """Whether the pod minds cordoned nodes."""
+        """Return whether cordoned nodes are refused for the pod."""
         return self.tolerates(pod)
 
     def filter_all(

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node can hold only so many volumes of a CSI driver.
+"""NodeVolumeLimits: a node can attach a limited number of volumes of a CSI driver.
 
 Upstream: `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`.
 """

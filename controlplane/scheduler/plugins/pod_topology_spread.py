@@ -77,9 +77,9 @@ SYSTEM_DEFAULT_CONSTRAINTS = (
 
 
 class FilterState(Clonable):
-    """Hard constraints, and for each how many matching pods every domain has.
+    """Hard constraints, and for each the number of matching pods in every domain.
 
-    They come as columns; dicts are made when somebody asks for them, and are all that a copy has.
+    They come as columns; dicts are made on demand, and are all that a copy has.
     """
 
     __slots__ = ("_counts", "columns", "constraints", "policies")
@@ -271,7 +271,7 @@ class PodTopologySpread(
         return None
 
     def requires_all_keys(self, pod: Pod) -> bool:
-        """Whether nodes without all topology keys are left out (not with system defaults)."""
+        """Return whether nodes without all topology keys are left out (not with system defaults)."""
         return bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:

@@ -1,4 +1,4 @@
-"""Which pods would have to go, on which node, and which node is the least bad.
+"""Dry run of preemption: the victims on each node, and the node with the least harm.
 
 Upstream: `pkg/scheduler/framework/preemption/preemption.go`,
 `plugins/defaultpreemption/default_preemption.go` (SelectVictimsOnNode).
@@ -53,11 +53,11 @@ class DryRun:
     statuses: NodeToStatus = attrs.Factory(NodeToStatus)
     errors: list[str] = attrs.Factory(list)
     enough: bool = False
-    """Whether it ended because enough candidates were found."""
+    """The search ended because enough candidates were found."""
 
 
 class SameStatuses(NodeToStatus):
-    """One status for a number of nodes nobody asks for by name."""
+    """One status for a number of nodes that are never asked for by name."""
 
     __slots__ = ("_count", "_status")
 
@@ -75,7 +75,7 @@ class SameStatuses(NodeToStatus):
 
 
 class LowestPriorities:
-    """The lowest pod priority per node: below whom there is nobody to preempt."""
+    """The lowest pod priority per node: below it no pod can be preempted."""
 
     __slots__ = ("_lowest", "_reader")
 
@@ -150,7 +150,7 @@ def dry_run(
 
 
 Tried = tuple["Status | None", "list[Pod]", int]
-"""What `select_victims` said of a node: a status, or victims and violations."""
+"""The answer of `select_victims` for a node: a status, or victims and violations."""
 Known = dict[str, tuple[int, "list[Pod]", Tried]]
 """By node: its generation, the pods nominated to it, and what was found then."""
 

@@ -1,4 +1,4 @@
-"""PrioritySort: higher priority first, then who has waited longer in the queue.
+"""PrioritySort: higher priority first, then the longer wait in the queue.
 
 Upstream: `pkg/scheduler/framework/plugins/queuesort/priority_sort.go`.
 """
@@ -26,6 +26,6 @@ class PrioritySort(QueueSortPlugin):
     name = names.PRIORITY_SORT
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
-        """Whether `a` goes first."""
+        """Return whether `a` goes first."""
         mine, theirs = a.pod_info.pod.spec.priority or 0, b.pod_info.pod.spec.priority or 0
         return mine > theirs or (mine == theirs and a.timestamp < b.timestamp)

@@ -121,10 +121,10 @@ def _with_plugin(
     name: str,
     entry: Entry,
 ) -> tuple[Registry, Mapping[str, Sequence[config_expand.Weighted]]]:
-    """The plugin at all its points, unless it stands there already.
+    """Add the plugin at all its points, unless it is there already.
 
-    It goes first: its refusal of a node has to be the one that counts, or the news that the node forbids
-    nothing any more would wake nobody.
+    It goes first: its refusal of a node has to be the one that counts, or the event
+    that ends the refusal would wake no pod.
     """
     registry = {**registry, name: entry}
     more = dict(points)

@@ -1,4 +1,4 @@
-"""How allocation of a node is turned into points.
+"""Score of a node by the allocation of its resources.
 
 Upstream: `plugins/noderesources/{resource_allocation,least_allocated,most_allocated,
 requested_to_capacity_ratio,balanced_allocation}.go`.
@@ -26,7 +26,7 @@ MAX_CUSTOM_SCORE = 10
 
 
 def request_amounts(requests: Requests, resources: Sequence[a.ResourceSpec]) -> list[int]:
-    """What a pod requests of each resource: millicores for cpu, else units."""
+    """Return the pod's request of each resource: millicores for cpu, else units."""
     out: list[int] = []
     for spec in resources:
         quantity = requests.get(spec.name)

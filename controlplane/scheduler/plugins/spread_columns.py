@@ -47,7 +47,7 @@ class DomainCounts:
     ) -> None:
         self.topology = topology
         self.all_have = all_have
-        """Whether every node has the topology key."""
+        """Every node has the topology key."""
         self._tally = tally
         self.minimum = 0
         if tally.domains and tally.domains >= min_domains:

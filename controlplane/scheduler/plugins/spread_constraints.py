@@ -76,7 +76,7 @@ def compile_constraints(
 
 
 def has_all_keys(labels: Mapping[str, str], constraints: Sequence[Constraint]) -> bool:
-    """Whether a node with these labels lies in a domain of every constraint."""
+    """Return whether a node with these labels lies in a domain of every constraint."""
     return all(constraint.topology_key in labels for constraint in constraints)
 
 
@@ -85,7 +85,7 @@ Weight = Callable[[int], float]
 
 
 class Policies:
-    """Which nodes count for a pod, by its node affinity and tolerations."""
+    """The nodes that count for a pod, by its node affinity and tolerations."""
 
     __slots__ = ("_affinity", "_trivial", "pod")
 
@@ -95,13 +95,13 @@ class Policies:
         self._trivial = self._affinity.labels is None and self._affinity.affinity is None
 
     def includes_all(self, constraint: Constraint) -> bool:
-        """Whether every node counts for the constraint, as far as policies go."""
+        """Return whether every node counts for the constraint, as far as policies go."""
         return constraint.taints_policy != HONOR and (
             constraint.affinity_policy != HONOR or self._trivial
         )
 
     def key(self, constraint: Constraint) -> tuple[Hashable, Hashable]:
-        """What `include` depends on, besides the node."""
+        """Return the inputs of `include` besides the node."""
         spec = self.pod.spec
         affinity: Hashable = None
         if constraint.affinity_policy == HONOR:
@@ -110,7 +110,7 @@ class Policies:
         return affinity, spec.tolerations if constraint.taints_policy == HONOR else None
 
     def include(self, constraint: Constraint, node: Node) -> bool:
-        """Whether the node's pods count for the constraint."""
+        """Return whether the node's pods count for the constraint."""
         if constraint.affinity_policy == HONOR and not self._trivial:
             try:
                 if not self._affinity.match(node):

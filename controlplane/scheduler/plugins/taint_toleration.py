@@ -57,7 +57,7 @@ class TaintToleration(
         self._comparison = handle.feature("TaintTolerationComparisonOperators")
 
     def repels(self, node: Node, pod: Pod) -> bool:
-        """Whether a NoSchedule or NoExecute taint of the node is not tolerated."""
+        """Return whether a NoSchedule or NoExecute taint of the node is not tolerated."""
         return self._untolerated(node.spec.taints, pod)
 
     def _untolerated(self, taints: tuple[Taint, ...], pod: Pod) -> bool:
@@ -76,7 +76,7 @@ class TaintToleration(
         return tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
 
     def soft_taints(self, taints: tuple[Taint, ...], tolerations: Sequence[Toleration]) -> int:
-        """How many PreferNoSchedule taints are not tolerated."""
+        """Return the number of PreferNoSchedule taints that are not tolerated."""
         return sum(
             1
             for taint in taints

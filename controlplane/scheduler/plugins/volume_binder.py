@@ -1,4 +1,4 @@
-"""Which volumes a pod's claims get, and where.
+"""Choice of the volumes for a pod's claims, and of their topology.
 
 Upstream: `pkg/scheduler/framework/plugins/volumebinding/binder.go`.
 """
@@ -41,7 +41,7 @@ class ClaimSets:
 
 @attrs.frozen
 class Decisions:
-    """What would be done on one node: claims to bind to volumes, claims to provision."""
+    """Planned actions on one node: claims to bind to volumes, claims to provision."""
 
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
     provisions: tuple[PersistentVolumeClaim, ...] = ()
@@ -100,7 +100,7 @@ class VolumeBinder:
     # -- one node ------------------------------------------------------------------------------
 
     def find(self, claims: ClaimSets, node: Node) -> tuple[Decisions, list[str]]:
-        """What to do on a node, and why it cannot be done there. Raises StatusError."""
+        """Return the planned actions on a node, and the reasons why they cannot be done there. Raises StatusError."""
         reachable, exists = self._check_bound(claims.bound, node)
         matched = enough = True
         decisions = Decisions()
@@ -244,7 +244,7 @@ class VolumeBinder:
         return out
 
     def is_bound(self, decisions: Decisions, pod: Pod, node: str) -> bool:
-        """Whether all claims are bound by now. Raises StatusError when that became impossible."""
+        """Return whether all claims are bound by now. Raises StatusError when that became impossible."""
         if self._listers.pods.get(pod.namespace, pod.name) is None:
             raise StatusError(error("pod does not exist any more"))
         for claim, volume in decisions.bindings:

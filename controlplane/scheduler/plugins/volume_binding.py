@@ -201,7 +201,7 @@ class VolumeBinding(
         return self.args.bind_timeout_seconds * 1_000_000_000
 
     def is_bound(self, state: CycleState, pod: Pod, node_name: str) -> bool:
-        """Whether every claim is bound now. Raises StatusError when that became impossible."""
+        """Return whether every claim is bound now. Raises StatusError when that became impossible."""
         kept: BindingState | None = state.read(_KEY)
         if kept is None or kept.all_bound:
             return True

@@ -38,7 +38,7 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume of the pod refers to the claim, directly or as its ephemeral volume."""
+    """Return whether a volume of the pod refers to the claim, directly or as its ephemeral volume."""
     if claim.namespace != pod.namespace:
         return False
     return any(claim_name(pod, volume) == claim.name for volume in pod.spec.volumes)
@@ -50,7 +50,7 @@ def not_found(kind: str, name: str) -> str:
 
 
 def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
-    """Why the claim of an ephemeral volume is not this pod's, None when it is."""
+    """Return the reason why the claim of an ephemeral volume is not this pod's, None when it is."""
     if claim.namespace == pod.namespace and any(
         ref.controller and ref.uid == pod.uid for ref in claim.metadata.owner_references
     ):
@@ -75,12 +75,12 @@ def volume_class(volume: PersistentVolume) -> str:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether the binding of a claim is complete."""
+    """Return whether the binding of a claim is complete."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.annotations
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is reserved for the claim."""
+    """Return whether the volume is reserved for the claim."""
     ref = volume.spec.claim_ref
     if ref is None or ref.name != claim.name or ref.namespace != claim.namespace:
         return False
@@ -88,7 +88,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def reachable_from(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
-    """Whether the volume's node affinity admits a node with these labels."""
+    """Return whether the volume's node affinity admits a node with these labels."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return True
@@ -99,7 +99,7 @@ def reachable_from(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
 
 
 def topology_allows(terms: Sequence[TopologySelectorTerm], labels: Mapping[str, str]) -> bool:
-    """Whether a node with these labels lies in an allowed topology; no terms allow all."""
+    """Return whether a node with these labels lies in an allowed topology; no terms allow all."""
     if not terms:
         return True
     return any(
@@ -113,7 +113,7 @@ def topology_allows(terms: Sequence[TopologySelectorTerm], labels: Mapping[str, 
 
 
 def requested_storage(claim: PersistentVolumeClaim) -> Quantity | None:
-    """What the claim requests."""
+    """Return the storage request of the claim."""
     return claim.spec.resources.requests.get(STORAGE)
 
 

@@ -66,7 +66,7 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin, Enq
     def pre_filter(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[PreFilterResult | None, Status | None]:
-        """Look up exclusive claims and who uses them."""
+        """Look up exclusive claims and the pods that use them."""
         if not pod.spec.volumes:
             return None, SKIP
         exclusive: dict[str, None] = {}
@@ -148,7 +148,7 @@ def _restricted(volume: Volume) -> bool:
 
 
 def conflict(volume: Volume, pod: Pod) -> bool:
-    """Whether a volume of `pod` excludes `volume` on the same node."""
+    """Return whether a volume of `pod` excludes `volume` on the same node."""
     return any(_exclude_each_other(volume, other) for other in pod.spec.volumes)
 
 

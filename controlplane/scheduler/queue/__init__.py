@@ -1,1 +1,1 @@
-"""Where pods wait: active queue, backoff queues, unschedulable pool, nominations, in-flight ledger."""
+"""The scheduling queue: active queue, backoff queues, unschedulable pool, nominations, in-flight events."""

@@ -1,4 +1,4 @@
-"""Pods ready for a cycle, and what happens to the cluster while popped pods are in flight.
+"""Pods ready for a cycle, and the events of the cluster while popped pods are in flight.
 
 Upstream: `pkg/scheduler/backend/queue/active_queue.go`. Everything here is guarded by one lock
 there (activeQ.lock); `pop` and `done` take no other.
@@ -77,7 +77,7 @@ class ActiveQueue:
         self._keeps_latest = fixes.fixed("141645")
         self._notes_leaving = fixes.variant("141645") == "deletions-too"
         self.left: dict[str, None] = {}
-        """UIDs in flight that were deleted, or bound by somebody else, meanwhile."""
+        """UIDs in flight that were deleted, or bound by another scheduler, meanwhile."""
         self.heap: Heap[QueuedPodInfo] = Heap(lambda info: info.key, less)
         self.backoff_q = backoff_q
         self.metrics = metrics
@@ -93,7 +93,7 @@ class ActiveQueue:
         """Keys of popped pods that were thrown away because their UID was in flight."""
 
     def can_pop(self) -> bool:
-        """Whether `pop` would find something; the error-backoff heap never counts."""
+        """Return whether `pop` would find a pod; the error-backoff heap never counts."""
         return len(self.heap) > 0 or (self.pop_from_backoff and len(self.backoff_q.heap) > 0)
 
     def add(self, info: QueuedPodInfo, event: str) -> None:
@@ -125,7 +125,7 @@ class ActiveQueue:
         return None
 
     def done(self, uid: str) -> None:
-        """The pod's cycle is over: forget it and every event nobody waits for any more."""
+        """End the pod's cycle: forget the pod, and the in-flight events that no other pod needs."""
         self.left.pop(uid, None)
         entry = self.in_flight.pop(uid, None)
         if entry is None:

@@ -86,7 +86,7 @@ class BackoffQueue:
         return time - time % SECOND if self.window_aligned else time
 
     def expiration(self, info: QueuedPodInfo) -> int:
-        """When the backoff of `info` ends; computed once per attempt.
+        """Return the end of the backoff of `info`; computed once per attempt.
 
         Gate 128748 (issue 128744). Unfixed, every attempt doubles it: a pod that failed through a
         broken network waits longest when it is rejected afterwards. Fixed, errors in a row and
@@ -103,7 +103,7 @@ class BackoffQueue:
         return info.backoff_expiration
 
     def is_backing_off(self, info: QueuedPodInfo, now: int) -> bool:
-        """Whether the pod still has to wait; a pod whose expiry is in this second has."""
+        """Return whether the pod still has to wait; a pod whose backoff ends in this second has."""
         return not self.expiration(info) < self.align(now)
 
     def add(self, info: QueuedPodInfo, event: str) -> None:

@@ -40,7 +40,7 @@ def pod_update_events(new: Pod, old: Pod) -> list[ev.ClusterEvent]:
 
 
 def resize_events(new: Pod, old: Pod) -> list[ev.ClusterEvent]:
-    """What preemption for resizes has to hear besides: the pod, on a node, asks for more (KEP-5836)."""
+    """Return the further events of a resize for preemption: the pod, on a node, requests more (KEP-5836)."""
     if new.spec is old.spec and new.status is old.status:
         return []
     was, now = pod_requests(old, use_status=True), pod_requests(new, use_status=True)

@@ -24,7 +24,7 @@ class Heap(Generic[T]):
         self._keys: list[str] = []
         self._index: dict[str, int] = {}
         self.changes = 0
-        """How often something was pushed or taken out."""
+        """The number of entries pushed and removed so far."""
 
     def __len__(self) -> int:
         return len(self._items)

@@ -1,4 +1,4 @@
-"""What must hold of the queue at every step, each as a cheap function.
+"""Invariants of the queue at every step, each as a cheap function.
 
 A function answers None, or one line that says what is wrong. `live` are the UIDs of pods that
 exist (in the API server, or in the informer the queue is fed from).
@@ -45,7 +45,7 @@ def one_marker_per_pod_in_flight(queue: PriorityQueue, _live: Collection[str]) -
 
 
 def ledger_starts_with_a_pod(queue: PriorityQueue, _live: Collection[str]) -> str | None:
-    """I2: an event at the head of the ledger concerns nobody."""
+    """I2: an event at the head of the ledger concerns no pod."""
     front = queue.active_q.ledger.front
     if front is not None and front.event is not None:
         return f"the ledger starts with event {front.event.label}: no pod in flight precedes it"

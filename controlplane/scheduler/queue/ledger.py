@@ -35,7 +35,7 @@ class Ledger:
         self.back: Entry | None = None
         self._size = 0
         self.changes = 0
-        """How often an entry was put in or taken out."""
+        """The number of entries added and removed so far."""
 
     def __len__(self) -> int:
         return self._size

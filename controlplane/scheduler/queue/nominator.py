@@ -1,4 +1,4 @@
-"""Which pods are expected on which node, before they are bound.
+"""Nominations: the pods that are expected on each node before they are bound.
 
 Upstream: `pkg/scheduler/backend/queue/nominator.go`.
 """

@@ -1,4 +1,4 @@
-"""Whether a node alone could take a pod: what wakes pods when queueing hints are off.
+"""Checks of a node alone against a pod, which wake pods when queueing hints are off.
 
 Upstream: preCheckForNode of `pkg/scheduler/eventhandlers.go` (before 1.34 in use).
 """

@@ -48,7 +48,7 @@ BACKOFF_FLUSH_PERIOD = 1 * SECOND
 
 
 class Strategy(IntEnum):
-    """How soon an event is worth another attempt."""
+    """The urgency of another attempt after an event."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
@@ -105,13 +105,13 @@ class PriorityQueue:
         self._done_first = fixes.fixed("139450")
         self._keeps_latest = fixes.fixed("141645")
         self.locked = False
-        """Whether an operation that takes the queue's lock is under way."""
+        """An operation that takes the queue's lock is under way."""
         self.signalled = False
-        """Whether Pop was to be woken since `take_signal` was asked last."""
+        """Pop was to be woken since `take_signal` was asked last."""
         self.landing = ""
         """UID of the pod that is being put back and whose flight ends in a moment."""
         self.refused = ""
-        """Why a failed pod could not be put back, the last time that happened."""
+        """The reason why a failed pod could not be put back, the last time that happened."""
         self._changes = 0
         self.metrics = QueueMetrics()
         self.backoff_q = BackoffQueue(
@@ -177,7 +177,7 @@ class PriorityQueue:
         )
 
     def take_signal(self) -> bool:
-        """Whether something became poppable and Pop, if it waits, has to be woken for it."""
+        """Return whether a pod became poppable, for which a waiting Pop has to be woken."""
         signalled, self.signalled = self.signalled, False
         return signalled
 
@@ -186,7 +186,7 @@ class PriorityQueue:
         return ready
 
     def can_pop(self) -> bool:
-        """Whether `pop` would return a pod now (or discard a duplicate)."""
+        """Return whether `pop` would return a pod now (or discard a duplicate)."""
         return self.active_q.can_pop()
 
     def pending_pods(self) -> dict[str, int]:
@@ -204,7 +204,7 @@ class PriorityQueue:
         return list(self.active_q.in_flight)
 
     def is_in_flight(self, uid: str) -> bool:
-        """Whether the pod was popped and is not done."""
+        """Return whether the pod was popped and is not done."""
         return uid in self.active_q.in_flight
 
     def next_backoff_release(self) -> int | None:
@@ -652,7 +652,7 @@ class PriorityQueue:
     # -- the rules behind ----------------------------------------------------------------------
 
     def is_interesting(self, event: ev.ClusterEvent) -> bool:
-        """Whether any plugin registered for the event (a wildcard always interests)."""
+        """Return whether any plugin registered for the event (a wildcard is always of interest)."""
         if event.is_wildcard:
             return True
         known = self._interesting.get(event)
@@ -810,7 +810,7 @@ class PriorityQueue:
 
 
 def _pod_updated(old: Pod, new: Pod) -> bool:
-    """Whether more than status and bookkeeping fields changed (the rule without hints)."""
+    """Return whether more than status and bookkeeping fields changed (the rule without hints)."""
 
     def essence(pod: Pod) -> dict[str, Any]:
         tree = {key: value for key, value in pod.tree.items() if key != "status"}

@@ -30,7 +30,7 @@ class UnschedulablePods:
         self._cross_pod: dict[str, None] = {}
         self._number = 0
         self.changes = 0
-        """How often a pod came in, was replaced or was taken out."""
+        """The number of pods added, replaced and removed so far."""
         self.metrics = metrics
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class UnschedulablePods:
     def with_cross_pod_rules(self) -> list[QueuedPodInfo]:
         """Pods with an affinity to or from others, or that spreading rejected, in order of arrival.
 
-        Nobody else is helped by another pod's being bound.
+        The binding of another pod helps no other pods.
         """
         groups, group_of = self._groups, self._group_of
         keys = sorted(self._cross_pod, key=lambda key: groups[group_of[key]][key])
@@ -117,5 +117,5 @@ class UnschedulablePods:
         return [self._infos[key] for key in keys]
 
     def gated_count(self) -> int:
-        """How many entries a PreEnqueue plugin holds back."""
+        """Return the number of entries that a PreEnqueue plugin holds back."""
         return sum(1 for info in self._infos.values() if info.gated)

@@ -1,1 +1,1 @@
-"""What the scheduler knows of the cluster: cache, snapshot, nodes, resources, listers."""
+"""State of the cluster as the scheduler knows it: cache, snapshot, nodes, resources, listers."""

@@ -29,7 +29,7 @@ class AffinityTerm:
     namespace_selector: Selector
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether the term means `pod`, whose namespace has these labels."""
+        """Return whether the term selects `pod`, whose namespace has these labels."""
         metadata = pod.metadata
         if metadata.namespace in self.namespaces or self.namespace_selector.matches(
             namespace_labels

@@ -115,7 +115,7 @@ class Cache:
         return None if info is None else info.pod
 
     def is_assumed_pod(self, pod: Pod) -> bool:
-        """Whether the pod has a node only in our mind."""
+        """Return whether the pod is assumed: a node was chosen, and the API server has not shown it yet."""
         return pod.metadata.uid in self._assumed
 
     def assume_pod(self, info: PodInfo) -> None:
@@ -128,7 +128,7 @@ class Cache:
 
     @property
     def expires(self) -> bool:
-        """Whether assumptions end by themselves."""
+        """Return whether assumptions expire."""
         return self._ttl is not None
 
     def finish_binding(self, pod: Pod, now: int) -> None:
@@ -137,7 +137,7 @@ class Cache:
             self._deadlines[pod.uid] = now + self._ttl
 
     def next_expiry(self) -> int | None:
-        """When the first assumption ends; None when none does."""
+        """Return the time at which the first assumption expires; None when none does."""
         return min(
             (at for uid, at in self._deadlines.items() if uid in self._assumed), default=None
         )
@@ -216,7 +216,7 @@ class Cache:
         self._remove(known)
 
     def _replaced(self, known: PodInfo, pod: Pod) -> bool:
-        """Whether a newer object took the place of one that counts as much, without counting anything anew."""
+        """Replace a pod by a newer object with the same counts; return whether that was possible."""
         name, uid = pod.spec.node_name, pod.uid
         node = self.nodes.get(name)
         if node is None or not known.counts_as(pod, self._info.count):

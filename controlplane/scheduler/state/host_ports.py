@@ -63,7 +63,7 @@ class HostPorts:
             del self._by_ip[ip]
 
     def conflicts(self, ip: str, protocol: str, port: int) -> bool:
-        """Whether the port is taken; 0.0.0.0 collides with every address."""
+        """Return whether the port is taken; 0.0.0.0 collides with every address."""
         if port <= 0 or not self._by_ip:
             return False
         ip = ip or ANY_IP

@@ -1,4 +1,4 @@
-"""What the scheduler reads besides its cache: one lister per kind, keyed by namespace and name."""
+"""Listers beside the cache: one per kind, keyed by namespace and name."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ class ImageState:
 
 
 _MANY = 64
-"""From so many pods on, changes are noted for whoever follows a node."""
+"""From this number of pods on, changes are recorded for the followers of a node."""
 _LONG = 4096
-"""Nobody follows a node whose notes grow longer than this."""
+"""A node whose record grows longer than this is followed no more."""
 
 
 class NodeInfo:
@@ -75,19 +75,19 @@ class NodeInfo:
         """`namespace/claim` -> pods that use it directly."""
         self.generation = 0
         self.substance = 0
-        """Generation of the last change after which somebody may say something else about the node."""
+        """Generation of the last change that may change an answer about the node."""
         self._no_journal()
         for pod in pods:
             self.add_pod(pod)
 
     def _no_journal(self) -> None:
         self._journal: list[PodInfo | int] | None = None
-        """What was done to `pods` of late: an info was appended, or the one at an index removed."""
+        """Latest changes of `pods`: an info was appended, or the one at an index removed."""
         self._journal_start = 0
         self._followed: NodeInfo | None = None
         self._position = 0
         self._places: dict[str, int] | None = None
-        """Where each pod of a node with many stands, once one was looked for."""
+        """Index of each pod of a node with many pods, once a pod was looked up."""
 
     def set_node(self, node: Node) -> None:
         """Take a (new) node object."""
@@ -114,7 +114,7 @@ class NodeInfo:
         self.pods.append(info)
 
     def _place(self, uid: str) -> int | None:
-        """Where a pod stands in `pods`."""
+        """Return the index of a pod in `pods`."""
         if self._places is None:
             if len(self.pods) < _MANY:
                 return _find(self.pods, uid)

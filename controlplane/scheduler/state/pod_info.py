@@ -40,7 +40,7 @@ class PodInfo:
         self._resource: PodResource | None = None
         self._affine: tuple[bool, bool] | None = None
         self.kind: PodKind = NEW
-        """What selectors can see of the object, once somebody has counted it."""
+        """The parts of the object that selectors can see, once the pod has been counted."""
 
     @property
     def terms(self) -> PodTerms:
@@ -60,17 +60,17 @@ class PodInfo:
 
     @staticmethod
     def count(pod: Pod) -> PodResource:
-        """What a pod counts for."""
+        """Return the resources that a pod counts for."""
         return pod_resource(pod)
 
     @property
     def has_affinity(self) -> bool:
-        """Whether the pod has any pod affinity or anti-affinity."""
+        """Return whether the pod has any pod affinity or anti-affinity."""
         return self._affinities()[0]
 
     @property
     def has_required_anti_affinity(self) -> bool:
-        """Whether the pod has a required anti-affinity term."""
+        """Return whether the pod has a required anti-affinity term."""
         return self._affinities()[1]
 
     def _affinities(self) -> tuple[bool, bool]:
@@ -96,7 +96,7 @@ class PodInfo:
             self._terms_pod = pod
 
     def counts_as(self, pod: Pod, count: Callable[[Pod], PodResource]) -> bool:
-        """Whether a newer object of the pod is to everybody who looks at nodes what this one is.
+        """Return whether a newer object of the pod has the same effect on every answer about its node.
 
         `count` tells what it counts for.
 
@@ -129,7 +129,7 @@ class PodInfo:
 
 
 def _says_nothing(status: PodStatus) -> bool:
-    """Whether a status says nothing that counts, besides what containers have."""
+    """Return whether a status has no effect on counts, besides what containers have."""
     return not (
         status.allocated_resources
         or status.resources is not None
@@ -144,7 +144,7 @@ _NEITHER: Final = (False, False)
 
 
 def _affinities(pod: Pod) -> tuple[bool, bool]:
-    """Whether a pod has any pod affinity or anti-affinity, and a required anti-affinity term."""
+    """Return whether a pod has any pod affinity or anti-affinity, and a required anti-affinity term."""
     affinity = pod.spec.affinity
     if affinity is None:
         return _NEITHER

@@ -1,4 +1,4 @@
-"""What a label selector can see of a pod, shared by all pods in which it is the same."""
+"""The parts of a pod that a label selector can see, shared by all pods with the same ones."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ ENDING = PodKind("", {})
 """The kind of pods that terminate: no selector counts them."""
 
 NEW = PodKind("", {})
-"""The kind of pods that nobody has looked at yet."""
+"""The kind of pods that have not been counted yet."""

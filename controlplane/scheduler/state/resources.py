@@ -1,4 +1,4 @@
-"""How much a pod asks for: effective requests of containers, pods, and their integer form.
+"""Resource requests: effective requests of containers and pods, and their integer form.
 
 Upstream: component-helpers `resource/helpers.go` (1.36), `pkg/scheduler/framework/types.go`.
 """
@@ -105,7 +105,7 @@ class Resource:
 
 @attrs.frozen
 class Amounts:
-    """What a `Resource` holds, in the same units, as a value: pods share it."""
+    """The amounts of a `Resource`, in the same units, as a value that pods share."""
 
     milli_cpu: int
     memory: int
@@ -138,14 +138,14 @@ class PodResource:
 
 
 def is_extended_resource(name: str) -> bool:
-    """Whether `name` is a resource outside Kubernetes' own namespace that can be requested."""
+    """Return whether `name` is a resource outside Kubernetes' own namespace that can be requested."""
     if is_native_resource(name) or name.startswith("requests."):
         return False
     return is_qualified_name("requests." + name)
 
 
 def is_native_resource(name: str) -> bool:
-    """Whether `name` has no prefix or one that contains `kubernetes.io/`."""
+    """Return whether `name` has no prefix or one that contains `kubernetes.io/`."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -155,7 +155,7 @@ _LOWER_ALNUM = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 
 
 def is_qualified_name(name: str) -> bool:
-    """Whether `name` is a qualified name: optional DNS subdomain, a slash, a label-like name."""
+    """Return whether `name` is a qualified name: optional DNS subdomain, a slash, a label-like name."""
     prefix, slash, rest = name.partition("/")
     if slash:
         if "/" in rest or not _is_dns_subdomain(prefix):
@@ -185,7 +185,7 @@ _scalar_names: dict[str, bool] = {}
 
 
 def is_scalar_resource(name: str) -> bool:
-    """Whether the scheduler counts `name`: extended, huge pages, prefixed native, attachable."""
+    """Return whether the scheduler counts `name`: extended, huge pages, prefixed native, attachable."""
     known = _scalar_names.get(name)
     if known is None:
         known = _scalar_names[name] = (
@@ -221,9 +221,9 @@ def pod_requests(
 
 
 def containers_tell_requests(pod: Pod) -> bool:
-    """Whether the pod's requests are those of its containers: nothing pod-wide, no init containers.
+    """Return whether the pod's requests are those of its containers: nothing pod-wide, no init containers.
 
-    What the status says of a container is what the spec says, then: nobody resizes it.
+    The status of such a container says the same as its spec: it is not being resized.
     """
     spec, status = pod.spec, pod.status
     if spec.init_containers or spec.overhead or pod_level_requests_set(pod):
@@ -272,7 +272,7 @@ def _pod_resource(pod: Pod, *, use_status: bool = True, allocated: bool = True) 
 
 
 def missing_defaults(requests: Requests, pod_level: bool) -> Requests:
-    """Which defaults apply: all, or with pod-level requests only names absent from the total."""
+    """Return the defaults that apply: all, or with pod-level requests only names absent from the total."""
     if not pod_level:
         return _DEFAULT_REQUESTS
     return {name: q for name, q in _DEFAULT_REQUESTS.items() if name not in requests}

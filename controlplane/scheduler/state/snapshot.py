@@ -52,8 +52,8 @@ class ChangeReader:
 class Snapshot:
     """Node infos by name and in search order. Filled by `Cache.update_snapshot` only.
 
-    `epoch` grows with every rebuild of the list; `changed_rows` logs which rows of the list were
-    refreshed since then, so that whoever keeps something per node recomputes only those.
+    `epoch` grows with every rebuild of the list; `changed_rows` logs the rows that were refreshed since then,
+    so that values kept per node are recomputed for those only.
     """
 
     __slots__ = (
@@ -110,12 +110,12 @@ class Snapshot:
 
     @property
     def any_required_anti_affinity(self) -> bool:
-        """Whether there is such a node at all."""
+        """Return whether any node has such a pod."""
         return bool(self._with_anti_affinity)
 
     @property
     def any_affinity(self) -> bool:
-        """Whether any pod on a node has pod affinity or anti-affinity."""
+        """Return whether any pod on a node has pod affinity or anti-affinity."""
         return bool(self._with_affinity)
 
     def _auxiliary_lists(self) -> tuple[list[NodeInfo], list[NodeInfo]]:
@@ -133,8 +133,8 @@ class Snapshot:
     ) -> None:
         """Make `existing` (of this snapshot) a copy of `info`, in place, with these images.
 
-        Where pods were only replaced by newer objects that count as much, nobody would say anything else
-        about the node, so its row has not changed.
+        Where pods were only replaced by newer objects with the same counts, no answer about the node changes,
+        so its row has not changed.
         """
         if existing.substance == info.substance and existing.image_states == images:
             existing.follow(info)
