@@ -2,16 +2,16 @@
 
 From the inside out:
 
-    errors      who is at fault
+    errors      where the fault lies
     choices     the list of everything that was not determined
-    strategies  who answers a choice: first in first out, random walk, replay
+    strategies  answer a choice: first in first out, random walk, replay
     log, jsonl  every event, packed; and as JSON lines
     disk        what survives a crash
-    process     tasks, actors, mailboxes: what the kernel moves
-    link, sync, inlet, standing    between actors, between tasks, from outside, and who is held at a point
+    process     tasks, actors, mailboxes: the parts that the kernel moves
+    link, sync, inlet, standing    between actors, between tasks, from outside, and tasks held at a point
     kernel      the step: one runnable task at a time
     drivers     Trio, and the bare loop; same trace
-    context     what actor code is handed
+    context     the interface that actor code is given
     world       one run: declare, run, look at the result
     recording   a run on disk
     explore     many schedules of one scenario

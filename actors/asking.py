@@ -1,4 +1,4 @@
-"""What is asked after every step of one actor, and what of it can be left out because nothing has changed."""
+"""Invariants asked after each step of one actor, without those whose inputs have not changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Checks:
         self._all.append(((name, check), sight))
 
     def due(self) -> Sequence[Asked]:
-        """Which are to be asked now: those that look at nothing in particular, or at what has changed."""
+        """Return the invariants to ask now: those without declared inputs, and those whose inputs have changed."""
         any_changed = False
         for look, sight in self._sights.items():
             seen = look()

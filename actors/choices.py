@@ -1,7 +1,7 @@
 """The choice list: every undetermined decision of a run, in the order in which it was taken.
 
 A choice is one call `choose(kind, n, options) -> value` with 0 <= value < n. Forced choices (n = 1)
-are not kept. Option 0 is always the dull one, so the all-zero list is the plain first-in-first-out
+are not kept. Option 0 is always the default one, so the all-zero list is the plain first-in-first-out
 run.
 
 One kept choice is packed into 64 bits: label number (24 bits), n (20), value (20); the label table
@@ -93,12 +93,12 @@ class ChoiceList:
         return made
 
     def deviations(self) -> int:
-        """How many choices are not the dull option 0."""
+        """Return the number of choices that are not the default option 0."""
         return sum(1 for word in self.packed if word & N_MAX)
 
 
 class Unkept(ChoiceList):
-    """A list that stays empty: nobody will ask for a recording, and a server runs for months."""
+    """A list that stays empty: no recording is wanted, as of a server that runs for months."""
 
     __slots__ = ()
 
@@ -107,7 +107,7 @@ class Unkept(ChoiceList):
 
 
 def name_of(options: Sequence[Any], index: int) -> str:
-    """What an option is called among the others: its label, with a number where labels do not tell them apart."""
+    """Return the name of an option among the others: its label, with a number where labels are equal."""
     label: str = options[index].label
     alike = [at for at, option in enumerate(options) if option.label == label]
     return label if len(alike) == 1 else f"{label} {alike.index(index)}"

@@ -38,7 +38,9 @@ def frozen() -> Iterator[None]:
 
 
 class _Told:
-    """Whether the collector leaves alone what existed at some time: Python would count that to tell."""
+    """Whether objects older than a given time are left alone by the garbage collector, kept as Python would count to
+    answer it.
+    """
 
     left_alone = False
 

@@ -1,4 +1,4 @@
-"""What an actor's code is handed: the only things it may await, and everything it may ask the world for."""
+"""The context of an actor: the only things its code may await, and its interface to the world."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Context:
 
     @property
     def incarnation(self) -> int:
-        """How many times this actor has been started, this time included."""
+        """Return the number of starts of this actor, this one included."""
         return self.task.incarnation
 
     async def point(self, name: str) -> None:
@@ -53,10 +53,11 @@ class Context:
         await kernel.park()
 
     async def region(self, name: str) -> None:
-        """A point between two critical regions: others may run first, but in the dull run the task just goes on.
+        """A point between two critical regions: another task may run first, but by default the task just goes on.
 
-        Where the real system lets go of one lock and takes the next, nothing makes it stop; so this
-        costs next to nothing until a strategy chooses somebody else.
+        Where the real system releases one lock and takes the next, nothing makes it stop; so this costs next to
+        nothing until a
+        strategy chooses another task.
         """
         kernel = self._kernel
         task = self.task
@@ -66,9 +67,9 @@ class Context:
             await kernel.park()
 
     def passes(self, name: str) -> bool:
-        """Whether a `region` that would begin here goes on at once; then it has. If not, await it.
+        """Return whether a `region` that would begin here goes on at once; then it has begun. If not, await it.
 
-        For loops over many regions: nothing is made to be awaited where nobody has a say.
+        For loops over many regions: no awaitable is made where no strategy chooses.
         """
         task = self.task
         task.point = name
@@ -105,7 +106,7 @@ class Context:
         return await self.inbox.recv(timeout_ns, idle=idle)
 
     def mailbox(self, name: str) -> Mailbox:
-        """A further mailbox of this actor. Its value may be sent to others, who can then send to it."""
+        """A further mailbox of this actor. It may be sent to other actors, which can then send to it."""
         return self._kernel.new_mailbox(self.task.actor, name)
 
     def _mailbox_of(self, to: str | Mailbox) -> Mailbox:
@@ -222,22 +223,22 @@ class Context:
     # ------------------------------------------------------------------ chance, identity, disk, log
 
     def choose(self, kind: str, n: int, label: str = "") -> int:
-        """A choice among 0 to n - 1; 0 is the dull one. The only source of chance."""
+        """A choice among 0 to n - 1; 0 is the default. The only source of chance."""
         self._kernel.inside(self.task)
         return self._kernel.pick(kind, n, label or kind)
 
     def serial(self) -> int:
-        """A number nobody else in this run has got: the ground of uids and generated names."""
+        """A number that is unique in this run: the base of uids and generated names."""
         return self._kernel.uid()
 
     @property
     def process(self) -> dict[Any, Any]:
-        """What this process keeps for all of its tasks, such as its connections; lost when it crashes."""
+        """Memory that all tasks of this process share, such as its connections; lost when it crashes."""
         return self.task.actor.process
 
     @property
     def disk(self) -> Disk:
-        """What this actor keeps across a crash."""
+        """Data of this actor that survive a crash."""
         if self._kernel.footprint is not None:
             self._kernel.footprint.touched(("disk",), write=True, declares=False)
         return self.task.actor.disk
@@ -263,12 +264,12 @@ class Context:
 
     @property
     def heard(self) -> bool:
-        """Whether events are taken down; ask before going to lengths to say what one tells."""
+        """Return whether events are recorded; ask before preparing an expensive one."""
         return self._kernel.log.heard
 
     @property
     def is_noted(self) -> bool:
-        """Whether anybody wants to know what steps touch; ask before going to lengths to say it."""
+        """Return whether footprints of steps are recorded; ask before preparing an expensive one."""
         return self._kernel.footprint is not None
 
     def reads(self, *resources: str) -> None:
@@ -288,7 +289,7 @@ class Context:
             footprint.touched(resources, write=True)
 
     def touches(self, *resources: str) -> None:
-        """`writes` of a library: more may be touched by whoever calls it, which has to say so for itself."""
+        """`writes` of a library: more may be touched by the caller, which has to declare that itself."""
         footprint = self._kernel.footprint
         if footprint is not None:
             footprint.touched(resources, write=True, declares=False)
@@ -317,7 +318,7 @@ class Context:
 
     @property
     def noting(self) -> bool:
-        """Whether notes are kept; ask before making what a note says."""
+        """Return whether notes are kept; ask before preparing an expensive one."""
         return self._kernel.log.noting
 
     def note(
@@ -393,7 +394,7 @@ class Context:
         self._kernel.delay(one, other, ns)
 
     def lose(self, one: str, other: str, count: int = 1) -> None:
-        """Lose the next `count` messages and answers from one actor to another; who waits gets LinkBroken."""
+        """Lose the next `count` messages and answers from one actor to another; a waiting task gets LinkBroken."""
         self._kernel.lose(one, other, count)
 
     def intercept(
@@ -409,7 +410,7 @@ class Context:
         self._kernel.alter(one, other, answer, count, label)
 
     def relent(self, one: str, other: str) -> None:
-        """What is left of `lose`, `intercept` and `alter` between two actors, either way, does not come any more."""
+        """Cancel the rest of `lose`, `intercept` and `alter` between two actors, in both directions."""
         self._kernel.relent(one, other)
 
     def at_step(self, step: int, call: Callable[[], None]) -> None:

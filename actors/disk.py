@@ -1,4 +1,4 @@
-"""A disk: what an actor keeps across a crash.
+"""A disk: data of an actor that survive a crash.
 
 Writes are ordered. A crash keeps everything that was synced and a *prefix* of the rest; how much of
 it is a choice ("disk", option 0: all of it). Values are bytes or anything MessagePack knows; they
@@ -24,7 +24,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.changes = 0
-        """How often something was written, removed or lost, for who looks at the run from outside."""
+        """The number of writes, removals and losses so far, for observers outside the run."""
         self._durable: dict[str, bytes | Callable[[], Any]] = {}
         self._cached: dict[str, bytes | Callable[[], Any]] = {}
         self._pending: list[tuple[str, bytes | Callable[[], Any]]] = []
@@ -37,7 +37,7 @@ class Disk:
         self._cached[key] = packed
 
     def write_later(self, key: str, make: Callable[[], Any]) -> None:
-        """Write what `make` gives, which is asked when somebody reads it: it must give the same at any time."""
+        """Write what `make` returns, which is called at the first read: it must return the same at any time."""
         self.changes += 1
         self._pending.append((key, make))
         self._cached[key] = make
@@ -69,7 +69,7 @@ class Disk:
         self._keep(len(self._pending))
 
     def unsynced(self) -> int:
-        """How many writes a crash could lose."""
+        """Return the number of writes that a crash could lose."""
         return len(self._pending)
 
     def crash(self, lose: Callable[[int], int]) -> int:

@@ -1,4 +1,4 @@
-"""Everything the runtime raises. The class says who is at fault."""
+"""Exceptions of the runtime. The class says where the fault lies: in the use, in an actor, in a recording."""
 
 from __future__ import annotations
 

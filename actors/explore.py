@@ -30,7 +30,7 @@ class Finding:
 
 @frozen
 class Exploration:
-    """What a campaign saw: schedules run, distinct ones, steps in all, runs per verdict, and the findings.
+    """The result of a campaign: schedules run, distinct ones, steps in all, runs per verdict, and the findings.
 
     Two runs are distinct when their causal classes differ, where footprints were noted; else when
     anything at all differs. `exhausted`: the strategy has nothing left to try.
@@ -47,7 +47,7 @@ class Exploration:
 
     @property
     def distinct(self) -> int:
-        """How many of the schedules were distinct."""
+        """Return the number of distinct schedules."""
         return len(self.classes)
 
 

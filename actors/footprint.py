@@ -1,4 +1,4 @@
-"""What each step of a run touched: the ground of partial orders.
+"""Footprints: the things that each step of a run touched, on which partial orders rest.
 
 Two steps are *dependent* when both touch one thing and one of them writes it; steps that are not
 may be swapped, and nothing changes. A step touches
@@ -31,7 +31,7 @@ _MASK: Final = (1 << 64) - 1
 _FACTOR: Final = 0x9E3779B97F4A7C15
 EVERYTHING: Final = "everything"
 TASK: Final = "task "
-"""How the names of tasks begin among the things that are touched."""
+"""Prefix of the names of tasks among the things that are touched."""
 
 
 class Step(NamedTuple):
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 def dependent(one: dict[str, bool], other: dict[str, bool]) -> bool:
-    """Whether two footprints meet, and one of them writes where they do."""
+    """Return whether two footprints meet, and one of them writes where they do."""
     if EVERYTHING in one or EVERYTHING in other:
         return True
     return any(
@@ -161,10 +161,10 @@ class Footprint:
             self._epoch = _mixed(self._class, 1)
 
     def sent(self, owner: str, mailbox: str, sender: str, number: int, *, ordered: bool) -> str:
-        """The step put a message into a mailbox; the name of the message in all runs.
+        """The step put a message into a mailbox; returns the name of the message in all runs.
 
-        Sends of different actors can be swapped: who reads chooses. `ordered`: on the channel that
-        all tasks of the sender share.
+        Sends of different actors can be swapped: the reader chooses. `ordered`: on the channel that all tasks of the
+        sender share.
         """
         key = f"mailbox {owner}/{mailbox}"
         if ordered:
@@ -184,7 +184,7 @@ class Footprint:
         self._took = number
 
     def looked(self, owner: str, mailbox: str) -> None:
-        """What the step does depends on which messages wait in a mailbox."""
+        """The effect of the step depends on the messages that wait in a mailbox."""
         self._accesses[f"mailbox {owner}/{mailbox}"] = True
 
     def woke(self, task: str) -> None:
@@ -227,11 +227,11 @@ class Footprint:
 
     @property
     def declared(self) -> bool:
-        """Whether the running step said that it touches parts of its actor's memory only."""
+        """Return whether the running step declared that it touches parts of its actor's memory only."""
         return self._declared and not self._blunt
 
     def admits(self, resource: str, *, write: bool) -> bool:
-        """Whether the running step has said that it touches (writes) this part of its actor's memory."""
+        """Return whether the running step declared that it touches (writes) this part of its actor's memory."""
         if not self.declared or EVERYTHING in self._accesses:
             return True
         said = self._accesses.get(f"{self._actor}.{resource}")
@@ -285,7 +285,7 @@ class Footprint:
 
 
 def process_of(task: str, channel: str) -> str:
-    """What a task is called that takes the next message of a channel."""
+    """Return the name of the task that takes the next message of a channel."""
     return f"{task} < {channel}"
 
 

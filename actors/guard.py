@@ -34,7 +34,7 @@ class _Part(NamedTuple):
 
 
 _PARTS: dict[int, _Part] = {}
-"""What is watched now, by the address of the object, which the guard keeps alive."""
+"""Watched objects by address; the guard keeps them alive."""
 _GUARDED: dict[type, type] = {}
 
 
@@ -44,7 +44,7 @@ class Guard:
     def __init__(self, report: Callable[[str, str], None]) -> None:
         self._report = report
         self.alone = False
-        """Whether footprints are noted for this check only."""
+        """Footprints are recorded for this check only."""
         self._watched: list[tuple[Any, type]] = []
         self._footprint: Footprint | None = None
         self._actor = ""
@@ -109,7 +109,7 @@ class Guard:
         return partial(self.quietly, found) if isinstance(found, MethodType) else found
 
     def noted(self, part: _Part, obj: Any, attribute: str, *, write: bool) -> None:
-        """Somebody touches an attribute."""
+        """An attribute was touched."""
         footprint = self._footprint
         if footprint is None or part.actor != self._actor:
             return
@@ -158,7 +158,7 @@ def _guarded(cls: type) -> type:
 
 
 def _digest(obj: Any, depth: int = _DEPTH) -> Any:
-    """What an object holds, as a value to compare; what cannot be looked into counts by its identity."""
+    """Return the content of an object as a value to compare; an opaque object counts by its identity."""
     if obj is None or isinstance(obj, str | bytes | int | float):
         return obj
     if not depth:

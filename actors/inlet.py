@@ -28,7 +28,7 @@ STOP: Final = ""
 
 
 class Input(NamedTuple):
-    """One admitted input: after which step, at which virtual time, for whom, and what (MessagePack)."""
+    """One admitted input: after which step, at which virtual time, for which actor, and its content (MessagePack)."""
 
     step: int
     t_ns: int
@@ -55,7 +55,7 @@ class Inlet:
 
     @property
     def replaying(self) -> bool:
-        """Whether the input comes from a recording."""
+        """Return whether the input comes from a recording."""
         return self._replay is not None
 
     def put(self, actor: str, payload: Any, on_reply: Callable[[Any], None] | None = None) -> None:
@@ -83,7 +83,7 @@ class Inlet:
         self._afterwards.append((step, actor, msgpack.packb(payload), on_reply))
 
     def to_come(self) -> bool:
-        """Whether input is still to come by itself: a replay's, or a fork's."""
+        """Return whether further input comes without a client: that of a replay, or of a fork."""
         return bool(self._replay) or bool(self._afterwards)
 
     def due(self, step: int, now: int) -> int | None:
@@ -133,9 +133,9 @@ class Inlet:
 
 
 class Outlet:
-    """How an actor asks something of the outside: the other way of the inlet, by which the answer comes.
+    """The way of an actor's requests to the outside; answers come by the inlet.
 
-    `on_put` is whoever listens; in a replay nobody does, and the answers are in the recording.
+    `on_put` is the listener; a replay has none, as the answers are in the recording.
     """
 
     __slots__ = ("on_put",)
@@ -150,7 +150,7 @@ class Outlet:
 
 
 class ExternalMessage:
-    """What an actor receives from outside: `value`, and the way to answer."""
+    """A message from outside: `value`, and the way to answer."""
 
     __slots__ = ("on_reply", "value")
     label = "input"
@@ -160,6 +160,6 @@ class ExternalMessage:
         self.on_reply = on_reply
 
     def reply(self, value: Any) -> None:
-        """Answer to the outside, once or piece by piece; in a replay nobody listens."""
+        """Answer to the outside, once or piece by piece; in a replay there is no listener."""
         if self.on_reply is not None:
             self.on_reply(value)

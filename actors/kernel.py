@@ -67,9 +67,9 @@ class _NextTimer:
 
 NEVER: Final = 1 << 62
 SHARING_STEPS: Final = 1024
-"""The debug check for shared mutable objects runs once in so many steps, and at the end."""
+"""The debug check for shared mutable objects runs once in this number of steps, and at the end."""
 ALONE: Final = 16
-"""After so many steps that one task makes in a row others outside have their turn."""
+"""After this number of steps in a row by one task, the driver lets other coroutines of the process run."""
 NEXT_TIMER: Final = _NextTimer()
 
 
@@ -149,16 +149,16 @@ class Kernel:
         self._limit = min(step_limit, livelock_limit + 1)
         self._look_at = 0
         self._alone_until = 0
-        """The first step that a task may not just go on to: somebody may choose, or looks, before it."""
+        """The first step before which a task must stop, as a strategy chooses or an observer looks."""
         self.standings: list[Standing] = []
-        """Waits for somebody to stand at a point, and who is held there."""
+        """Waits for a task at a point, and the tasks that are held there."""
         self._strikes: list[tuple[int, int, Callable[[], None]]] = []
         self._struck = 0
         self.until_ns: int | None = None
         self.checks: dict[str, Checks] = {}
         self.end_checks: list[tuple[str, Callable[[], str | None]]] = []
         self.hopes: dict[str, Callable[[], bool]] = {}
-        """What should happen in some run of a search: asked at the end of each."""
+        """Reachability goals: states that some run of a search should reach, asked at the end of each."""
         self.reached: list[str] = []
         self.context: Callable[[Kernel, Task], Any] = lambda _kernel, task: task
         self._uid_no = 0
@@ -169,7 +169,7 @@ class Kernel:
         self.observe_every = 4096
         self.footprint: Footprint | None = None
         self.explored: Footprint | None = None
-        """What was noted while choices were asked for, once they are not any more."""
+        """The footprint that was recorded while choices were asked for, once they are asked for no more."""
         self.guard: Guard | None = None
         """The debug check that steps touch what they say."""
         self.thread = get_ident()
@@ -181,7 +181,7 @@ class Kernel:
         self.switch: Callable[[Task, Task | None], Generator[Any, Any, Any]] | None = None
         """Set by a driver: suspend this task, hand the baton to the other one (None: the run is over).
 
-        Without it a task that parks yields to whoever sent into it, who looks who has got the baton.
+        Without it a task that parks yields to the driver, which looks up the task with the baton.
         """
 
     # ------------------------------------------------------------------ actors and tasks
@@ -260,7 +260,7 @@ class Kernel:
         return task
 
     def inside(self, task: Task) -> None:
-        """Refuse what a step of another actor, another thread, or nobody's step does in this task's name."""
+        """Refuse an operation in this task's name by another actor's step, another thread, or outside any step."""
         current = self.current
         if current is not None and current.actor is task.actor and get_ident() == self.thread:
             return
@@ -289,16 +289,17 @@ class Kernel:
         self.ready.append(task)
 
     def offer(self, task: Task, cause: int) -> None:
-        """Put a task that others may overtake before the ready ones: it is the dull choice."""
+        """Put a task that others may overtake before the ready ones: it is the default choice."""
         task.state = READY
         task.cause = cause
         self.ready.insert(0, task)
 
     def goes_on(self, task: Task) -> bool:
-        """Take the dull run's next step at once, for a task that would be chosen to go on anyway.
+        """Take the default run's next step at once, for a task that would be chosen to go on anyway.
 
-        It is recorded and logged like any other. False where somebody has a say or a look between
-        two steps; then the task has to be offered.
+        It is recorded and logged like any other. False where a strategy or an observer comes between two steps; then
+        the task has to
+        be offered.
         """
         step = self.step + 1
         if (
@@ -393,7 +394,7 @@ class Kernel:
             self.note_input()
 
     def _quietly(self, look: Callable[..., None], *args: Any) -> None:
-        """Let somebody look from outside: what is looked at so is not the step's."""
+        """Call an observer outside the run: its reads do not count as the step's."""
         if self.guard is None:
             look(*args)
         else:
@@ -406,7 +407,7 @@ class Kernel:
         self._note_footprints()
 
     def _note_footprints(self) -> None:
-        """What steps touch is noted, if the strategy or the guard wants it."""
+        """Record footprints, if the strategy or the guard wants them."""
         if self.footprint is None:
             self.footprint = self.strategy.footprint
         if self.guard is not None:
@@ -539,7 +540,7 @@ class Kernel:
         return task
 
     def _hold(self) -> None:
-        """Keep back who has come to a point that somebody waits for, and tell him."""
+        """Hold the tasks that have reached a point for which a wait exists, and notify it."""
         for standing in self.standings:
             if standing.held is not None:
                 continue
@@ -563,7 +564,7 @@ class Kernel:
                     break
 
     def let_go(self, standing: Standing) -> None:
-        """Whoever is held may go on; if nobody came yet, nobody will be held."""
+        """Let a held task go on; if none has come yet, none will be held."""
         if self.footprint is not None:
             self.footprint.everything()
         if standing in self.standings:
@@ -578,7 +579,7 @@ class Kernel:
             heapq.heappop(self._strikes)[2]()
 
     def _look(self, step: int) -> None:
-        """Let those look who look now and then, and note when the next one does."""
+        """Call the observers that are due, and note when the next one is."""
         due = NEVER
         if self.observer is not None:
             if not step % self.observe_every:
@@ -730,7 +731,7 @@ class Kernel:
                 return
 
     def _ask(self, name: str, check: Callable[[], str | None]) -> bool:
-        """Whether an invariant ended the run: it broke, or it raised, which is a defect of the invariant."""
+        """Return whether an invariant ended the run: it broke, or it raised, which is a defect of the invariant."""
         try:
             violation = check()
         except Exception as error:
@@ -1049,7 +1050,7 @@ class Kernel:
     # ------------------------------------------------------------------ the end of a task, and of a run
 
     def task_done(self, task: Task, result: Any) -> None:
-        """A task ended; whoever joins it is woken."""
+        """A task ended; a task that joins it is woken."""
         task.state = DONE
         task.result = result
         task.coro = None
@@ -1096,7 +1097,7 @@ class Kernel:
         self.finish("diverged", where)
 
     def sharing_checked(self) -> bool:
-        """Whether the debug check for shared mutable objects ended the run."""
+        """Return whether the debug check for shared mutable objects ended the run."""
         return self.sharing is not None and self._ask("actors share nothing", self.sharing)
 
     def run_end_checks(self) -> None:
@@ -1119,7 +1120,7 @@ class Kernel:
             )
 
     def tear_down(self) -> None:
-        """After the verdict: condemn every task, in actor order. Drivers then step until nobody is left."""
+        """After the verdict: cancel every task, in actor order. Drivers then step until none is left."""
         self.tearing_down = True
         self.log.close()
         self.ready.clear()

@@ -1,4 +1,4 @@
-"""Links: what lies between two actors. Without one, messages arrive at once (and in an order that is still a choice).
+"""Links between two actors. Without one, messages arrive at once (and in an order that is still a choice).
 
 A link has a latency (a base, and a spread drawn as choice "latency"; option 0 is the base), can be
 *cut* (messages wait, as behind a dropped route, and go on when it is healed), can *lose* what is sent next
@@ -49,7 +49,7 @@ class Link:
         self._added_ns = 0
         self.cut = False
         self.losing = 0
-        """How many of the next messages and answers are lost on this link."""
+        """The number of next messages and answers that are lost on this link."""
         self.answers: deque[Any] = deque()
         """With these the next requests are answered before they arrive."""
         self.altered: deque[Any] = deque()
@@ -101,7 +101,7 @@ class Link:
             self._held.popleft()()
 
     def has_pending_faults(self) -> bool:
-        """Whether messages that are still to come are to be lost or answered falsely."""
+        """Return whether future messages are to be lost or answered falsely."""
         return bool(self.losing or self.answers or self.altered)
 
     def relent(self) -> None:

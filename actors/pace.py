@@ -54,7 +54,7 @@ class Pacer:
 
     @property
     def paused(self) -> bool:
-        """Whether time stands still (also between two `step` calls)."""
+        """Return whether time stands still (also between two `step` calls)."""
         return self._paused and self._goal is None
 
     def now(self) -> int:
@@ -104,10 +104,9 @@ class Pacer:
     # ------------------------------------------------------------------ for the driver and the kernel
 
     def ask_outside(self) -> None:
-        """Somebody outside is asked: until as many have answered, time goes no faster than the clock.
+        """A request to the outside is open: until all are answered, time goes no faster than the clock.
 
-        And it leaps over nothing, or whoever waits for the answer in virtual time would give up before
-        it can come.
+        It leaps over nothing, as a waiting task would time out in virtual time before the answer can come.
         """
         self._hold(self.now())
         self._open += 1
@@ -135,7 +134,7 @@ class Pacer:
         return max(now, self.now())
 
     def reached(self, at_ns: int | None, now: int, *, busy: bool) -> bool:
-        """Whether the next timer, at `at_ns`, may fire; otherwise `wait_s` says when to ask again.
+        """Return whether the next timer, at `at_ns`, may fire; otherwise `wait_s` says when to ask again.
 
         `now` is the kernel's time. `busy`: something other than idle timers is under way.
         """
@@ -177,7 +176,7 @@ class Pacer:
 
 
 def _nobody_waits() -> None:
-    """What there is to wake before a driver came."""
+    """The wake-up before a driver has come."""
 
 
 def _checked(speed: float) -> float:

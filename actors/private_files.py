@@ -1,4 +1,4 @@
-"""Files that only their owner may read: what a run leaves can hold what somebody wants to keep.
+"""Files that only their owner may read: what a run leaves can hold secrets.
 
 The mode is given when the file is made, never afterwards, and holds whatever the umask is.
 """

@@ -25,7 +25,7 @@ NEW, READY, RUNNING, PARKED, DONE = range(5)
 
 
 class Port(Protocol):
-    """What of the kernel its own parts use: waiting and waking, messages, choices, time, the log."""
+    """The part of the kernel that its own parts use: waiting and waking, messages, choices, time, the log."""
 
     log: EventLog
     footprint: Footprint | None
@@ -176,7 +176,7 @@ class Task:
 
     @property
     def done(self) -> bool:
-        """Whether it has returned, raised or been killed."""
+        """Return whether it has returned, raised or been killed."""
         return self.state == DONE
 
 
@@ -215,14 +215,14 @@ class Actor:
         self.names: dict[str, int] = {}
         self.mailbox: Mailbox | None = None
         self.process: dict[Any, Any] = {}
-        """What the process keeps for all of its tasks; lost when it crashes."""
+        """Memory that all tasks of the process share; lost when it crashes."""
         self.open_streams: dict[int, Mailbox] = {}
         self.waiting_for: dict[int, tuple[Task, int, str]] = {}
         """Requests on their way: number -> (asking task, its wait, the peer's name)."""
 
 
 class Message:
-    """What a receiver gets: the payload, who sent it, and, for a request, the way back."""
+    """A received message: the payload, its sender, and, for a request, the way back."""
 
     __slots__ = (
         "cause", "kernel", "origin", "payload", "request", "send_no", "sender", "stream",
@@ -254,7 +254,7 @@ class Message:
         return f"from {self.sender.name}"
 
     def reply(self, value: Any) -> None:
-        """Answer a request. A second answer, or an answer to somebody who gave up, is dropped."""
+        """Answer a request. A second answer, or an answer to a request that timed out, is dropped."""
         if self.request is not None:
             self.kernel.answer(self.request, value, None)
             self.request = None
@@ -306,7 +306,7 @@ class Channel:
 
 
 class Census(Protocol):
-    """Who keeps count of what waits in a mailbox."""
+    """Counts the messages that wait in a mailbox."""
 
     def arrived(self, message: Message) -> None:
         """A message waits from now on."""
@@ -316,7 +316,7 @@ class Census(Protocol):
 
 
 class Mailbox:
-    """Where messages wait until a task of the owning actor takes them."""
+    """A queue of messages until a task of the owning actor takes them."""
 
     __slots__ = (
         "_channels",
@@ -359,9 +359,9 @@ class Mailbox:
         return [message for channel in self._pending for message in channel.messages]
 
     def count(self, census: Census) -> None:
-        """Have `census` told of every message that arrives and is taken, those first that wait already.
+        """Notify `census` of every message that arrives and is taken, beginning with those that wait already.
 
-        Whoever asks it afterwards what waits says so with `looked_into`.
+        A caller that reads the census later declares that with `looked_into`.
         """
         self._watching = census
         for channel in self._pending:
@@ -421,7 +421,7 @@ class Mailbox:
         self._wake(self._kernel.step)
 
     def ready(self) -> bool:
-        """Whether a message (or the news of a broken link) waits."""
+        """Return whether a message (or a broken link) waits."""
         footprint = self._kernel.footprint
         if footprint is not None:
             footprint.looked(self.owner.name, self.name)

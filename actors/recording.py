@@ -46,7 +46,7 @@ class Recording:
 
     @property
     def trace_hash(self) -> str:
-        """What identifies everything that happened."""
+        """Identifier of everything that happened."""
         return self.marks.trace_hash
 
     def to_bytes(self) -> bytes:
@@ -149,7 +149,7 @@ def from_bytes(raw: bytes, name: str, *, package: str | None = None) -> Recordin
 _SAID = 200
 _RATIO = 1 << 8
 _ROOM = 1 << 20
-"""So much, and so many times its own size, a compressed part may hold: what is random is not compressed."""
+"""A compressed part may hold this number of bytes, and a multiple of its own size: random data are not compressed."""
 
 
 def _bytes(value: object) -> bytes:
@@ -159,7 +159,7 @@ def _bytes(value: object) -> bytes:
 
 
 def _inflated(packed: bytes) -> bytes:
-    """What was compressed. ValueError if it is far more than such a part ever is."""
+    """Return the decompressed bytes. ValueError if they are far more than such a part ever has."""
     reader = zlib.decompressobj()
     found = reader.decompress(packed, _ROOM + _RATIO * len(packed))
     if not reader.eof:

@@ -1,4 +1,4 @@
-"""Do actors share anything that can change? A debug mode of the runtime.
+"""Debug check for objects that actors share and that can change.
 
 Between actors only messages travel, and what travels is immutable. `Sharing` walks everything that
 each actor's tasks, mailboxes and start arguments reach, and reports what is mutable and reachable
@@ -44,20 +44,22 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """So many worlds are checked, for searches build thousands; `values` joins what they name themselves."""
+    """The number of worlds that are checked, as searches build thousands; `values` joins those that they declare
+    themselves.
+    """
 
     def __init__(self, worlds: int, values: Iterable[type] = ()) -> None:
         self._left = worlds
         self.values = tuple(values)
 
     def spend(self) -> bool:
-        """Whether one more is checked."""
+        """Return whether one more world is checked."""
         self._left -= 1
         return self._left >= 0
 
 
 CHECK_SHARING: Final[ContextVar[Budget | None]] = ContextVar("CHECK_SHARING", default=None)
-"""Which worlds are checked that do not say themselves; tests set it."""
+"""The check of worlds that do not set it themselves; tests set it."""
 CHECK_FOOTPRINTS: Final[ContextVar[Budget | None]] = ContextVar("CHECK_FOOTPRINTS", default=None)
 """The same for the check of what steps say they touch (`actors.guard`)."""
 _ATOMS: Final = (
@@ -99,11 +101,11 @@ _TRANSPARENT: Final = (
 
 
 _ATOM, _OPAQUE, _MAILBOX, _MESSAGE, _THROUGH, _MUTABLE = range(6)
-"""What the walk does with an object: nothing, stop there, look into it, or look into it and tell of it."""
+"""Actions of the walk at an object: none, stop there, look into it, or look into it and report it."""
 
 
 class _Kinds(dict[type, int]):
-    """What the walk does with the instances of a class, asked once for each. `values` are taken for immutable."""
+    """The walk's action for the instances of a class, decided once for each class. `values` are taken for immutable."""
 
     def __init__(self, values: Iterable[type]) -> None:
         super().__init__()
@@ -126,7 +128,7 @@ class _Kinds(dict[type, int]):
 
 
 class _Way(NamedTuple):
-    """How something was reached: the way before, and the last thing on it, or what it is called."""
+    """The path to an object: the path before, and the last thing on it, or its name."""
 
     before: _Way | None
     last: Any
@@ -180,7 +182,7 @@ class Sharing:
         return None
 
     def _reached(self, actor: Actor) -> Iterator[tuple[Any, _Way]]:
-        """What can change and is reached by an actor, each with the way there."""
+        """Yield the mutable objects that an actor reaches, each with its path."""
         kinds, kernel = self._kinds, self._kernel
         seen = {id(kernel), id(kernel.TIMED_OUT)}
         queue: deque[tuple[Any, _Way]] = deque()
@@ -221,7 +223,7 @@ def _named(item: Any) -> str:
 
 
 def _parts(item: Any) -> Iterable[Any]:
-    """What an object refers to; of a function only what it closes over."""
+    """Return the objects that an object refers to; of a function only those that it closes over."""
     if isinstance(item, types.FunctionType):
         return (
             *(item.__closure__ or ()),
@@ -232,7 +234,7 @@ def _parts(item: Any) -> Iterable[Any]:
 
 
 def _is_frozen(cls: type) -> bool:
-    """Whether instances refuse to have their attributes set: frozen attrs classes do."""
+    """Return whether instances refuse to have their attributes set: frozen attrs classes do."""
     return getattr(cls.__setattr__, "__name__", "") == "_frozen_setattrs"
 
 

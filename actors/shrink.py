@@ -1,4 +1,4 @@
-"""From a finding to the few decisions that matter.
+"""Shrinking: from a finding to the few decisions that matter.
 
 A found schedule deviates from first in, first out in hundreds of places, most of them for nothing.
 Shrinking runs the scenario again and again, each time with something taken away, and keeps what still
@@ -41,10 +41,11 @@ RUNS = 600
 class Shrunk:
     """A finding in its shortest form.
 
-    `demotions` tell the schedule, () with a `remark` when it could not be told so; `data` the other
-    choices, of users and faults; `deviations` is how many decisions about the schedule and about
-    faults are left, `operations` how many of users are not the dull ones. `runs` were taken. `result`
-    is the run itself; its choices replay.
+    `demotions` tell the schedule, () with a `remark` when it could not be told so; `data` the other choices, of users
+    and
+    faults; `deviations` is the number of decisions about the schedule and about faults that are left, `operations`
+    that of users
+    that are not the default ones. `runs` were taken. `result` is the run itself; its choices replay.
     """
 
     demotions: tuple[Demotion, ...]
@@ -57,12 +58,12 @@ class Shrunk:
 
 
 def identity(result: RunResult) -> tuple[str, str]:
-    """What failed: the verdict, and the invariant's name where one broke."""
+    """Return the identity of a failure: the verdict, and the invariant's name where one broke."""
     return failure(result.verdict, result.reason)
 
 
 def failure(verdict: str, reason: str) -> tuple[str, str]:
-    """What failed, given how a run ended: two runs with the same answer failed in the same way."""
+    """Return the identity of a failure from the end of a run: two runs with the same answer failed in the same way."""
     name, _, _ = reason.partition(":")
     return verdict, name if verdict in {"violated", "invariant-error"} else ""
 
@@ -86,7 +87,7 @@ class _Shrinker:
         self._tried: dict[object, RunResult | None] = {}
 
     def fails(self, strategy: Strategy, key: object) -> bool:
-        """Whether the run still fails in the same way. Raises _Budget."""
+        """Return whether the run still fails in the same way. Raises _Budget."""
         if key in self._tried:
             known = self._tried[key]
             self.best = known or self.best
@@ -103,7 +104,7 @@ class _Shrinker:
         return same
 
     def demoted(self, demotions: Sequence[Demotion], data: Data) -> bool:
-        """Whether these demotions with these other choices still fail."""
+        """Return whether these demotions with these other choices still fail."""
         key = (tuple(demotions), tuple((k, tuple(v)) for k, v in sorted(data.items())))
         return self.fails(Demote(demotions, data), key)
 
@@ -201,7 +202,7 @@ def _as_demotions(
 
 
 def _candidates(retold: Retell) -> Iterator[tuple[Demotion, ...]]:
-    """Ways to tell a schedule, the short ones first: who was passed over, and how often, is the hint."""
+    """Ways to tell a schedule, the short ones first: the tasks that were passed over, and how often, are the hint."""
     actors = [Demotion("actor", name) for name in _most_first(retold.actors)]
     tasks = [Demotion("task", name) for name in _most_first(retold.tasks)]
     often = _most_first(retold.passed_over)
@@ -243,7 +244,7 @@ def _blocks(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _shrink_data(shrinker: _Shrinker, best: _Best) -> None:
-    """Make the other choices fewer, then duller: whole blocks first."""
+    """Make the other choices fewer, then nearer to the defaults: whole blocks first."""
     for kind in sorted(best.data):
         for make in (_without, _zeroed):
             numbers = best.data.get(kind, ())
@@ -277,7 +278,7 @@ def _drop_demotions(shrinker: _Shrinker, best: _Best) -> None:
 
 
 def _by_index(shrinker: _Shrinker, found: ChoiceList, result: RunResult) -> Shrunk:
-    """No demotions tell it: set as many choices as possible to the dull option."""
+    """No demotions tell it: set as many choices as possible to the default option."""
     values = [choice.value for choice in found]
     kinds = [choice.kind for choice in found]
     best = result

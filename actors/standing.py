@@ -1,8 +1,8 @@
-"""Waiting until somebody stands at a point, and holding him there.
+"""Waiting until a task reaches a point, and holding it there.
 
-For experiments that aim: a task that reaches a named point is kept from going on until whoever waited
-for that lets it go. It is a schedule like others, for nothing makes a ready task run. What it holds
-up goes on without it, virtual time too.
+For experiments that aim: a task that reaches a named point is held until the waiting task lets it go. It is a
+schedule like
+others, for nothing makes a ready task run. Everything else goes on, virtual time too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Standing:
         self._passed: dict[tuple[int, int], None] = {}
 
     def _is_meant(self, point: str) -> bool:
-        """Whether a point is the one asked for; `*` stands for anything, `|` between several."""
+        """Return whether a point is the one asked for; `*` stands for anything, `|` between several."""
         known = self.meant.get(point)
         if known is None:
             patterns = self.point.split("|") if "*" in self.point or "|" in self.point else ()
@@ -42,7 +42,7 @@ class Standing:
         return known
 
     def takes(self, task: Task) -> bool:
-        """Whether a ready task has come to the point for the time that was asked for."""
+        """Return whether a ready task has come to the point for the time that was asked for."""
         if (
             self.held is not None
             or task.actor.name != self.actor

@@ -33,7 +33,7 @@ class Condition:
 
     @property
     def waiters(self) -> Sequence[tuple[Task, int]]:
-        """Who waits, longest waiting first, each with the number of its wait."""
+        """The waiting tasks, longest waiting first, each with the number of its wait."""
         if self._kernel.footprint is not None:
             self.touch(write=False)
         return self._waiters
@@ -102,7 +102,7 @@ class Event:
         self._set = False
 
     def is_set(self) -> bool:
-        """Whether it is set."""
+        """Return whether it is set."""
         self._condition.touch(write=False)
         return self._set
 

@@ -41,7 +41,7 @@ LIVELOCK_LIMIT = 2_000_000
 
 @frozen
 class RunResult:
-    """What came of a run.
+    """The result of a run.
 
     `verdict`: "quiescent" (settled: nothing but idle timers is left), "until" (the time limit was
     reached), "deadlock", "livelock", "step-limit", "violated" (an invariant broke),
@@ -66,7 +66,7 @@ class RunResult:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended well."""
+        """Return whether it ended well."""
         return self.verdict in {"quiescent", "until", "stopped"}
 
 
@@ -138,11 +138,11 @@ class World:
 
     @property
     def choices(self) -> ChoiceList:
-        """What was chosen so far."""
+        """The choices so far."""
         return self._kernel.choices
 
     def disk(self, actor: str) -> Disk:
-        """What an actor keeps across a crash, to be looked at."""
+        """The disk of an actor, for observers."""
         return self._kernel.actor(actor).disk
 
     @property
@@ -157,7 +157,7 @@ class World:
 
     @property
     def stepped(self) -> str | None:
-        """Whose step an invariant is asked after; None where it is asked once the run has settled."""
+        """Return the actor after whose step an invariant is asked; None where it is asked once the run has settled."""
         task = self._kernel.current
         return None if task is None else task.actor.name
 
@@ -190,7 +190,7 @@ class World:
         self._kernel.end(self._kernel.actor(name))
 
     def has_actor(self, name: str) -> bool:
-        """Whether an actor of that name was ever declared."""
+        """Return whether an actor of that name was ever declared."""
         return name in self._kernel.actors
 
     def link(
@@ -217,7 +217,7 @@ class World:
         self._kernel.delay(one, other, ns)
 
     def lose(self, one: str, other: str, count: int = 1) -> None:
-        """Lose the next `count` messages and answers from one actor to another; who waits gets LinkBroken."""
+        """Lose the next `count` messages and answers from one actor to another; a waiting task gets LinkBroken."""
         self._kernel.lose(one, other, count)
 
     def crash(self, actor: str) -> None:
@@ -225,7 +225,7 @@ class World:
         self._kernel.crash(self._kernel.actor(actor))
 
     def alive(self, actor: str) -> bool:
-        """Whether an actor is running. Raises UsageError for one that there is not."""
+        """Return whether an actor is running. Raises UsageError for an unknown one."""
         return self._kernel.actor(actor).alive
 
     def restart(self, actor: str) -> None:
@@ -257,7 +257,7 @@ class World:
         self._kernel.hopes[name] = reached
 
     def observe(self, every_steps: int, look: Callable[[], None]) -> None:
-        """Call `look` every so many steps: progress for people. It must not touch the world."""
+        """Call `look` once in `every_steps` steps: progress for people. It must not touch the world."""
         self._kernel.observer = look
         self._kernel.observe_every = every_steps
 
@@ -299,7 +299,7 @@ class World:
         self._kernel.between_steps(call)
 
     def so_far(self, reason: str) -> RunResult:
-        """What would have come of the run if it had been stopped here, from outside; for `between_steps`.
+        """The result if the run were stopped here, from outside; for `between_steps`.
 
         Its recording replays up to here. Raises UsageError when choices are not kept.
         """
@@ -317,13 +317,13 @@ class World:
         )
 
     def inlet(self) -> Inlet:
-        """Where external input enters."""
+        """The entry of external input."""
         if self._kernel.inlet is None:
             self._kernel.inlet = Inlet(self._kernel)
         return self._kernel.inlet
 
     def keep_no_recording(self) -> None:
-        """Nobody will ask for one: neither inputs nor choices are kept, which grow as long as the run lasts."""
+        """Keep neither inputs nor choices, which grow as long as the run lasts: no recording is wanted."""
         self.inlet().keep = False
         self._kernel.choices = Unkept()
 

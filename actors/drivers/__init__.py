@@ -1,1 +1,1 @@
-"""Drivers: who resumes the coroutines. Both give the same trace hash; that equality is a test."""
+"""Drivers resume the coroutines. Both give the same trace hash; that equality is a test."""

@@ -75,7 +75,7 @@ class TrioDriver:
         pace.attach(trio.current_time, self._end_wait, kernel.now)
 
     async def _drive(self) -> None:
-        """Hand the baton to the first task and sleep until somebody finds nothing left to do, or to do yet."""
+        """Hand the baton to the first task and sleep until nothing is left to do, or to do yet."""
         kernel = self._kernel
         while True:
             chosen = kernel.select()
@@ -87,7 +87,7 @@ class TrioDriver:
             await self._wait(self._pace)
 
     async def _wait(self, pace: Pacer) -> None:
-        """Wait in real time until the next timer is due, input waits, or somebody changed the pace."""
+        """Wait in real time until the next timer is due, input waits, or the pace was changed."""
         try:
             with trio.move_on_after(math.inf if pace.wait_s is None else pace.wait_s):
                 await self._nudge.wait()

@@ -1,4 +1,4 @@
-"""Strategies: who answers when the world asks for a choice. One small file each."""
+"""Strategies answer the choices of the world. One small file each."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _MAKERS: dict[str, Callable[[int], Strategy]] = {
     "dpor": lambda _seed: _dpor(),
 }
 NAMES = tuple(_MAKERS)
-"""What the command line calls them."""
+"""Names of strategies on the command line."""
 LEARNING = ("coverage", "portfolio", "delay-bounded", "preemption-bounded", "dpor")
 """Those whose one object serves all runs of a search: what a run showed decides the next one."""
 

@@ -1,4 +1,4 @@
-"""What a strategy is: three methods, after Shuttle's scheduler interface (shuttle-engine/src/scheduler)."""
+"""The interface of a strategy: three methods, after Shuttle's scheduler interface (shuttle-engine/src/scheduler)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Strategy(Protocol):
     name: str
     seed: int | None
     footprint: Footprint | None
-    """What it wants to be told of each step; a fresh one for each run, made by `begin`."""
+    """The record of each step that the strategy reads; a fresh one for each run, made by `begin`."""
     exhausted: bool
-    """Whether it has run all that there is; only searches that enumerate ever say so."""
+    """The strategy has run its whole space; only searches that enumerate ever set it."""
 
     def begin(self) -> None:
         """A run starts."""
@@ -45,5 +45,5 @@ class Strategy(Protocol):
         """The run is over."""
 
     def parameters(self) -> dict[str, int | str | float]:
-        """What, besides name and seed, makes this strategy what it is; goes into the recording's header."""
+        """Return the parameters besides name and seed; they go into the recording's header."""
         ...

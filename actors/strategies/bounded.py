@@ -1,4 +1,4 @@
-"""Bounded exhaustive search: all schedules with at most so many delays, or so many preemptions.
+"""Bounded exhaustive search: all schedules with at most a given number of delays, or of preemptions.
 
 Delay bounding (Emmi, Qadeer, Rakamaric, POPL 2011): the plain order is first in, first out; a delay
 passes over the option that would be next. Preemption bounding counts only switches away from a task
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 Cost = Literal["delay", "preemption"]
 Deviations = tuple[tuple[int, int], ...]
-"""Which choices of a run are not the cheapest: (number of the choice, rank of the option taken)."""
+"""The choices of a run that are not the cheapest: (number of the choice, rank of the option taken)."""
 
 
 class Bounded:
     """One run after another over a bounded space; `exhausted` when it is used up.
 
-    `bound` is the greatest cost of a run. Choices besides the schedule count too, an option n at
-    cost n: the dull ones come first.
+    `bound` is the greatest cost of a run. Choices besides the schedule count too, an option n at cost n: defaults
+    come first.
     """
 
     seed: int | None = None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from actors.strategies.base import Option
 
 KEPT = 200
-"""So many runs are kept at most; the oldest are given up."""
+"""The number of runs that are kept at most; the oldest are given up."""
 FRESH = 0.2
 """The share of runs that follow none."""
 BLOCK = 12.0

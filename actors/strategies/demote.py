@@ -1,4 +1,4 @@
-"""A schedule told as few demotions: first in, first out, except that some wait until nobody else can go on.
+"""A schedule told as few demotions: first in, first out, except that some wait until nothing else can go on.
 
 "Delay this message" is one demotion here, where a list of choices has to say it again at every later
 choice; so this is the form in which findings are shrunk and told.
@@ -24,7 +24,7 @@ ALWAYS: Final = 0
 
 @frozen(order=True)
 class Demotion:
-    """Who waits, and from when.
+    """A task, an actor or a message that waits, and the occurrence from which it does.
 
     `kind` is "actor", "task" or "message"; `name` the actor, the task ("actor/task") or what the
     message comes by ("from user"). A task waits at `point` the `occurrence`-th time that it competes
@@ -119,7 +119,7 @@ class Demote:
         return chosen
 
     def _rank(self, option: Option) -> int:
-        """How long an option waits: 0, it does not."""
+        """Return the length of an option's wait: 0 for none."""
         demotions = self.demotions
         arrival = self._arrivals.of(option)
         rank = demotions.get(arrival, 0) if arrival is not None else 0
@@ -132,12 +132,12 @@ class Demote:
         """Nothing to close."""
 
     def parameters(self) -> dict[str, int | str | float]:
-        """How many demotions."""
+        """The number of demotions."""
         return {"demotions": len(self.demotions)}
 
 
 class Retell:
-    """Follows choices, clamping, and notes who was passed over: the demotions that tell the same schedule."""
+    """Follows choices, clamping, and records what was passed over: the demotions that tell the same schedule."""
 
     name = "retell"
     seed: int | None = None

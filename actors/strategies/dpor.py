@@ -35,7 +35,7 @@ Clock = dict[str, int]
 
 @define
 class _TaskNode:
-    """A place where several processes could go on: who was picked, who was tried, who must still be tried."""
+    """A place where several processes could go on: the picked one, those tried, those still to be tried."""
 
     step: int
     enabled: tuple[str, ...]
@@ -153,7 +153,7 @@ class Dpor:
         return self.footprint.steps
 
     def _wake(self) -> None:
-        """Whoever sleeps is woken by a step that its own next step depends on."""
+        """Wake the sleeping processes whose next step depends on this step."""
         steps = self._steps
         for step in steps[self._seen :]:
             if step.process in self._sleep:
@@ -190,7 +190,7 @@ class Dpor:
     # ------------------------------------------------------------------ between runs
 
     def _note_touched(self) -> None:
-        """What the picked steps touched: a sleeping task is woken by what meets any of it."""
+        """Record what the picked steps touched: a sleeping task is woken by anything that meets it."""
         by_number = {step.number: step for step in self._steps}
         for node in self._stack:
             if isinstance(node, _TaskNode) and node.step in by_number:
@@ -353,7 +353,7 @@ class _Order:
                 self._readers.setdefault(resource, []).append(at)
 
     def _after(self, one: int, other: int) -> bool:
-        """Whether step `other` happens after step `one`."""
+        """Return whether step `other` happens after step `one`."""
         process = self._steps[one].process
         return self._clocks[other].get(process, 0) >= self._clocks[one][process]
 

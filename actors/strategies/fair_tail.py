@@ -1,7 +1,7 @@
-"""A fair end for any strategy: from some step on, whoever is ready longest goes first.
+"""A fair end for any strategy: from some step on, the task that is ready longest goes first.
 
-A strategy may starve somebody for ever, so what does not end under it says nothing. With a fair tail it
-does: the first phase looks for what is unsafe, the second must come to an end.
+A strategy may starve a task for ever, so a run without end under it proves nothing. With a fair tail it does: the first
+phase looks for safety violations, the second must come to an end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FairTail:
 
     @property
     def footprint(self) -> Footprint | None:
-        """What the strategy wants to be told."""
+        """The record of each step that the strategy reads."""
         return self._strategy.footprint
 
     @footprint.setter
@@ -46,7 +46,7 @@ class FairTail:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the strategy has run all that it has."""
+        """Return whether the strategy has run its whole space."""
         return self._strategy.exhausted
 
     @exhausted.setter

@@ -1,4 +1,4 @@
-"""First in, first out: always the dull option. The plain run."""
+"""First in, first out: always the default option. The plain run."""
 
 from __future__ import annotations
 

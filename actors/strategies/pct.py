@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 By = Literal["task", "actor", "channel"]
 FIRST_HORIZON = 100
-"""How many choices a run is taken to have before one was seen."""
+"""The number of choices that a run is taken to have before one was seen."""
 
 
 PATIENCE = 100
-"""After so many choices whoever has been ready longest goes on."""
+"""After this number of choices the task that has been ready longest goes on."""
 
 
 class Pct:

@@ -41,7 +41,7 @@ class Portfolio:
 
     @property
     def footprint(self) -> Footprint | None:
-        """What the member whose turn it is wants to be told."""
+        """The record of each step that the current member reads."""
         return self._member.footprint
 
     @footprint.setter
@@ -66,5 +66,5 @@ class Portfolio:
         self._member.end()
 
     def parameters(self) -> dict[str, int | str | float]:
-        """Whose turn it was, and that member's parameters."""
+        """The current member and its parameters."""
         return {"member": self._member.name, **self._member.parameters()}

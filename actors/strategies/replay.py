@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from actors.strategies.base import Option, Strategy
 
 SHOWN = 6
-"""How many option labels an error message shows."""
+"""The number of option labels that an error message shows."""
 
 
 def _context(options: Sequence[Option]) -> str:
@@ -87,7 +87,7 @@ class Replay:
         """Strict replays check that the list was used up through `left_over`."""
 
     def left_over(self) -> int:
-        """How many recorded choices the run did not ask for."""
+        """Return the number of recorded choices that the run did not ask for."""
         return max(0, len(self.choices) - self.index)
 
     def parameters(self) -> dict[str, int | str | float]:
@@ -140,6 +140,6 @@ class PrefixThenContinue:
         self._then.end()
 
     def parameters(self) -> dict[str, int | str | float]:
-        """How long the prefix is, and the strategy that goes on."""
+        """The length of the prefix, and the strategy that goes on."""
         step = {} if self._until_step is None else {"until_step": self._until_step}
         return {"length": self._length, **step, "then": self._then.name}
