@@ -1,13 +1,14 @@
 """The StatefulSet controller. Upstream: pkg/controller/statefulset/stateful_set.go, stateful_set_control.go.
 
 Points: `statefulset.revisions` (the set was read), `statefulset.pods` (its revisions were adopted),
-`statefulset.history` (its pods were claimed), `statefulset.conflict` and `history.conflict` (waiting to
-write again).
+`statefulset.history` (its pods were claimed), `statefulset.slice` (so many pods of a large set were
+looked at), `statefulset.conflict` and `history.conflict` (waiting to write again).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from attrs import define
 
@@ -64,10 +65,11 @@ from controlplane.controllers.workloads.statefulset.pods import (
     storage_matches,
     wanted,
 )
+from controlplane.controllers.workloads.statefulset.replicas import Replicas
 from controlplane.controllers.workloads.statefulset.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from controlplane.api.apps import ControllerRevision, StatefulSet
     from controlplane.api.meta import OwnerReference
@@ -77,6 +79,10 @@ if TYPE_CHECKING:
     from controlplane.controllers.common.controller import Caches, Host
 
 Failed = (*RequestFailed, Retry)
+SLICE: Final = 1000
+"""A turn looks at so many pods of a set before others come between."""
+AT_ONCE: Final = 512
+"""So many pods of a batch are brought forward side by side; upstream's goroutines have no such limit."""
 
 
 class Revisions(NamedTuple):
@@ -94,7 +100,7 @@ class Turn:
     found: StatefulSet
     revisions: Revisions
     status: Status
-    replicas: list[Pod]
+    replicas: Replicas
     condemned: list[Pod]
     first_unavailable: Pod | None = None
 
@@ -348,10 +354,12 @@ class StatefulSetController(Controller):
         status.count(found, pods, now)
         start = start_ordinal(found)
         by_ordinal = {ordinal_of(pod): pod for pod in pods if in_range(found, pod)}
-        replicas = [
-            by_ordinal.get(ordinal) or self._versioned(found, revisions, ordinal)
-            for ordinal in range(start, start + wanted(found))
-        ]
+        replicas = Replicas(
+            start,
+            wanted(found),
+            by_ordinal,
+            lambda ordinal: self._versioned(found, revisions, ordinal),
+        )
         condemned = sorted(
             (pod for pod in pods if ordinal_of(pod) >= 0 and not in_range(found, pod)),
             key=ordinal_of,
@@ -359,7 +367,7 @@ class StatefulSetController(Controller):
         )
         seconds = found.spec.min_ready_seconds
         waiting = (
-            pod for pod in (*replicas, *reversed(condemned)) if is_unavailable(pod, seconds, now)
+            pod for pod in chain(replicas, reversed(condemned)) if is_unavailable(pod, seconds, now)
         )
         return Turn(found, revisions, status, replicas, condemned, next(waiting, None))
 
@@ -381,7 +389,7 @@ class StatefulSetController(Controller):
         turn = self._turn(found, revisions, status, pods)
         if found.metadata.deletion_timestamp is not None:
             return
-        steps: tuple[tuple[list[Pod], Callable[[Turn, Pod], Reconcile[bool]]], ...] = (
+        steps: tuple[tuple[Collection[Pod], Callable[[Turn, Pod], Reconcile[bool]]], ...] = (
             (turn.replicas, self._replica),
             (turn.condemned, self._condemned_claims),
             (turn.condemned, self._condemned),
@@ -390,7 +398,7 @@ class StatefulSetController(Controller):
             try:
                 stop = yield from self._for_all(turn, group, step)
             finally:
-                status.count(found, (*turn.replicas, *turn.condemned), self.host.now)
+                status.count(found, (*turn.replicas.existing, *turn.condemned), self.host.now)
             if stop:
                 return
         if found.spec.update_strategy.type != ON_DELETE:
@@ -400,13 +408,15 @@ class StatefulSetController(Controller):
                 yield from self._roll_one(turn)
 
     def _for_all(
-        self, turn: Turn, pods: Sequence[Pod], step: Callable[[Turn, Pod], Reconcile[bool]]
+        self, turn: Turn, pods: Collection[Pod], step: Callable[[Turn, Pod], Reconcile[bool]]
     ) -> Reconcile[bool]:
         """One after the other until one says stop; or, in parallel, in growing batches until one fails."""
         if turn.ordered:
-            for pod in pods:
+            for number, pod in enumerate(pods, 1):
                 if (yield from step(turn, pod)):
                     return True
+                if not number % SLICE:
+                    yield Point("statefulset.slice")
             return False
 
         def part(pod: Pod) -> Reconcile[Exception | None]:
@@ -416,12 +426,13 @@ class StatefulSetController(Controller):
                 return error
             return None
 
-        first = 0
+        rest = iter(pods)
         for size in batches(len(pods)):
-            group = pods[first : first + size]
-            first += size
-            results = yield from together("statefulset.pod", [part(pod) for pod in group])
-            errors = [error for error in results if error is not None]
+            errors: list[Exception] = []
+            for first in range(0, size, AT_ONCE):
+                group = [part(pod) for pod in islice(rest, min(AT_ONCE, size - first))]
+                results = yield from together("statefulset.pod", group)
+                errors += [error for error in results if error is not None]
             if errors:
                 raise aggregate(errors)
         return False
@@ -487,12 +498,15 @@ class StatefulSetController(Controller):
     def _roll_one(self, turn: Turn) -> Reconcile[None]:
         """Delete the last outdated pod, unless one after it does not serve yet."""
         seconds = turn.found.spec.min_ready_seconds
-        for pod in reversed(turn.replicas[partition_of(turn.found) :]):
+        last = turn.replicas.backwards(partition_of(turn.found))
+        for number, pod in enumerate(last, 1):
             if self._outdated(turn, pod):
                 yield from self._delete_outdated(turn, pod)
                 return
             if is_unavailable(pod, seconds, self.host.now):
                 return
+            if not number % SLICE:
+                yield Point("statefulset.slice")
 
     def _roll_several(self, turn: Turn) -> Reconcile[None]:
         """Delete outdated pods from the last one on, so that at most maxUnavailable do not serve."""
@@ -503,11 +517,14 @@ class StatefulSetController(Controller):
         except BadIntOrPercent as error:
             raise Retry(str(error)) from None
         seconds, now = turn.found.spec.min_ready_seconds, self.host.now
-        missing = sum(is_unavailable(pod, seconds, now) for pod in turn.replicas)
-        left = max(1, most) - missing
-        for pod in reversed(turn.replicas[partition_of(turn.found) :]):
+        replicas = turn.replicas
+        unavailable = sum(is_unavailable(pod, seconds, now) for pod in replicas.existing)
+        left = max(1, most) - unavailable - replicas.missing
+        for number, pod in enumerate(replicas.backwards(partition_of(turn.found)), 1):
             if left <= 0:
                 return
+            if not number % SLICE:
+                yield Point("statefulset.slice")
             if self._outdated(turn, pod):
                 yield from self._delete_outdated(turn, pod)
                 left -= 1
