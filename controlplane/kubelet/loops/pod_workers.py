@@ -1,7 +1,8 @@
 """One task per pod: it takes the newest update, brings the pod to it, and waits for the next.
 
 Points: `kubelet.pod` (a worker takes its next step, or waits for a newer entry of the pod cache),
-`kubelet.pod.resize` (before each part of a resize). `update` only leaves word: an update that no worker
+`kubelet.pod.slice` (so many actions of one step were taken), `kubelet.pod.resize` (before each part of a
+resize). `update` only leaves word: an update that no worker
 has taken yet is replaced by the next one. Upstream: pkg/kubelet/pod_workers.go.
 """
 
@@ -52,6 +53,8 @@ FIRST_SEEN_TERMINATED = "105527"
 STARTED_AGAIN = "104847"
 RESYNC_NS = 60_000_000_000
 """syncFrequency: a pod is synced so long after the last sync, and up to half as long again."""
+ACTIONS = 200
+"""So many actions of a step are taken before others come between: only pods of very many containers have more."""
 JITTER_OPTIONS = 3
 """How much of that half comes on top: nothing, half of it, all of it."""
 SLOWNESS = 3
@@ -290,7 +293,7 @@ class PodWorkers:
                 machine.update(pending, shared.now())
             if machine.phase == SYNC:
                 await self._objects.register(ctx, machine.pod, worker)
-                self.probers.add(machine.pod)
+                await self.probers.add(ctx, machine.pod)
             deadline = await self._step(ctx, worker)
             self._after(machine)
             if not machine.active:
@@ -363,7 +366,10 @@ class PodWorkers:
         actions, deadline = machine.step(shared.now())
         self._note_phase(ctx, worker)
         pod = machine.pod
-        for action in actions:
+        names: dict[str, str] = {}
+        for number, action in enumerate(actions, 1):
+            if not number % ACTIONS:
+                await ctx.point("kubelet.pod.slice")
             if isinstance(action, Event):
                 about = reference(pod)
                 if action.container:
@@ -378,8 +384,10 @@ class PodWorkers:
                 self._note_container(ctx, pod, "started", action.container, action.container_id)
                 await resources.made(ctx, pod, action.container, action.container_id)
             elif isinstance(action, Ended):
-                name = _name_of(machine, action.container_id)
-                self._note_container(ctx, pod, "ended", name, action.container_id)
+                if ctx.noting:
+                    names = names or _names(machine)
+                    name = names.get(action.container_id, action.container_id)
+                    self._note_container(ctx, pod, "ended", name, action.container_id)
                 await resources.ended(ctx, action.container_id)
             elif isinstance(action, Resize):
                 if await self._carry_out(ctx, machine, action):
@@ -480,9 +488,7 @@ class PodWorkers:
         return form != NEVER_ACTIVE and found is not None and found.machine.terminating
 
 
-def _name_of(machine: PodWorker, container_id: str) -> str:
-    """The name of a container of the pod's sandbox, for the log."""
-    for name, container in machine.sandbox.containers.items():
-        if container.container_id == container_id:
-            return name
-    return container_id
+def _names(machine: PodWorker) -> dict[str, str]:
+    """The names of the containers of the pod's sandbox by their ids, for the log."""
+    containers = machine.sandbox.containers.items()
+    return {container.container_id: name for name, container in containers}

@@ -1,6 +1,7 @@
 """The probe manager: one task per probe of a container, from the pod's first sync to its end.
 
-Point: `kubelet.prober` (before a look). Looks that would find what is known already are left out. Upstream:
+Points: `kubelet.prober` (before a look), `kubelet.prober.slice` (so many probes were started). Looks that would
+find what is known already are left out. Upstream:
 pkg/kubelet/prober/prober_manager.go; results reach the pod's worker through the sync loop.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.api.recent import by_identity
 from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.pod.container_runtime import READINESS
 from controlplane.kubelet.pod.prober import ProbeWorker, Results, probes_of
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.shared import Shared
 
+SLICE = 200
+"""So many probes are started before others come between."""
 JITTER_OPTIONS = 4
 """A probe that begins soon after the kubelet's start waits for a part of its period first."""
 
@@ -34,15 +38,19 @@ class Probers:
         self._told: dict[str, Condition] = {}
         self.results = Results()
 
-    def add(self, pod: Pod) -> None:
-        """Start a pod's probes, once."""
+    async def add(self, ctx: Context, pod: Pod) -> None:
+        """Start a pod's probes, once; very many of them in slices."""
         if pod.uid in self._tasks:
             return
-        shared = self._shared
-        self._tasks[pod.uid] = ()
+        shared, probes = self._shared, probes_of(pod)
         tasks: list[tuple[str, Task]] = []
+        self._tasks[pod.uid] = tasks if probes else ()
         sandbox = shared.host.sandboxes[pod.uid]
-        for kind, container, probe in probes_of(pod):
+        for number, (kind, container, probe) in enumerate(probes):
+            if number and not number % SLICE:
+                await ctx.point("kubelet.prober.slice")
+                if self._tasks.get(pod.uid) is not tasks:
+                    return  # stopped or forgotten meanwhile
             told = self._told.setdefault(pod.uid, shared.ctx.condition())
             program = sandbox.containers[container.name].program
             worker = ProbeWorker(kind, container.name, probe, program, shared.now())
@@ -51,7 +59,6 @@ class Probers:
                 worker.first += worker.period * share // JITTER_OPTIONS
             task = shared.ctx.spawn(self._probe, pod, worker, told, name="prober")
             tasks.append((kind, task))
-            self._tasks[pod.uid] = tasks
 
     def told(self, uid: str) -> None:
         """The status manager tells something new of a pod."""
@@ -104,10 +111,15 @@ class Probers:
 
     def _status(self, uid: str, container: str) -> Tree | None:
         """A container as the status manager tells of it."""
-        status = self._shared.statuses.get(uid) or {}
-        for part in ("containerStatuses", "initContainerStatuses"):
-            for each in status.get(part) or ():
-                if each["name"] == container:
-                    found: Tree = each
-                    return found
-        return None
+        status = self._shared.statuses.get(uid)
+        return None if not status else _by_name(status).get(container)
+
+
+@by_identity
+def _by_name(status: Tree) -> dict[str, Tree]:
+    """The statuses of containers by name: each probe of a pod looks one up whenever the status changes."""
+    found: dict[str, Tree] = {}
+    for part in ("containerStatuses", "initContainerStatuses"):
+        for each in status.get(part) or ():
+            found.setdefault(each["name"], each)
+    return found

@@ -214,17 +214,32 @@ class Container:
     """The CPUs it may run on, as a list; "" for all."""
     exclusive: bool = False
     """Whether these CPUs are its own."""
+    _told: Seen | None = None
 
     def seen(self) -> Seen:
-        """What the runtime tells of it."""
-        return Seen(
-            self.attempt,
-            self.running_since,
-            self.exit,
-            self.previous,
-            self.container_id,
-            self.resources,
-        )
+        """What the runtime tells of it: the same value for as long as nothing changed.
+
+        A relist compares all containers of a pod; those that are the same value cost it nothing.
+        """
+        told = self._told
+        if (
+            told is None
+            or told.attempt != self.attempt
+            or told.running_since != self.running_since
+            or told.exit is not self.exit
+            or told.resources is not self.resources
+            or told.container_id != self.container_id
+            or told.previous is not self.previous
+        ):
+            told = self._told = Seen(
+                self.attempt,
+                self.running_since,
+                self.exit,
+                self.previous,
+                self.container_id,
+                self.resources,
+            )
+        return told
 
     def start(self, uid: str, now: int) -> None:
         """Begins the next run."""

@@ -10,6 +10,7 @@ it does not see. Images are pulled and containers started one after the other.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
@@ -227,7 +228,7 @@ class PodWorker:
         self._busy = False
         self._synced_at: int | None = None
         self._look_again_at: int | None = None
-        self._plan: list[_Slot] | None = None
+        self._plan: deque[_Slot] | None = None
         self._again_at: int | None = None
         # The pod, what it was given and who runs, when there was nothing to do.
         self._even: tuple[Pod | None, PodResources | None, tuple[str, ...]] = (None, None, ())
@@ -431,7 +432,7 @@ class PodWorker:
         if self._plan is None:
             self._kill_unhealthy(now, actions)
             self._resize(now, actions)
-            self._plan = self._to_start(now)
+            self._plan = deque(self._to_start(now))
             for slot in self._slots.values():
                 if slot.waits_until is not None and slot.waits_until <= now:
                     slot.waits_until = None
@@ -444,9 +445,9 @@ class PodWorker:
                     return False
                 self._bring_up(slot, now, actions)
                 if not slot.stage:  # it runs, or cannot be made
-                    self._plan.pop(0)
+                    self._plan.popleft()
             elif not self._begin(slot, now, actions):
-                self._plan.pop(0)
+                self._plan.popleft()
         self._end_sync(now)
         return True
 
@@ -750,9 +751,16 @@ class PodWorker:
         initialized = all(
             self._initialized(slot) for slot in self._slots.values() if slot.role != APP
         )
-        return [self._report_of(slot, initialized) for slot in self._slots.values()]
+        promised = self._promises()
+        gone = self._final and self._any_app_started()
+        return [
+            self._report_of(slot, promised(slot.spec.name), initialized=initialized, gone=gone)
+            for slot in self._slots.values()
+        ]
 
-    def _report_of(self, slot: _Slot, initialized: bool) -> ContainerReport:
+    def _report_of(
+        self, slot: _Slot, promised: Tree | None, *, initialized: bool, gone: bool
+    ) -> ContainerReport:
         seen, ended = slot.seen, slot.seen.exit
         waiting, message, previous = "", "", seen.previous
         restarts = ended is not None and self._may_restart(slot, ended)
@@ -772,8 +780,9 @@ class PodWorker:
                     f"back-off {duration(slot.back_off.delay)} restarting failed "
                     f"container={slot.spec.name} pod={pod}"
                 )
-        if self._final and ended is None and self._any_app_started():
+        if gone and ended is None:
             ended = Exit(runtime.KILLED, "ContainerStatusUnknown", 0, 0, "", _GONE)
+        given = seen.resources if slot.running else None
         return ContainerReport(
             name=slot.spec.name,
             image=slot.spec.image,
@@ -789,23 +798,16 @@ class PodWorker:
             container_id=seen.container_id,
             image_id=runtime.image_id(slot.spec.image) if seen.attempt >= 0 else "",
             may_restart=restarts,
-            resources=self._has(slot),
-            allocated=self._promised(slot),
+            resources=promised if given is None else given or None,
+            allocated=promised,
         )
 
-    def _promised(self, slot: _Slot) -> Tree | None:
-        """What a container was promised by now."""
-        found = None
-        if self._resizing is not None:
-            known = self._resizing.allocation(self.uid)
-            found = None if known is None else known.containers.get(slot.spec.name)
-        return found or container_trees(self.pod)[slot.spec.name].get("resources") or None
-
-    def _has(self, slot: _Slot) -> Tree | None:
-        """What a container has."""
-        if slot.running and slot.seen.resources is not None:
-            return slot.seen.resources or None
-        return self._promised(slot)
+    def _promises(self) -> Callable[[str], Tree | None]:
+        """The resources that each container was promised by now, by its name."""
+        known = None if self._resizing is None else self._resizing.allocation(self.uid)
+        allocated = {} if known is None else known.containers
+        trees = container_trees(self.pod)
+        return lambda name: allocated.get(name) or trees[name].get("resources") or None
 
     def _report(self, now: int, actions: list[Action], *, stopped: bool = False) -> None:
         """The status, if it differs from the last one. `stopped`: nothing runs any more."""

@@ -377,9 +377,10 @@ def status_patch(before: Tree, after: Tree) -> Tree:
         if key == "conditions" and old:
             patch["$setElementOrder/conditions"], patch["conditions"] = _changed(old, value)
         elif key in ("podIPs", "hostIPs") and old:
-            gone = [{"$patch": "delete", **each} for each in old if each not in value]
+            before_ips, ips = ({each.get("ip") for each in addresses} for addresses in (old, value))
+            gone = [{"$patch": "delete", **each} for each in old if each.get("ip") not in ips]
             patch[f"$setElementOrder/{key}"] = list(value)
-            patch[key] = [each for each in value if each not in old] + gone
+            patch[key] = [each for each in value if each.get("ip") not in before_ips] + gone
         else:
             patch[key] = value
     return patch
@@ -402,7 +403,8 @@ def _changed(old: list[Tree], value: list[Tree]) -> _Change:
         for each in value
         if known.get(each["type"]) != each
     ]
-    gone = [{"$patch": "delete", "type": each["type"]} for each in old if each["type"] not in kept]
+    still = set(kept)
+    gone = [{"$patch": "delete", "type": each["type"]} for each in old if each["type"] not in still]
     made = [{"type": kind} for kind in kept], changed + gone
     if is_shared(old) and is_shared(value):
         alike_list(made[1])
