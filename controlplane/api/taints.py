@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from controlplane.api.constraints import Taint, Toleration
+from controlplane.api.recent import by_identity
 from controlplane.api.validation import parse_int64
 
 NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 
+MANY: Final = 64
+"""More tolerations than that are looked up by key."""
 _PLAIN_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 
 
@@ -45,9 +48,44 @@ def _compare(operator: str, bound: str, value: str) -> bool:
     return number > limit if operator == "Gt" else number < limit
 
 
-def tolerated(tolerations: Iterable[Toleration], taint: Taint, *, comparison: bool = False) -> bool:
+def tolerated(tolerations: Sequence[Toleration], taint: Taint, *, comparison: bool = False) -> bool:
     """Whether any of the tolerations covers a taint."""
-    return any(tolerates(item, taint, comparison=comparison) for item in tolerations)
+    return first_tolerating(tolerations, taint, comparison=comparison) is not None
+
+
+def first_tolerating(
+    tolerations: Sequence[Toleration], taint: Taint, *, comparison: bool = False
+) -> Toleration | None:
+    """The first of the tolerations that covers a taint, None if none does.
+
+    Of very many only those are looked at that name the taint's key, or no key: nodes with tens of thousands of taints
+    and pods with as many tolerations would be compared for minutes.
+    """
+    if len(tolerations) > MANY:
+        known = _by_key(tolerations)
+        tolerations = known.get(taint.key) or known.get("") or ()
+    for item in tolerations:
+        if tolerates(item, taint, comparison=comparison):
+            return item
+    return None
+
+
+@by_identity
+def _by_key(tolerations: Sequence[Toleration]) -> dict[str, list[Toleration]]:
+    """For each key the tolerations that concern it, and for "" those of all keys; in order, equal ones once."""
+    found: dict[str, list[Toleration]] = {}
+    general: list[Toleration] = []
+    firsts: dict[tuple[str, ...], Toleration] = {}
+    for each in tolerations:
+        firsts.setdefault((each.key, each.operator, each.value, each.effect), each)
+    for each in firsts.values():
+        if each.key:
+            found.setdefault(each.key, list(general)).append(each)
+        else:
+            general.append(each)
+            for others in found.values():
+                others.append(each)
+    return {**found, "": general}
 
 
 def blocks_scheduling(taint: Taint) -> bool:
@@ -57,7 +95,7 @@ def blocks_scheduling(taint: Taint) -> bool:
 
 def untolerated(
     taints: Iterable[Taint],
-    tolerations: Iterable[Toleration],
+    tolerations: Sequence[Toleration],
     counts: Callable[[Taint], bool] = blocks_scheduling,
     *,
     comparison: bool = False,

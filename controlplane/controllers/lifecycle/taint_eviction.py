@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from controlplane.api.taints import NO_EXECUTE, tolerates
+from controlplane.api.taints import NO_EXECUTE, first_tolerating
 from controlplane.api.times import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def matching(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> list
     """The first toleration that covers each taint; None when one is not tolerated."""
     used = []
     for taint in taints:
-        found = next((each for each in tolerations if tolerates(each, taint)), None)
+        found = first_tolerating(tolerations, taint)
         if found is None:
             return None
         used.append(found)
