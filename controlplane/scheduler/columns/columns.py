@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -163,6 +164,15 @@ class DomainTally:
 
 RowFn = Callable[["NodeInfo"], dict[str, int]]
 _KEPT = 128
+_TOPOLOGIES = 512
+"""With more topology keys all are forgotten before the next cycle: each is written at every change of a node."""
+
+
+@attrs.frozen(cache_hash=True)
+class Keys:
+    """Topology keys that count together: looked up once for each constraint of a pod, so hashed only once."""
+
+    names: tuple[str, ...]
 
 
 class Columns:
@@ -187,7 +197,7 @@ class Columns:
         self._kept: OrderedDict[Hashable, SparseRows] = OrderedDict()
         self._properties: OrderedDict[Hashable, NodeProperty] = OrderedDict()
         self._tallies: OrderedDict[Hashable, DomainTally] = OrderedDict()
-        self._everywhere: dict[tuple[str, ...], tuple[int, Bools, bool]] = {}
+        self._everywhere: dict[Keys, tuple[int, Bools, bool]] = {}
         self.node_epoch = 0
         """Grows when a row gets another node object, or all rows are written anew."""
         self._resize(0)
@@ -224,6 +234,10 @@ class Columns:
 
     def sync(self) -> None:
         """Bring the arrays up to date."""
+        if len(self._topologies) > _TOPOLOGIES:
+            self._topologies.clear()
+            self._tallies.clear()
+            self._everywhere.clear()
         rows = self._reader.changed(self.snapshot)
         infos = self.snapshot.node_info_list
         if rows is None:
@@ -304,12 +318,12 @@ class Columns:
                 found.write(row, info, key)
         return found
 
-    def everywhere(self, keys: tuple[str, ...]) -> tuple[Bools, bool]:
+    def everywhere(self, keys: Keys) -> tuple[Bools, bool]:
         """Nodes that have every one of these topology keys, and whether that is all nodes."""
         found = self._everywhere.get(keys)
         if found is None or found[0] != self.node_epoch:
             have = np.ones(self.size, np.bool_)
-            for key in keys:
+            for key in keys.names:
                 have &= self.topology(key).has
             if len(self._everywhere) >= _KEPT:
                 self._everywhere.clear()

@@ -12,6 +12,7 @@ from controlplane.scheduler.columns.columns import (
     Columns,
     DomainTally,
     Ints,
+    Keys,
     Topology,
 )
 from controlplane.scheduler.columns.matching import Matching
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.state.node_info import NodeInfo
 
 HOSTNAME = "kubernetes.io/hostname"
+_NO_KEYS = Keys(())
 
 
 def included(columns: Columns, policies: sc.Policies, constraint: sc.Constraint) -> Bools | None:
@@ -73,7 +75,7 @@ def tally(
     constraint: sc.Constraint,
     policies: sc.Policies,
     namespace: str,
-    keys: tuple[str, ...],
+    keys: Keys,
     matching: Matching,
 ) -> DomainTally:
     """Matching pods per domain, over nodes that have all `keys` and count by the pod's policies."""
@@ -96,13 +98,13 @@ def count_domains(
     namespace: str,
 ) -> list[DomainCounts]:
     """Counts of hard constraints over all eligible nodes."""
-    keys = tuple(constraint.topology_key for constraint in constraints)
+    keys = Keys(tuple(constraint.topology_key for constraint in constraints))
     out: list[DomainCounts] = []
     for constraint in constraints:
         matching = columns.matching(constraint.selector, namespace)
         counts = tally(columns, constraint, policies, namespace, keys, matching)
         topology = columns.topology(constraint.topology_key)
-        _, all_have = columns.everywhere((constraint.topology_key,))
+        all_have = bool(topology.has.all())
         out.append(DomainCounts(topology, counts, constraint.min_domains, all_have=all_have))
     return out
 
@@ -135,7 +137,7 @@ def soft_scores(
     weight: sc.Weight,
 ) -> SoftCounts:
     """Raw scores of the nodes in `rows`."""
-    keys = tuple(constraint.topology_key for constraint in constraints)
+    keys = Keys(tuple(constraint.topology_key for constraint in constraints))
     everywhere, all_have = columns.everywhere(keys)
     left_out = require_all and not all_have
     ignored: Bools | None = ~everywhere[rows] if left_out else None
@@ -150,7 +152,7 @@ def soft_scores(
         else:
             codes = topology.codes
             size = int(np.count_nonzero(np.bincount(codes[counted], minlength=len(topology.index))))
-            needed = keys if require_all else ()
+            needed = keys if require_all else _NO_KEYS
             sums = tally(columns, constraint, policies, namespace, needed, matching).sums
             term = (sums * weight(size) + base)[codes[rows]]
         if all_have:

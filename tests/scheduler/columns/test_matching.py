@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector, requirement
+from controlplane.scheduler.columns import columns as columns_module
 from controlplane.scheduler.columns import matching
 from controlplane.scheduler.columns.columns import Columns
 from controlplane.scheduler.state import snapshot as snapshots
@@ -182,3 +183,14 @@ def test_the_log_of_a_selector_that_nobody_asks_about_does_not_grow():
                 cluster.columns.matching(*others)
                 assert len(found.changed_rows) <= 3
     cluster.check(ASKED)
+
+
+def test_very_many_topology_keys_are_forgotten_before_the_next_cycle():
+    cluster = Cluster()
+    cluster.check(list(ASKED))
+    with mock.patch.object(columns_module, "_TOPOLOGIES", 3):
+        for number in range(4):
+            cluster.columns.topology(f"k{number}")
+        before = cluster.columns.topology("k0")
+        cluster.check(list(ASKED))
+        assert cluster.columns.topology("k0") is not before
