@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from controlplane.api.node import Node
+from controlplane.api.pod import Pod
 from controlplane.api.service import Service
 from controlplane.client.resources import (
     DEPLOYMENTS,
     ENDPOINT_SLICES,
     SERVICES,
 )
-from controlplane.controllers.common.effects import Retry
-from controlplane.controllers.network.endpointslice import packing
+from controlplane.controllers.common.effects import Point, Retry
+from controlplane.controllers.network.endpointslice import controller as controller_module
+from controlplane.controllers.network.endpointslice import endpoints, packing
 from controlplane.controllers.network.endpointslice.controller import EndpointSliceController
 from controlplane.controllers.network.endpointslice.topology import TopologyCache
 from controlplane.controllers.network.endpointslice.tracker import SliceTracker
@@ -163,3 +165,51 @@ def test_too_few_endpoints_get_no_hints():
         "Insufficient number of endpoints (1 endpoints, 2 zones), addressType: IPv4"
     )
     assert "hints" not in made["endpoints"][0]
+
+
+def test_named_ports_are_those_of_the_first_container_that_names_them():
+    containers = [
+        {"name": "a", "ports": [{"name": "web", "containerPort": 1, "protocol": "TCP"}]},
+        {"name": "b", "ports": [{"name": "web", "containerPort": 2, "protocol": "TCP"},
+                                {"name": "web", "containerPort": 3, "protocol": "UDP"}]},
+    ]  # fmt: skip
+    side = {"name": "s", "restartPolicy": "Always",
+            "ports": [{"name": "side", "containerPort": 4, "protocol": "TCP"}]}  # fmt: skip
+    init = {"name": "i", "ports": [{"name": "init", "containerPort": 5, "protocol": "TCP"}]}
+    pod = Pod.from_tree(
+        {
+            "metadata": {"name": "p"},
+            "spec": {"containers": containers, "initContainers": [side, init]},
+        }
+    )
+
+    def number(target: Any, protocol: str = "TCP") -> int | None:
+        tree = service(ports=[{"port": 80, "targetPort": target, "protocol": protocol}])
+        return endpoints.find_port(pod, Service.from_tree(tree).spec.ports[0])
+
+    assert [number("web"), number("web", "UDP"), number("side"), number("init")] == [1, 3, 4, None]
+    assert [number(7), number("none")] == [7, None]
+
+
+def test_others_come_between_pods_of_very_many_ports(monkeypatch):
+    monkeypatch.setattr(controller_module, "SLICE", 10)
+    ports = [{"name": f"p{n}", "port": n + 1} for n in range(9)]
+    pods = [
+        {"metadata": {"name": f"p{n}", "namespace": "default", "uid": f"p{n}", "labels": LABELS},
+         "spec": {"containers": [{"name": "c"}]}, "status": {
+             "podIP": f"10.0.0.{n}", "podIPs": [{"ip": f"10.0.0.{n}"}], "phase": "Running"}}
+        for n in range(4)
+    ]  # fmt: skip
+    tree = service(ports=ports, publishNotReadyAddresses=True)
+    tree["metadata"]["namespace"] = "default"
+    world = World({"Service": [tree], "Pod": pods, "EndpointSlice": [], "Node": []}, (), 0, None)
+    found = EndpointSliceController(world, world.caches)
+    world.fill()
+    turn = found.sync(f"default/{tree['metadata']['name']}")
+    points = []
+    effect = next(turn)
+    while isinstance(effect, Point):
+        points.append(effect.name)
+        effect = turn.send(None)
+    turn.close()
+    assert points == ["endpointslice.slice"] * 4

@@ -1,4 +1,7 @@
-"""The endpoints controller. Upstream: pkg/controller/endpoint/endpoints_controller.go."""
+"""The endpoints controller. Upstream: pkg/controller/endpoint/endpoints_controller.go.
+
+Point: `endpoint.slice` (so many ports of pods were looked at).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from controlplane.controllers.common.controller import (
     Work,
     ignore,
 )
-from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
+from controlplane.controllers.common.effects import Point, Reconcile, RequestFailed, Retry
 from controlplane.controllers.common.namespaces import namespace_is_terminating
 from controlplane.controllers.common.pods import is_ready
 from controlplane.controllers.common.ref_manager import namespace_index
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from controlplane.controllers.common.controller import Caches, Host
 
 MAX_RETRIES: Final = 15
+SLICE: Final = 20_000
+"""So many ports of pods are looked at before others come between."""
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 MANAGER: Final = "endpoint-controller"
 OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
@@ -112,7 +117,14 @@ class EndpointsController(Controller):
         if pods is None:
             return
         trigger = self._trigger_times.next(service, pods)
-        wanted = subsets.pack(entry for pod in pods for entry in _entries(service, pod))
+        entries: list[Entry] = []
+        due = SLICE
+        for pod in pods:
+            entries += _entries(service, pod)
+            if len(entries) >= due:
+                due = len(entries) + SLICE
+                yield Point("endpoint.slice")
+        wanted = subsets.pack(entries)
         current = self._endpoints.get(key)
         if current is not None:
             if self._stale.get(key) == current.resource_version:

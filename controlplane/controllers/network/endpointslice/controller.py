@@ -1,4 +1,7 @@
-"""The EndpointSlice controller. Upstream: pkg/controller/endpointslice and staging k8s.io/endpointslice."""
+"""The EndpointSlice controller. Upstream: pkg/controller/endpointslice and staging k8s.io/endpointslice.
+
+Point: `endpointslice.slice` (so many ports of pods were looked at).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from controlplane.controllers.common.controller import WARNING, Controller, Handlers, Work
-from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry, aggregate
+from controlplane.controllers.common.effects import (
+    Point,
+    Reconcile,
+    RequestFailed,
+    Retry,
+    aggregate,
+)
 from controlplane.controllers.common.namespaces import namespace_is_terminating
 from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.controllers.network.endpointslice import endpoints, hints, packing
@@ -38,6 +47,8 @@ if TYPE_CHECKING:
 
 MAX_ENDPOINTS: Final = 100
 MAX_RETRIES: Final = 15
+SLICE: Final = 20_000
+"""So many ports of pods are looked at before others come between."""
 SLICE_DELAY_NS: Final = SECOND
 _TOPOLOGY: Final = "topologyQueueItemKey"
 
@@ -162,7 +173,7 @@ class EndpointSliceController(Controller):
         errors: list[Exception] = []
         for kind in kinds:
             existing = [each for each in slices if each.get("addressType") == kind]
-            plan, skipped = self._plan(service, pods, existing, kind)
+            plan, skipped = yield from self._plan(service, pods, existing, kind)
             errors += skipped
             reports = self._give_hints(service, plan, existing, kind)
             try:
@@ -183,7 +194,7 @@ class EndpointSliceController(Controller):
 
     def _plan(
         self, service: Service, pods: Sequence[Pod], existing: Sequence[Tree], kind: str
-    ) -> tuple[Plan, list[Exception]]:
+    ) -> Reconcile[tuple[Plan, list[Exception]]]:
         """What is to be done about the slices of one kind of address; pods on unknown nodes are left out."""
         groups: dict[tuple[Any, ...], list[Tree]] = {}
         plan = Plan()
@@ -196,10 +207,15 @@ class EndpointSliceController(Controller):
         desired: dict[tuple[Any, ...], dict[Identity, Tree]] = {}
         empty: dict[tuple[Any, ...], Tree] = {}
         skipped: list[Exception] = []
+        looked_at = 0
         for pod in pods:
             if not has_address(pod, terminating=True):
                 continue
             ports = endpoints.sorted_ports(endpoints.endpoint_ports(service, pod))
+            looked_at += 1 + len(ports)
+            if looked_at >= SLICE:
+                looked_at = 0
+                yield Point("endpointslice.slice")
             group = endpoints.port_key(ports)
             members = desired.setdefault(group, {})
             if group not in empty:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 
 from controlplane.api.fnv import fnv1a_128
+from controlplane.api.recent import by_identity
 from controlplane.controllers.common.pods import is_ready
 from controlplane.controllers.network.service_members import hostname_for
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controlplane.api.node import Node
-    from controlplane.api.pod import Pod
+    from controlplane.api.pod import Pod, PodSpec
     from controlplane.api.service import Service, ServicePort
     from controlplane.api.tree import Tree
 
@@ -61,12 +63,18 @@ def find_port(pod: Pod, port: ServicePort) -> int | None:
     target = port.target_port
     if not isinstance(target, str):
         return target or 0
-    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
-    for container in (*pod.spec.containers, *sidecars):
-        for found in container.ports:
-            if found.name == target and found.protocol == port.protocol:
-                return found.container_port
-    return None
+    return _named_ports(pod.spec).get((target, port.protocol))
+
+
+@by_identity
+def _named_ports(spec: PodSpec) -> dict[tuple[str, str], int]:
+    """The numbers of a pod's ports by name and protocol; the first container that names one counts."""
+    sidecars = [each for each in spec.init_containers if each.restart_policy == "Always"]
+    found: dict[tuple[str, str], int] = {}
+    for container in (*spec.containers, *sidecars):
+        for port in container.ports:
+            found.setdefault((port.name, port.protocol), port.container_port)
+    return found
 
 
 def endpoint_ports(service: Service, pod: Pod) -> list[Tree]:
@@ -90,15 +98,23 @@ def sorted_ports(ports: Sequence[Tree] | None) -> list[Tree]:
 
 
 def _port_hash(port: Tree) -> str:
-    fields = (
-        ("Name", "*string", "name"),
-        ("Protocol", "*v1.Protocol", "protocol"),
-        ("Port", "*int32", "port"),
-        ("AppProtocol", "*string", "appProtocol"),
-    )
+    return _hash_of(*(port.get(name) for _, _, name in _PORT_FIELDS))
+
+
+_PORT_FIELDS: Final = (
+    ("Name", "*string", "name"),
+    ("Protocol", "*v1.Protocol", "protocol"),
+    ("Port", "*int32", "port"),
+    ("AppProtocol", "*string", "appProtocol"),
+)
+
+
+@lru_cache(maxsize=1 << 15)
+def _hash_of(*values: object) -> str:
+    """The hash of a port; each port of a slice is asked for it several times in one reconcile."""
     shown = [
-        f"{name}:({kind}){'<nil>' if port.get(json) is None else port[json]}"
-        for name, kind, json in fields
+        f"{name}:({kind}){'<nil>' if value is None else value}"
+        for (name, kind, _), value in zip(_PORT_FIELDS, values, strict=True)
     ]
     return f"{fnv1a_128(('(v1.EndpointPort){' + ' '.join(shown) + '}').encode()):032x}"
 
