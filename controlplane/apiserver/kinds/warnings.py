@@ -12,6 +12,7 @@ from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.schema.field_errors import go_quote
+from controlplane.apiserver.schema.work import spend
 
 __all__ = [
     "claim_warnings",
@@ -32,6 +33,8 @@ _SINCE = {"beta.kubernetes.io/arch": "v1.14", "beta.kubernetes.io/os": "v1.14"}
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_TEXT = 1
+"""Steps of work of one warning."""
 _NULL_SELECTOR = "a null labelSelector results in matching no pod"
 
 
@@ -327,24 +330,40 @@ def _port_shown(port: Tree) -> str:
 
 
 def _ports(containers: list[tuple[Tree, str]]) -> Iterator[str]:
-    seen: dict[tuple[int, str], list[tuple[Tree, str]]] = {}
+    """Ports that hide each other: of those before, only ones that may do so are looked at."""
+    seen: dict[tuple[int, str], dict[int, list[tuple[int, str, str]]]] = {}
+    count = 0
     for container, path in containers:
         for number, port in enumerate(container.get("ports") or ()):
             place = f"{path}.ports[{number}]"
             ip, host = port.get("hostIP", ""), port.get("hostPort", 0)
             if ip and not host:
                 yield f"{place}: hostIP set without hostPort: {_port_shown(port)}"
-            others = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
-            for other, where in others:
-                other_ip, other_host = other.get("hostIP", ""), other.get("hostPort", 0)
+            by_host = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), {})
+            for other_host, other_ip, where in _maybe_hiding(by_host, host):
+                spend(_TEXT)
                 if (ip, host) == (other_ip, other_host):
                     yield f"{place}: duplicate port definition with {where}"
                 elif not host or not other_host:
                     yield f"{place}: overlapping port definition with {where}"
-                elif host == other_host and bool(ip) != bool(other_ip):
+                elif bool(ip) != bool(other_ip):
                     yield f"{place}: dangerously ambiguous port definition with {where}"
-            others.append((port, place))
+            by_host.setdefault(host, []).append((count, ip, place))
+            count += 1
     yield from _port_names([pair for pair in containers if ".containers[" in pair[1]])
+
+
+def _maybe_hiding(
+    by_host: dict[int, list[tuple[int, str, str]]], host: int
+) -> Iterator[tuple[int, str, str]]:
+    """Host port, address and place of the ports before that are of the same or no host port, in order."""
+    hosts = [each for each in (host, 0) if each in by_host] if host else list(by_host)
+    if len(set(hosts)) == 1:
+        return ((hosts[0], ip, place) for _, ip, place in by_host[hosts[0]])
+    every = [(number, each, ip, place) for each in hosts for number, ip, place in by_host[each]]
+    spend(len(every))
+    every.sort()
+    return ((each, ip, place) for _, each, ip, place in every)
 
 
 def _port_names(containers: list[tuple[Tree, str]]) -> Iterator[str]:

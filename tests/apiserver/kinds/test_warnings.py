@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.warnings import (
@@ -12,6 +14,8 @@ from controlplane.apiserver.kinds.warnings import (
     template_warnings,
     volume_warnings,
 )
+from controlplane.apiserver.schema import work
+from controlplane.apiserver.schema.api_error import ApiError
 
 
 def _told(spec: Tree, **meta: Tree) -> list[str]:
@@ -99,3 +103,60 @@ def test_a_node_is_warned_of_what_nobody_reads() -> None:
     assert node_warnings({"spec": {"externalID": "a"}}) == [
         "spec.externalID: this field is deprecated, and is unused by Kubernetes"
     ]
+
+
+def _plain_port_warnings(ports: list[Tree]) -> list[str]:
+    """Each port against all before it, as upstream does."""
+    found = []
+    at = "spec.containers[0].ports"
+    for number, port in enumerate(ports):
+        ip, host = port.get("hostIP", ""), port.get("hostPort", 0)
+        for other_number, other in enumerate(ports[:number]):
+            other_ip, other_host = other.get("hostIP", ""), other.get("hostPort", 0)
+            if (ip, host) == (other_ip, other_host):
+                word = "duplicate"
+            elif not host or not other_host:
+                word = "overlapping"
+            elif host == other_host and bool(ip) != bool(other_ip):
+                word = "dangerously ambiguous"
+            else:
+                continue
+            found.append(f"{at}[{number}]: {word} port definition with {at}[{other_number}]")
+    return found
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"containerPort": st.just(80), "hostPort": st.sampled_from([0, 1, 2])},
+            optional={"hostIP": st.sampled_from(["", "10.0.0.1", "10.0.0.2"])},
+        ),
+        max_size=7,
+    )
+)
+def test_ports_that_hide_each_other_are_told_in_order(ports: list[Tree]) -> None:
+    found = _told({"containers": [{"name": "c", "ports": ports}]})
+    assert [each for each in found if "without hostPort" not in each] == _plain_port_warnings(ports)
+
+
+@pytest.mark.parametrize(
+    ("ports", "done"),
+    [
+        ([{"containerPort": 80, "hostPort": n + 1} for n in range(30_000)], True),
+        ([{"containerPort": 80}] * 30_000, False),
+    ],
+)
+def test_very_many_ports_are_looked_at_in_linear_work_or_interrupted(
+    ports: list[Tree], done: bool
+) -> None:
+    budget = work.Budget()
+    work.on(budget)
+    try:
+        if done:
+            assert _told({"containers": [{"name": "c", "ports": ports}]}) == []
+            assert budget.left > work.LIMIT // 2
+        else:
+            with pytest.raises(ApiError):
+                _told({"containers": [{"name": "c", "ports": ports}]})
+    finally:
+        work.on(work.FREE)

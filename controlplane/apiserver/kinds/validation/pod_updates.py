@@ -431,10 +431,11 @@ def _families(ips: list[str], path: str, *, doubles_first: bool) -> list[FieldEr
         errors += [invalid(f"{path}[{index}]", ip, problem) for problem in names.ip_problems(ip)]
     if len(ips) < 2:
         return errors
+    first = {ip: index for index, ip in reversed(list(enumerate(ips)))}
     doubles = [
         duplicate(f"{path}[{index}]", {"IP": ip})
         for index, ip in enumerate(ips)
-        if ip in ips[:index]
+        if first[ip] < index
     ]
     found: list[FieldError] = []
     versions: set[int] = set()
