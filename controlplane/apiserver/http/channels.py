@@ -50,6 +50,7 @@ class Session:
 
     def begin(self) -> list[bytes]:
         """What is sent before the client says anything."""
+        self.shell.rested()
         first = [self._message(STDOUT, b"")]
         if self.stdin and self.tty and self._is_shell:
             return [*first, self._message(STDOUT, _PROMPT)]
@@ -69,6 +70,7 @@ class Session:
         """What is sent for a message of the client's."""
         if not data:
             return []
+        self.shell.rested()
         if self.protocol.endswith("base64.channel.k8s.io"):
             try:
                 channel, content = data[0] - ord("0"), base64.b64decode(data[1:])
@@ -148,7 +150,9 @@ class Session:
         if words[:1] == ["exit"]:
             code = int(words[1]) & 255 if len(words) > 1 and words[1].isdecimal() else 0
             return self._finish(_status(code))
-        return list(self._shown(self.shell.line(line)))
+        ran = self.shell.line(line)
+        shown = list(self._shown(ran))
+        return [*shown, *self._finish(_status(ran.code))] if self.shell.left else shown
 
     def _type(self, content: bytes) -> Iterator[bytes]:
         """What a terminal does with keys: it echoes, and gives whole lines to the shell."""

@@ -2,7 +2,8 @@
 
 A shell with `;`, `&&`, `||`, pipes, redirections and variables, and `echo`, `cat`, `env`, `hostname`, `ls`,
 `tar` and the like over the files of the container. What is written stays for the session. Nothing here
-waits: a program gets its whole input at once and gives its whole output.
+waits: a program gets its whole input at once and gives its whole output. So that no other client waits
+either, the work for one message of a client is counted in steps and bounded.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import re
 import shlex
 import tarfile
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
 
 from controlplane.api.container_inside import Inside
 from controlplane.api.validation import parse_int64
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["SHELLS", "Ran", "Shell"]
 
@@ -33,6 +37,20 @@ FILES: Final = 4096
 OUTPUT_LIMIT: Final = 64 << 20
 SCRIPT_LIMIT: Final = 256 << 10
 """Bytes of a script, and of what variables in a line stand for."""
+ENV_LIMIT: Final = 4 << 20
+"""The variables that a session sets may have so many bytes together."""
+WORK_LIMIT: Final = 300_000
+"""Steps of work, of about a microsecond each, for one message of a client."""
+_COMMAND: Final = 10
+"""Steps of running one command."""
+_MEMBER: Final = 60
+"""Steps of reading or writing one file of an archive."""
+_PAGE: Final = 10
+"""Copying so many bytes (as a power of two) is one step."""
+_EXTENDED: Final = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE,
+)  # fmt: skip
 LINES_LIMIT: Final = 10_000
 WORDS: Final = 4096
 _DEEPEST: Final = 8
@@ -65,16 +83,45 @@ class Shell:
     _lines: int = 0
     _depth: int = 0
     _kept: int = 0
+    _set: int = 0
+    _work: int = WORK_LIMIT
 
     def __attrs_post_init__(self) -> None:
         self.directory = self.inside.directory
         self.env = dict(self.inside.env)
         self._kept = sum(len(each or b"") for each in self.written.values())
 
+    # ------------------------------------------------------------------ work
+
+    def rested(self) -> None:
+        """Another message has come: there may be as much work for it as for the one before."""
+        self._work = WORK_LIMIT
+
+    def spend(self, steps: int, size: int = 0) -> None:
+        """Count steps of work, and bytes that are copied. Raises Exhausted, which ends the script, when too many."""
+        self._work -= steps + (size >> _PAGE)
+        if self._work < 0:
+            self.left = True
+            raise Exhausted(f"more than {WORK_LIMIT} steps of work in an emulated container")
+
+    def set_variable(self, key: str, value: str) -> None:
+        """Set a variable. Raises Exhausted when the variables become too many."""
+        self._set += len(key) + len(value) - len(self.env.get(key, ""))
+        if self._set > ENV_LIMIT:
+            raise Exhausted("Argument list too long")
+        self.env[key] = value
+
     # ------------------------------------------------------------------ files
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file; None if there is none."""
+        if path in self.written:
+            return self.written[path]
+        return self.inside.files.get(path)
 
     def files(self) -> dict[str, bytes]:
         """All files as they are now."""
+        self.spend(len(self.inside.files) + len(self.written))
         every = {**self.inside.files, **self.written}
         return {path: data for path, data in every.items() if data is not None}
 
@@ -86,7 +133,8 @@ class Shell:
         """Whether there is a folder: every file's, and a few that every container has."""
         if path in ("/", "/tmp", "/root", "/var", "/etc", "/bin", self.inside.directory):  # noqa: S108
             return True
-        return any(each.startswith(f"{path}/") for each in self.files())
+        base = f"{path}/"
+        return any(each.startswith(base) for each in self.files())
 
     def keep(self, path: str, data: bytes) -> None:
         """Leave a file. Raises Exhausted when there is no room for it."""
@@ -129,12 +177,12 @@ class Shell:
     def _script_of(self, words: Sequence[str], given: bytes) -> Ran:
         if len(words) > 2 and words[1].startswith("-") and words[1].endswith("c"):
             return self.script(words[2], given)
+        _check_script(len(given))
         return self.script(given.decode("utf-8", "replace"))
 
     def script(self, text: str, given: bytes = b"") -> Ran:
         """Run the lines of a script."""
-        if len(text) > SCRIPT_LIMIT:
-            raise Exhausted(f"a script of more than {SCRIPT_LIMIT} bytes")
+        _check_script(len(text))
         out, err, self.code = bytearray(), bytearray(), 0
         for line in text.splitlines():
             ran = self.line(line, given)
@@ -153,6 +201,7 @@ class Shell:
         try:
             if self._lines > LINES_LIMIT or len(text) > SCRIPT_LIMIT:
                 raise Exhausted("too much for one session")
+            self.spend(1 + 2 * len(text))
             words = _words(text)
         except ValueError as error:
             self.code = 2
@@ -160,35 +209,40 @@ class Shell:
         except Exhausted as error:
             self.code, self.left = 1, True
             return Ran(err=f"sh: {error}\n".encode(), code=1)
-        out, err, last = b"", b"", ";"
+        out, err, last = bytearray(), bytearray(), ";"
         for end, commands in _sequence(words):
             if last == ";" or (last == "&&") == (self.code == 0):
                 try:
                     ran = self._pipe(commands, given)
-                    _check_output(len(out) + len(ran.out))
+                    _check_output(len(out) + len(err) + len(ran.out) + len(ran.err))
                 except Exhausted as error:
                     ran = Ran(err=f"sh: {error}\n".encode(), code=1)
-                out, err, self.code = out + ran.out, err + ran.err, ran.code
+                out += ran.out
+                err += ran.err
+                self.code = ran.code
             if self.left:
                 break
             last = end
-        return Ran(out, err, self.code)
+        return Ran(bytes(out), bytes(err), self.code)
 
     def _pipe(self, words: list[str], given: bytes) -> Ran:
-        err, ran = b"", Ran()
+        err, ran = bytearray(), Ran()
         for part in _split(words, "|"):
             ran = self._command(part, given)
-            given, err = ran.out, err + ran.err
-        return Ran(ran.out, err, ran.code)
+            given = ran.out
+            err += ran.err
+            _check_output(len(err))
+        return Ran(ran.out, bytes(err), ran.code)
 
     def _command(self, words: list[str], given: bytes) -> Ran:
         if len(words) > WORDS:
             raise Exhausted("Argument list too long")
+        self.spend(_COMMAND + 2 * len(words))
         plain, into, adds = self._redirected(words)
         expanded = [self._expanded(word) for word in plain]
         while expanded and re.fullmatch(r"\w+=.*", expanded[0], re.DOTALL):
             key, _, value = expanded.pop(0).partition("=")
-            self.env[key] = value
+            self.set_variable(key, value)
         if not expanded:
             return Ran()
         ran = self.run(expanded, given)
@@ -198,7 +252,8 @@ class Shell:
             return ran
         path = self.path(self._expanded(into))
         if path != "/dev/null":
-            before = self.files().get(path, b"") if adds else b""
+            before = (self.read(path) or b"") if adds else b""
+            self.spend(1, len(before) + len(ran.out))
             self.keep(path, before + ran.out)
         return Ran(err=ran.err, code=ran.code)
 
@@ -211,14 +266,15 @@ class Shell:
     def _expanded(self, word: str) -> str:
         if word.startswith("'"):
             return word[1:-1]
-        known = {**self.env, "?": str(self.code)}
         text = word[1:-1] if word.startswith('"') else word
         size = 0
 
         def value(found: re.Match[str]) -> str:
             nonlocal size
-            text = known.get(found[1] or found[2], "")
+            name = found[1] or found[2]
+            text = str(self.code) if name == "?" else self.env.get(name, "")
             size += len(text)
+            self.spend(1, len(text))
             if size > SCRIPT_LIMIT:
                 raise Exhausted("Argument list too long")
             return text
@@ -229,6 +285,11 @@ class Shell:
 def _check_output(size: int) -> None:
     if size > OUTPUT_LIMIT:
         raise Exhausted(f"more than {OUTPUT_LIMIT} bytes of output")
+
+
+def _check_script(size: int) -> None:
+    if size > SCRIPT_LIMIT:
+        raise Exhausted(f"a script of more than {SCRIPT_LIMIT} bytes")
 
 
 def _words(text: str) -> list[str]:
@@ -268,39 +329,46 @@ def _told(text: str) -> Ran:
     return Ran(f"{text}\n".encode())
 
 
-def _echo(_shell: Shell, words: list[str], _given: bytes) -> Ran:
+def _echo(shell: Shell, words: list[str], _given: bytes) -> Ran:
     newline = "\n"
     if words[:1] == ["-n"]:
         words, newline = words[1:], ""
+    shell.spend(1, sum(map(len, words)))
     return Ran((" ".join(words) + newline).encode())
 
 
 def _cat(shell: Shell, words: list[str], given: bytes) -> Ran:
-    out, err, code = bytearray(), b"", 0
-    files = shell.files()
+    out, err, code = bytearray(), bytearray(), 0
     for word in words or ["-"]:
         path = shell.path(word)
-        if word == "-" or path in files:
-            out += given if word == "-" else files[path]
+        data = given if word == "-" else shell.read(path)
+        if data is not None:
+            shell.spend(_COMMAND, 2 * len(data))
+            out += data
             _check_output(len(out))
         else:
             why = "Is a directory" if shell.is_folder(path) else "No such file or directory"
-            err, code = err + f"cat: {word}: {why}\n".encode(), 1
-    return Ran(bytes(out), err, code)
+            shell.spend(_COMMAND, len(word))
+            err += f"cat: {word}: {why}\n".encode()
+            code = 1
+    return Ran(bytes(out), bytes(err), code)
 
 
 def _ls(shell: Shell, words: list[str], _given: bytes) -> Ran:
     out, err, code = "", "", 0
     for word in [word for word in words if not word.startswith("-")] or ["."]:
         path = shell.path(word)
-        if path in shell.files():
+        shell.spend(_COMMAND)
+        if shell.read(path) is not None:
             out += f"{word}\n"
         elif shell.is_folder(path):
             base = path.rstrip("/") + "/"
             names = {
                 each[len(base) :].split("/")[0] for each in shell.files() if each.startswith(base)
             }
+            shell.spend(2 * len(names))
             out += "".join(f"{name}\n" for name in sorted(names))
+            _check_output(len(out))
         else:
             err, code = err + f"ls: {word}: No such file or directory\n", 1
     return Ran(out.encode(), err.encode(), code)
@@ -311,7 +379,15 @@ def _env(shell: Shell, words: list[str], _given: bytes) -> Ran:
         values = [shell.env.get(word) for word in words]
         text = "".join(f"{value}\n" for value in values if value is not None)
         return Ran(text.encode(), code=0 if all(value is not None for value in values) else 1)
+    shell.spend(2 * len(shell.env), sum(map(len, shell.env.values())))
     return Ran("".join(f"{key}={value}\n" for key, value in sorted(shell.env.items())).encode())
+
+
+def _export(shell: Shell, words: list[str], _given: bytes) -> Ran:
+    for key, is_set, value in (word.partition("=") for word in words):
+        if is_set:
+            shell.set_variable(key, value)
+    return Ran()
 
 
 def _cd(shell: Shell, words: list[str], _given: bytes) -> Ran:
@@ -336,14 +412,19 @@ def _test(shell: Shell, words: list[str], _given: bytes) -> Ran:
         path = shell.path(words[1])
         holds = {
             "-d": shell.is_folder(path),
-            "-f": path in shell.files(),
-            "-e": path in shell.files() or shell.is_folder(path),
+            "-f": shell.read(path) is not None,
+            "-e": shell.read(path) is not None or shell.is_folder(path),
             "-n": bool(words[1]),
             "-z": not words[1],
         }.get(words[0], False)
     elif len(words) == 3:
         holds = (words[0] == words[2]) == (words[1] in ("=", "=="))
     return Ran(code=0 if holds else 1)
+
+
+def _wc(shell: Shell, _words: list[str], given: bytes) -> Ran:
+    shell.spend(1, len(given))
+    return _told(str(given.count(b"\n")))
 
 
 def _rm(shell: Shell, words: list[str], _given: bytes) -> Ran:
@@ -368,30 +449,49 @@ def _tar(shell: Shell, words: list[str], given: bytes) -> Ran:
         return Ran(err=b"tar: must specify one of c, x\n", code=1)
     made = io.BytesIO()
     files = shell.files()
+    names = sorted(files)
     missing = ""
     with tarfile.open(fileobj=made, mode="w") as archive:
         for word in [word for word in rest if word != "-"]:
             path = posixpath.normpath(posixpath.join(folder, word))
-            chosen = [each for each in sorted(files) if each == path or each.startswith(f"{path}/")]
+            shell.spend(_COMMAND + len(files))
+            chosen = [each for each in names if each == path or each.startswith(f"{path}/")]
             if not chosen:
                 missing += f"tar: {word}: Cannot stat: No such file or directory\n"
             for each in chosen:
                 about = tarfile.TarInfo(word.lstrip("/") + each[len(path) :])
                 about.size = len(files[each])
+                shell.spend(_MEMBER, 2 * about.size)
                 _check_output(made.tell() + about.size)
                 about.mode = 0o644
                 archive.addfile(about, io.BytesIO(files[each]))
     return Ran(made.getvalue(), missing.encode(), 2 if missing else 0)
 
 
+def _counting(shell: Shell) -> type[tarfile.TarInfo]:
+    """Headers of archives whose reading is counted: Python reads extended ones in the square of their length."""
+
+    class Member(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+            found = super().frombuf(buf, encoding, errors)
+            extended = found.type in _EXTENDED
+            shell.spend(_MEMBER + (found.size**2 >> _PAGE if extended else 0))
+            return found
+
+    return Member
+
+
 def _unpacked(shell: Shell, folder: str, given: bytes) -> Ran:
     try:
-        with tarfile.open(fileobj=io.BytesIO(given), mode="r:") as archive:
+        members = _counting(shell)
+        with tarfile.open(fileobj=io.BytesIO(given), mode="r:", tarinfo=members) as archive:
             for member in archive:
                 if member.size > len(given):  # holes are not kept
                     raise Exhausted(f"{member.name}: Unexpected EOF in archive")
                 content = archive.extractfile(member) if member.isfile() else None
                 if content is not None:
+                    shell.spend(_MEMBER, 2 * member.size)
                     path = posixpath.normpath(posixpath.join(folder, member.name.lstrip("/")))
                     shell.keep(path, content.read())
     except tarfile.TarError as error:
@@ -407,9 +507,7 @@ _PROGRAMS: Final[dict[str, Program]] = {
     "echo": _echo,
     "env": lambda shell, _words, given: _env(shell, [], given),
     "exit": _exit,
-    "export": lambda shell, words, _: shell.env.update(
-        (word.split("=", 1)[0], word.split("=", 1)[1]) for word in words if "=" in word
-    ) or Ran(),
+    "export": _export,
     "false": lambda *_: Ran(code=1),
     "hostname": lambda shell, *_: _told(shell.inside.hostname),
     "id": lambda *_: _told("uid=0(root) gid=0(root) groups=0(root)"),
@@ -423,6 +521,6 @@ _PROGRAMS: Final[dict[str, Program]] = {
     "test": _test,
     "true": lambda *_: Ran(),
     "uname": lambda *_: _told("Linux"),
-    "wc": lambda _shell, _words, given: _told(str(given.count(b"\n"))),
+    "wc": _wc,
     "whoami": lambda *_: _told("root"),
 }  # fmt: skip

@@ -371,7 +371,12 @@ class Connection:
         await self._send(wire.sent(first, text=text))
         while not session.done:
             messages, reply, open_still = wire.received(await self._upgraded())
-            answers = [each for message in messages for each in session.receive(message)]
+            answers: list[bytes] = []
+            for message in messages:
+                answers += session.receive(message)
+                if session.done:
+                    break
+                await trio.lowlevel.checkpoint()  # each message may take as long as a request
             await self._send(wire.sent(answers, text=text) + reply if open_still else reply)
             if not open_still:
                 await self._linger()

@@ -180,7 +180,7 @@ def test_what_a_program_is_given_is_bounded():
         (
             "echo x > /f\n"
             + "cat /f /f /f /f /f /f /f /f > /g; cat /g /g /g /g /g /g /g /g > /f\n" * 6,
-            b"bytes of output",
+            b"steps of work",
         ),
         ("true\n" * 20_000, b"sh: too much for one session\n"),
         ("echo x\n" * 100_000, b"sh: a script of more than 262144 bytes\n"),
@@ -191,6 +191,69 @@ def test_no_script_takes_more_than_there_is(script, error):
     ran = shell().run(["sh", "-c", script])
     assert error in ran.err
     assert len(ran.out) <= 64 << 20
+
+
+PIECE = "x" * 200
+FULL = "echo " + PIECE + " > /f; cat" + " /f" * 4000 + " > /g\n"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        FULL + "cat" + " /g" * 4000,
+        FULL + "cat /g" + " | cat" * 2000,
+        FULL + "cat /g >> /h\n" * 2000,
+        "cat" + " /none" * 4000 + "\n" + ("cat" + " /none" * 4000 + "\n") * 8,
+        ("ls" + " /tmp" * 4000 + "\n") * 12,
+        ("rm" + " /tmp" * 4000 + "\n") * 12,
+        ("tar cf -" + " /tmp" * 4000 + "\n") * 12,
+        "A=" + PIECE + "\n" + "A=$A$A\n" * 9 + ("echo" + " $A" * 4000 + "\n") * 2,
+        "true;" * 50_000,
+        "sh -c 'sh -c \"sh -c " + "true; " * 40_000 + "\"'\n",
+    ],
+)
+def test_the_work_of_a_script_is_bounded(script):
+    inside = shell(**{f"f{number}": "" for number in range(2000)})
+    ran = inside.run(["sh", "-c", script])
+    assert ran.code != 0
+    assert b"more than" in ran.err
+    assert len(ran.err) < 1 << 20
+
+
+def test_the_next_message_of_a_client_has_its_own_work():
+    session = Session(shell(), ["sh"], V5, stdin=True, tty=True)
+    session.begin()
+    for _ in range(20):
+        session.receive(b"\0" + b"echo " + b"x" * 4000 + b" > /f; cat" + b" /f" * 20 + b"\n")
+    assert not session.done
+
+
+def test_a_script_that_works_too_much_ends_a_session_without_a_terminal():
+    session = Session(shell(), ["sh"], V4, stdin=True)
+    session.begin()
+    found = session.receive(b"\0" + (b"ls" + b" /tmp" * 4000 + b"\n") * 20)
+    assert session.done
+    assert json.loads(found[-1][1:])["details"]["causes"][0]["message"] == "1"
+    assert sum(b"steps of work" in each for each in found) == 1
+
+
+def test_a_long_extended_header_of_an_archive_is_not_read():
+    about = tarfile.TarInfo("x")
+    about.type, about.size = tarfile.XHDTYPE, 1 << 20
+    raw = about.tobuf() + b"1" * about.size + tarfile.TarInfo("f").tobuf() + bytes(1024)
+    ran = shell().run(["tar", "xmf", "-"], raw)
+    assert (ran.code, ran.err.count(b"steps of work")) == (1, 1)
+
+
+def test_variables_have_bounded_room():
+    lines = "".join(f"V{number}=$A\n" for number in range(100))
+    ran = shell().run(["sh", "-c", "A=" + "x" * 100_000 + "\n" + lines])
+    assert (ran.code, b"Argument list too long" in ran.err) == (1, True)
+
+
+def test_no_output_is_longer_than_its_limit():
+    ran = shell().run(["cat", "-", "-", "-"], bytes(30 << 20))
+    assert (ran.code, b"bytes of output" in ran.err) == (1, True)
 
 
 def test_files_of_a_container_have_bounded_room():
