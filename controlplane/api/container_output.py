@@ -9,20 +9,24 @@ and `{node}` for what they say. `.CONTAINER` after an annotation's name is for o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
 from attrs import frozen
 
 from controlplane.api.times import SECOND, parse_time
 from controlplane.api.tree import Tree
 
-__all__ = ["KEPT", "Line", "Output", "output_of", "state_of"]
+__all__ = ["KEPT", "KEPT_BYTES", "Line", "Lines", "Output", "output_of", "state_of"]
 
 TEXT: Final = "emulate.controlplane/log"
 EVERY: Final = "emulate.controlplane/log-seconds"
 KEPT: Final = 10_000
-"""So many repetitions are kept, as a kubelet keeps so many bytes."""
+"""At most so many lines of repetitions are kept, and one repetition at least."""
+KEPT_BYTES: Final = 10 << 20
+"""At most so many bytes of repetitions are kept, and one repetition at least: the default of a kubelet's
+containerLogMaxSize."""
 LATE_NS: Final = SECOND
 """Repeated lines are seen so late: by then a container that has ended is known to have."""
 LEAST_NS: Final = SECOND // 100
@@ -36,12 +40,66 @@ class Line(NamedTuple):
     text: str
 
 
+class Lines(Sequence[Line]):
+    """The lines that are kept, made when they are asked for: few readers want all of them.
+
+    `head` and `tail` are lines, `body` the texts that are written `times` times, the first time at `started` as
+    number `number`, then every `every` nanoseconds.
+    """
+
+    __slots__ = ("_body", "_every", "_head", "_number", "_started", "_tail", "_times")
+
+    def __init__(
+        self,
+        head: Sequence[Line] = (),
+        body: Sequence[str] = (),
+        tail: Sequence[Line] = (),
+        *,
+        times: int = 0,
+        number: int = 1,
+        started: int = 0,
+        every: int = 0,
+    ) -> None:
+        self._head = tuple(head)
+        self._body = tuple(body)
+        self._tail = tuple(tail)
+        self._times = times
+        self._number = number
+        self._started = started
+        self._every = every
+
+    def __len__(self) -> int:
+        return len(self._head) + len(self._body) * self._times + len(self._tail)
+
+    @overload
+    def __getitem__(self, at: int) -> Line: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Line]: ...
+
+    def __getitem__(self, at: int | slice) -> Line | Sequence[Line]:
+        """One line, or some."""
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        if at < 0:
+            at += len(self)
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        if at < len(self._head):
+            return self._head[at]
+        turn, place = divmod(at - len(self._head), len(self._body) or 1)
+        if not self._body or turn >= self._times:
+            return self._tail[at - len(self)]
+        text = self._body[place].replace("{n}", str(self._number + turn))
+        return Line(self._started + turn * self._every, text)
+
+
 @frozen
 class Output:
     """All lines of one life of a container that are kept; `first` were written before them."""
 
     first: int = 0
-    lines: tuple[Line, ...] = ()
+    lines: Sequence[Line] = ()
     ended: bool = True
     """Nothing more will come."""
 
@@ -73,36 +131,46 @@ def output_of(pod: Tree, container: str, now: int, *, previous: bool = False) ->
         now - LATE_NS if ended is None else parse_time(ended.get("finishedAt") or told["startedAt"])
     )
     head = [Line(started, f"container {container} started")]
-    first, body = _body(pod, container, started, until)
     tail = []
     if ended is not None:
         code = ended.get("exitCode", 0)
         tail = [Line(until, f"container {container} ended with exit code {code}")]
-    if first:
-        head = []
-    return Output(first, (*head, *body, *tail), ended is not None)
-
-
-def _body(pod: Tree, container: str, started: int, until: int) -> tuple[int, list[Line]]:
-    """How many lines are no longer kept, and those that are."""
-    meta = pod["metadata"]
-    notes = meta.get("annotations") or {}
-    text = notes.get(f"{TEXT}.{container}", notes.get(TEXT))
+    text, every = _asked_for(pod, container)
     if text is None:
-        return 0, []
-    lines = text.rstrip("\n").split("\n")
-    every = _nanoseconds(notes.get(f"{EVERY}.{container}", notes.get(EVERY, "")))
+        return Output(0, Lines(head, (), tail), ended is not None)
+    body = _filled(text, pod, container)
     times = 1 if not every else max(0, until - started) // every + 1
-    skipped = max(0, times - max(1, KEPT // len(lines)))
-    said = {"pod": meta.get("name", ""), "container": container,
+    longest = str(times)
+    size = sum(len(line.replace("{n}", longest).encode()) + 1 for line in body)
+    kept = max(1, min(KEPT // len(body), KEPT_BYTES // size))
+    skipped = max(0, times - kept)
+    lines = Lines(
+        () if skipped else head,
+        body,
+        tail,
+        times=times - skipped,
+        number=skipped + 1,
+        started=started + skipped * every,
+        every=every,
+    )
+    return Output(1 + skipped * len(body) if skipped else 0, lines, ended is not None)
+
+
+def _asked_for(pod: Tree, container: str) -> tuple[str | None, int]:
+    """The text that the annotations ask for, None for none, and after how long again (0: never)."""
+    notes = pod["metadata"].get("annotations") or {}
+    text = notes.get(f"{TEXT}.{container}", notes.get(TEXT))
+    return text, _nanoseconds(notes.get(f"{EVERY}.{container}", notes.get(EVERY, "")))
+
+
+def _filled(text: str, pod: Tree, container: str) -> list[str]:
+    """The lines of a text, with the names in place; numbers stay to be put in."""
+    said = {"pod": pod["metadata"].get("name", ""), "container": container,
             "node": pod["spec"].get("nodeName", "")}  # fmt: skip
-    found = []
+    text = text.rstrip("\n")
     for key, value in said.items():
-        lines = [line.replace(f"{{{key}}}", value) for line in lines]
-    for number in range(skipped + 1, times + 1):
-        at = started + (number - 1) * every
-        found += [Line(at, line.replace("{n}", str(number))) for line in lines]
-    return (1 + skipped * len(lines) if skipped else 0), found
+        text = text.replace(f"{{{key}}}", value)
+    return text.split("\n")
 
 
 def _nanoseconds(text: str) -> int:

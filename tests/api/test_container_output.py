@@ -1,9 +1,10 @@
 """What emulated containers have written is a function of their pod and the time."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.api.container_output import KEPT, output_of
+from controlplane.api.container_output import KEPT, KEPT_BYTES, output_of
 from controlplane.api.times import SECOND, parse_time
 
 START = parse_time("2026-01-01T00:00:00Z")
@@ -73,3 +74,23 @@ def test_what_was_written_stays_and_only_so_much_is_kept(one, more, every):
     again = {late.first + at: line for at, line in enumerate(late.lines)}
     for at, line in enumerate(early.lines):
         assert again.get(early.first + at, line) == line
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000, "{pod}" * 40_000, "x\n" * 100_000, "{n}" * 60_000])
+def test_the_bytes_that_are_kept_are_bounded(text):
+    found = output_of(pod(RUNNING, log=text, log_seconds="0.01"), "c", START + 1000 * SECOND)
+    size = sum(len(line.text) + 1 for line in found.lines)
+    assert 0 < size <= KEPT_BYTES
+    assert found.first + len(found.lines) == found.count
+    assert found.lines[-1] == list(found.lines)[-1] == found.lines[len(found.lines) - 1]
+
+
+def test_lines_are_made_when_they_are_asked_for():
+    found = output_of(pod(RUNNING, log="a {n}\nb", log_seconds="1"), "c", START + 4 * SECOND)
+    every = list(found.lines)
+    assert [line.text for line in every] == [
+        "container c started", "a 1", "b", "a 2", "b", "a 3", "b", "a 4", "b"]  # fmt: skip
+    assert [found.lines[at - len(every)] for at in range(len(every))] == every
+    assert found.lines[2:5] == every[2:5]
+    with pytest.raises(IndexError):
+        found.lines[len(every)]

@@ -5,6 +5,7 @@ Upstream: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from itertools import chain
 
@@ -74,18 +75,26 @@ def first_shown(output: Output, query: Mapping[str, str], now: int) -> int:
             raise bad_request(f"unable to decode sinceTime: {error}") from None
     first = output.first
     if since:
-        first += sum(line.at < since for line in output.lines)
+        first += bisect_left(output.lines, since, key=lambda line: line.at)
     if query.get("tailLines"):
         first = max(first, output.count - parse_int64(query["tailLines"]))
     return first
 
 
 def shown(output: Output, query: Mapping[str, str], first: int) -> bytes:
-    """The lines from that number on, as a kubelet sends them."""
+    """The lines from that number on, as a kubelet sends them; no more are made than `limitBytes` has room for."""
     dated = flag(query.get("timestamps"))
-    lines = output.lines[max(0, first - output.first) :]
-    text = "".join(f"{_stamp(line.at) if dated else ''}{line.text}\n" for line in lines).encode()
-    return text[: parse_int64(query["limitBytes"])] if query.get("limitBytes") else text
+    limit = parse_int64(query["limitBytes"]) if query.get("limitBytes") else None
+    found = bytearray()
+    at, stamp = -1, ""
+    for number in range(max(0, first - output.first), len(output.lines)):
+        line = output.lines[number]
+        if dated and line.at != at:
+            at, stamp = line.at, _stamp(line.at)
+        found += f"{stamp}{line.text}\n".encode()
+        if limit is not None and len(found) >= limit:
+            return bytes(found[:limit])
+    return bytes(found)
 
 
 def _stamp(at: int) -> str:

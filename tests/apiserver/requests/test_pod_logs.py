@@ -2,7 +2,9 @@
 
 import pytest
 
-from controlplane.apiserver.requests.pod_logs import check_has_log
+from controlplane.api.container_output import Line, Lines, Output
+from controlplane.api.times import SECOND
+from controlplane.apiserver.requests.pod_logs import check_has_log, first_shown, shown
 from controlplane.apiserver.schema.status import ApiError
 
 ENDED = {"terminated": {"exitCode": 1, "containerID": "containerd://1"}}
@@ -77,3 +79,41 @@ def test_what_never_ran_has_none_and_the_reason_is_told(state, last, previous, m
 def test_a_pod_that_nobody_began_with_waits_for_its_init_containers():
     with pytest.raises(ApiError, match="waiting to start: PodInitializing"):
         check_has_log(pod(None, initial=[{"name": "i"}]), "c")
+
+
+class Counted(Lines):
+    """Lines that count how many were made."""
+
+    made = 0
+
+    def __getitem__(self, at):
+        self.made += 1
+        return super().__getitem__(at)
+
+
+def output(times=10_000):
+    return Output(0, Counted([Line(0, "head")], ["{n}"], times=times, every=SECOND))
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "most"),
+    [
+        ({"tailLines": "2"}, b"9999\n10000\n", 2),
+        ({"limitBytes": "7"}, b"head\n1\n", 2),
+        ({"limitBytes": "8"}, b"head\n1\n2", 3),
+        ({"tailLines": "3", "limitBytes": "4"}, b"9998", 1),
+        ({"sinceSeconds": "1"}, b"9999\n10000\n", 20),
+        ({"tailLines": "0"}, b"", 0),
+    ],
+)
+def test_only_the_lines_that_are_shown_are_made(query, text, most):
+    found = output()
+    first = first_shown(found, query, 9_999 * SECOND)
+    assert shown(found, query, first) == text
+    assert found.lines.made <= most
+
+
+def test_lines_have_the_time_at_which_they_were_written():
+    assert shown(output(1), {"timestamps": "true"}, 0) == (
+        b"1970-01-01T00:00:00.000000000Z head\n1970-01-01T00:00:00.000000000Z 1\n"
+    )
