@@ -52,6 +52,7 @@ CAMPAIGNS = (
         "tests.chaos.fuzz --requests {n} --seed {seed} --http",
     ),
     Campaign("hostile", "times all bodies that are made to take long", 1, "bench.bench_hostile"),
+    Campaign("stalls", "longest stops of other clients", 1, "tests.chaos.stalls"),
     Campaign("healing", "fault runs", 10_000, "tests.chaos.healing --runs {n} --seed {seed}"),
     Campaign(
         "replicas",
