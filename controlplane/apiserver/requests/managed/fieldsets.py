@@ -63,27 +63,29 @@ _PATHS: Final[IdentityCache[tuple[Paths, int]]] = IdentityCache()
 
 
 def _nested(paths: Paths) -> Tree:
-    root: Tree = {}
-    nodes, owned = [root], [False]  # along the last path
+    """Return the nested form; a node is made only for a path that others lead through."""
+    root: Tree = {".": _LEAF} if () in paths and len(paths) > 1 else {}
+    nodes = [root]  # of the beginnings of the last path, itself left out
     last: Path = ()
-    for path in sorted(paths):
+    for path in sorted(paths - {()}):
         at = 0
         for ours, theirs in zip(path, last, strict=False):
             if ours != theirs:
                 break
             at += 1
-        del nodes[at + 1 :], owned[at + 1 :]
-        for element in path[at:]:
-            above = nodes[-1]
-            if owned[-1] and not above:
-                above["."] = {}
+        if last and at == len(last):  # the last path is owned, and led through
+            node: Tree = {".": _LEAF}
+            nodes[-1][last[-1]] = node
+            nodes.append(node)
+        else:
+            del nodes[at + 1 :]
+        for element in path[at:-1]:
             below: Tree = {}
-            above[element] = below
+            nodes[-1][element] = below
             nodes.append(below)
-            owned.append(False)
-        owned[-1] = True
+        nodes[-1][path[-1]] = _LEAF
         last = path
-    return _settled(root)
+    return _settled(root) if len(paths) <= _REMEMBERED else root
 
 
 _LEAF: Final[Tree] = {}
