@@ -597,7 +597,7 @@ class ServerMaker:
 
 
 def _has_accounts(config: ClusterConfig) -> bool:
-    """Whether pods are asked for service accounts."""
+    """Return whether pods are asked for service accounts."""
     if not (config.service_accounts and config.controllers):
         return False
     chosen = selected(config.enabled_controllers, controllers.names())

@@ -820,7 +820,7 @@ class FixGates:
         return _DEFAULTS[number]
 
     def fixed(self, number: str) -> bool:
-        """Whether a fix is in force, in whatever form."""
+        """Return whether a fix is in force, in whatever form."""
         return self.variant(number) is not None
 
     def changed(self) -> dict[str, str]:

@@ -31,7 +31,7 @@ _lists: dict[tuple[int, ...], list[Tree]] = {}
 
 
 def is_often_alike(name: str) -> bool:
-    """Whether a type, by its name without package, is one of those."""
+    """Return whether a type, by its name without package, is one of those."""
     return name in ALIKE or name.endswith("Condition")
 
 
@@ -69,7 +69,7 @@ def alike_list(parts: list[Tree]) -> list[Tree]:
 
 
 def is_shared(parts: list[Any]) -> bool:
-    """Whether this is such a list, which others may have, too."""
+    """Return whether this is such a list, which others may have, too."""
     return _lists.get(tuple(map(id, parts))) is parts
 
 

@@ -31,7 +31,7 @@ class TooDeep(ValueError):
 
 
 def too_deep(value: Any) -> bool:
-    """Whether a tree has more than `DEPTH` levels. It is looked at level by level."""
+    """Return whether a tree has more than `DEPTH` levels. It is looked at level by level."""
     level: list[Any] = [value] if isinstance(value, (dict, list)) else []
     for _ in range(DEPTH):
         if not level:

@@ -38,7 +38,7 @@ class Seen:
         return by_value(value) in self._known
 
     def again(self, value: Any) -> bool:
-        """Whether a value was seen before; now it is."""
+        """Return whether a value was seen before; now it is."""
         key = by_value(value)
         if key in self._known:
             return True

@@ -27,14 +27,14 @@ class FieldSelector:
         self.requirements = requirements
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Whether the fields of an object meet every requirement."""
+        """Return whether the fields of an object meet every requirement."""
         for operator, field, value in self.requirements:
             if (fields.get(field, "") == value) is (operator == "!="):
                 return False
         return True
 
     def empty(self) -> bool:
-        """Whether the selector restricts nothing."""
+        """Return whether the selector restricts nothing."""
         return not self.requirements
 
     def exact(self, field: str) -> str | None:

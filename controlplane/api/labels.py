@@ -61,7 +61,7 @@ class Requirement:
         self._bound = parse_int64(values[0]) if len(values) == 1 else None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a set of labels meets the condition."""
+        """Return whether a set of labels meets the condition."""
         operator = self.operator
         value = labels.get(self.key)
         if operator in (EQUALS, DOUBLE_EQUALS, IN):
@@ -88,7 +88,7 @@ class Requirement:
         return self._wanted if self.operator in (NOT_EQUALS, NOT_IN) else None
 
     def tighter_than(self, other: Requirement) -> bool:
-        """Whether a condition of the same operator on the same label lets less pass."""
+        """Return whether a condition of the same operator on the same label lets less pass."""
         if self._bound is None or other._bound is None:
             return other._bound is not None
         if self.operator == GREATER_THAN:
@@ -186,7 +186,7 @@ class Selector:
         )
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a set of labels meets every requirement."""
+        """Return whether a set of labels meets every requirement."""
         if self.nothing:
             return False
         if self._many is not None:
@@ -202,11 +202,11 @@ class Selector:
         return self._equalities[0] if self._equalities else None
 
     def empty(self) -> bool:
-        """Whether the selector restricts nothing."""
+        """Return whether the selector restricts nothing."""
         return not self.requirements and not self.nothing
 
     def selectable(self) -> bool:
-        """Whether anything at all could match."""
+        """Return whether anything at all could match."""
         return not self.nothing
 
     def add(self, *more: Requirement) -> Selector:

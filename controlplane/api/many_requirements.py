@@ -29,10 +29,10 @@ class Requirement(Protocol):
         """The values that the label must have none of; None where it is no such condition."""
 
     def tighter_than(self, other: Any) -> bool:
-        """Whether a condition of the same operator on the same label lets less pass."""
+        """Return whether a condition of the same operator on the same label lets less pass."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a set of labels meets the condition."""
+        """Return whether a set of labels meets the condition."""
 
 
 class _Label:
@@ -82,7 +82,7 @@ class ManyRequirements:
         self._needed = frozenset(needed)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a set of labels meets every requirement."""
+        """Return whether a set of labels meets every requirement."""
         if len(self._needed) > len(labels) or not self._needed <= labels.keys():
             return False
         for key, value in labels.items():

@@ -84,7 +84,7 @@ class Term:
         return tuple(found)
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether a node of this name and these labels fits; never with errors."""
+        """Return whether a node of this name and these labels fits; never with errors."""
         if self.errors or not self.labels.matches(labels):
             return False
         if name:
@@ -118,7 +118,7 @@ class LazyNodeSelector:
         return [error for term in self.terms for error in term.errors]
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether a term matches; SelectorError when none does and some are broken."""
+        """Return whether a term matches; SelectorError when none does and some are broken."""
         for term in self.terms:
             if term.matches(name, labels):
                 return True
@@ -184,7 +184,7 @@ class RequiredNodeAffinity:
         self.affinity = None if required is None else LazyNodeSelector(required)
 
     def match(self, node: Node) -> bool:
-        """Whether a node fits both; SelectorError as for `LazyNodeSelector`."""
+        """Return whether a node fits both; SelectorError as for `LazyNodeSelector`."""
         if self.labels is not None and not self.labels.matches(node.metadata.labels):
             return False
         return self.affinity is None or self.affinity.match(node)

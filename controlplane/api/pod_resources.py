@@ -53,18 +53,18 @@ DEFAULT: Final = Options()
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether a resource may be given for the pod as a whole."""
+    """Return whether a resource may be given for the pod as a whole."""
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES)
 
 
 def pod_level_requests_set(pod: Pod) -> bool:
-    """Whether the pod as a whole requests anything."""
+    """Return whether the pod as a whole requests anything."""
     resources = pod.spec.resources
     return resources is not None and any(map(is_pod_level_resource, resources.requests))
 
 
 def pod_level_resources_set(pod: Pod) -> bool:
-    """Whether the pod as a whole has requests or limits."""
+    """Return whether the pod as a whole has requests or limits."""
     resources = pod.spec.resources
     return pod_level_requests_set(pod) or (
         resources is not None and any(map(is_pod_level_resource, resources.limits))
@@ -72,7 +72,7 @@ def pod_level_resources_set(pod: Pod) -> bool:
 
 
 def resize_pending(pod: Pod, reason: str) -> bool:
-    """Whether the kubelet holds a resize back for this reason (Infeasible or Deferred)."""
+    """Return whether the kubelet holds a resize back for this reason (Infeasible or Deferred)."""
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == reason

@@ -169,7 +169,7 @@ class Quantity:
         return (self._unscaled > 0) - (self._unscaled < 0)
 
     def is_zero(self) -> bool:
-        """Whether the amount is zero."""
+        """Return whether the amount is zero."""
         return self._unscaled == 0
 
     def cmp(self, other: Quantity) -> int:

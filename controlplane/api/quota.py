@@ -78,7 +78,7 @@ def is_extended(name: str) -> bool:
 
 
 def counts(pod: Tree, now: int) -> bool:
-    """Whether a pod still uses anything: neither finished nor past its grace period. `now` in nanoseconds."""
+    """Return whether a pod still uses anything: neither finished nor past its grace period. `now` in nanoseconds."""
     if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
         return False
     metadata = pod["metadata"]
@@ -177,7 +177,7 @@ def scopes_of(spec: Tree) -> list[Tree]:
 
 
 def in_scope(group: str, resource: str, spec: Tree, tree: Tree) -> bool:
-    """Whether a quota's scopes cover an object; of pods there are several, of claims one."""
+    """Return whether a quota's scopes cover an object; of pods there are several, of claims one."""
     wanted = scopes_of(spec)
     if not wanted:
         return True

@@ -29,7 +29,7 @@ def forbids_preemption(node: Node) -> bool:
 
 
 def resize_waits(pod: Pod) -> bool:
-    """Whether a pod on a node waits for room to grow. Upstream: IsPodResizeDeferred."""
+    """Return whether a pod on a node waits for room to grow. Upstream: IsPodResizeDeferred."""
     return bool(pod.spec.node_name) and resize_pending(pod, DEFERRED)
 
 

@@ -20,7 +20,7 @@ _PLAIN_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparison: bool = False) -> bool:
-    """Whether a toleration covers a taint: an empty effect or key covers any.
+    """Return whether a toleration covers a taint: an empty effect or key covers any.
 
     `comparison` switches on the operators Gt and Lt (gate TaintTolerationComparisonOperators).
     """
@@ -39,7 +39,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparison: bool = False)
 
 
 def _compare(operator: str, bound: str, value: str) -> bool:
-    """Whether the taint's number lies above (Gt) or below (Lt) the toleration's."""
+    """Return whether the taint's number lies above (Gt) or below (Lt) the toleration's."""
     if not (_PLAIN_INTEGER.fullmatch(bound) and _PLAIN_INTEGER.fullmatch(value)):
         return False
     limit, number = parse_int64(bound), parse_int64(value)
@@ -49,7 +49,7 @@ def _compare(operator: str, bound: str, value: str) -> bool:
 
 
 def tolerated(tolerations: Sequence[Toleration], taint: Taint, *, comparison: bool = False) -> bool:
-    """Whether any of the tolerations covers a taint."""
+    """Return whether any of the tolerations covers a taint."""
     return first_tolerating(tolerations, taint, comparison=comparison) is not None
 
 
@@ -89,7 +89,7 @@ def _by_key(tolerations: Sequence[Toleration]) -> dict[str, list[Toleration]]:
 
 
 def blocks_scheduling(taint: Taint) -> bool:
-    """Whether a taint keeps pods off when not tolerated (NoSchedule or NoExecute)."""
+    """Return whether a taint keeps pods off when not tolerated (NoSchedule or NoExecute)."""
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 

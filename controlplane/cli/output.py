@@ -108,7 +108,7 @@ def table(
 
 
 def on_terminal() -> bool:
-    """Whether people look at standard output."""
+    """Return whether people look at standard output."""
     return sys.stdout.isatty()
 
 
@@ -141,7 +141,7 @@ class Progress:
 
     @property
     def on(self) -> bool:
-        """Whether anybody can see it."""
+        """Return whether anybody can see it."""
         return self._on
 
     def show(self, text: str) -> None:

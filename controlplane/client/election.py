@@ -97,7 +97,7 @@ class Candidate:
 
     @property
     def leads(self) -> bool:
-        """Whether the record last seen names this candidate."""
+        """Return whether the record last seen names this candidate."""
         return self.observed is not None and self.observed.holder == self.identity
 
     @property
@@ -106,7 +106,7 @@ class Candidate:
         return self.observed.holder if self.observed is not None else ""
 
     def lease_is_valid(self, now: int) -> bool:
-        """Whether the lease last seen to change has not run out yet."""
+        """Return whether the lease last seen to change has not run out yet."""
         found = self.observed
         return found is not None and self._observed_at + found.lease_seconds * SECOND > now
 

@@ -25,37 +25,39 @@ class ConnectionLost(Exception):
 
 
 def is_not_found(error: ApiError) -> bool:
-    """Whether the object does not exist."""
+    """Return whether the object does not exist."""
     return error.code == 404
 
 
 def is_conflict(error: ApiError) -> bool:
-    """Whether a precondition (uid, resource version) failed."""
+    """Return whether a precondition (uid, resource version) failed."""
     return error.code == 409 and error.reason == "Conflict"
 
 
 def is_invalid(error: ApiError) -> bool:
-    """Whether the object would be invalid; a patch that names a uid is told so when another object has the name."""
+    """Return whether the object would be invalid; a patch that names a uid is told so when another object has the
+    name.
+    """
     return error.code == 422
 
 
 def is_unsupported_media_type(error: ApiError) -> bool:
-    """Whether the resource does not take a body of that kind."""
+    """Return whether the resource does not take a body of that kind."""
     return error.code == 415
 
 
 def is_already_exists(error: ApiError | ConnectionLost) -> bool:
-    """Whether the name is taken."""
+    """Return whether the name is taken."""
     return isinstance(error, ApiError) and error.code == 409 and error.reason == "AlreadyExists"
 
 
 def is_expired(error: ApiError) -> bool:
-    """Whether the resource version asked for is no longer to be had."""
+    """Return whether the resource version asked for is no longer to be had."""
     return error.code == 410 or error.reason in {"Expired", "Gone"}
 
 
 def is_too_large(error: ApiError) -> bool:
-    """Whether the resource version asked for lies ahead of what the server has reached."""
+    """Return whether the resource version asked for lies ahead of what the server has reached."""
     causes = (error.status.get("details") or {}).get("causes") or []
     return error.code == 504 and any(
         cause.get("reason") == "ResourceVersionTooLarge" for cause in causes

@@ -52,7 +52,7 @@ class Expectations:
         return None if record is None else (record.creations, len(record.deletions))
 
     def satisfied(self, key: str, now: int) -> bool:
-        """Whether the controller may act: nothing outstanding, or the record is older than five minutes."""
+        """Return whether the controller may act: nothing outstanding, or the record is older than five minutes."""
         record = self._expected.get(key)
         if record is None:
             return True
@@ -101,7 +101,7 @@ class CountedExpectations:
         return None if record is None else (record.creations, record.deletions)
 
     def satisfied(self, key: str, now: int) -> bool:
-        """Whether the controller may act: nothing outstanding, or the record is older than five minutes."""
+        """Return whether the controller may act: nothing outstanding, or the record is older than five minutes."""
         record = self._expected.get(key)
         if record is None:
             return True

@@ -64,7 +64,7 @@ class RealFifo(Generic[V]):
 
     @property
     def synced(self) -> bool:
-        """Whether the first list has been popped whole."""
+        """Return whether the first list has been popped whole."""
         return self._populated and self._initial == 0
 
     def add(self, delta: Delta[V]) -> None:
@@ -136,7 +136,7 @@ class DeltaFifo(Generic[V]):
 
     @property
     def synced(self) -> bool:
-        """Whether every key of the first list has been popped."""
+        """Return whether every key of the first list has been popped."""
         return self._populated and self._initial == 0
 
     def add(self, delta: Delta[V]) -> None:

@@ -100,7 +100,7 @@ class WorkQueue:
 
     @property
     def only_idle_delays(self) -> bool:
-        """Whether no key waits that must be awaited."""
+        """Return whether no key waits that must be awaited."""
         return self._busy_delays == 0
 
     def next_due(self) -> int | None:

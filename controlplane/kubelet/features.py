@@ -92,11 +92,11 @@ class Features:
     on: frozenset[str] = frozenset()
 
     def enabled(self, name: str) -> bool:
-        """Whether a gate is on; one that the release does not know is off."""
+        """Return whether a gate is on; one that the release does not know is off."""
         return name in self.on
 
     def at_least(self, release: str) -> bool:
-        """Whether the kubelet is of this release or a younger one."""
+        """Return whether the kubelet is of this release or a younger one."""
         return minor_of(self.release) >= minor_of(release)
 
 

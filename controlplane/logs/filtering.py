@@ -47,7 +47,7 @@ class Filter:
         return (line for line in lines if self.wants(line))
 
     def wants(self, line: Line) -> bool:
-        """Whether one event is wanted. For a text its line is searched, not what was made of it: not here."""
+        """Return whether one event is wanted. For a text its line is searched, not what was made of it: not here."""
         if self.obj is not None and not self.obj.matches(line.obj):
             return False
         if self.kind and line.obj.partition("/")[0].lower() != self.kind.lower():

@@ -55,7 +55,7 @@ class Line(msgspec.Struct, gc=False, frozen=True):
 
     @property
     def is_step(self) -> bool:
-        """Whether this line is a step of a task, and no event within one."""
+        """Return whether this line is a step of a task, and no event within one."""
         return not self.level
 
 
@@ -141,7 +141,9 @@ class RunLog:
 
     @property
     def without_levels(self) -> bool:
-        """Whether its lines are those of before format 2; events have the levels of the vocabulary all the same."""
+        """Return whether its lines are those of before format 2; events have the levels of the vocabulary all the
+        same.
+        """
         return self._read is _levelled
 
     def plain(self) -> Path:

@@ -73,7 +73,7 @@ class Scene:
             self._uids.add(uid)
 
     def _is_meant(self, kind: str) -> bool:
-        """Whether a violation speaks of objects of a kind."""
+        """Return whether a violation speaks of objects of a kind."""
         lower = kind.lower()
         return not lower.endswith(("class", "content")) and any(
             word in lower for word in self._kinds
@@ -98,13 +98,13 @@ class Scene:
         return OTHER if self._names_things else AT_A_PLACE
 
     def _is_named_alone(self, kind: str) -> bool:
-        """Whether a violation speaks of a kind, as of the Job of a pod, but names none of them."""
+        """Return whether a violation speaks of a kind, as of the Job of a pod, but names none of them."""
         return kind.lower() in self._kinds and not any(
             each.startswith(f"{kind}/") for each in self.about
         )
 
     def of_resource(self, resource: str) -> bool:
-        """Whether a resource is that of an object that is named."""
+        """Return whether a resource is that of an object that is named."""
         return any(f"{obj.partition('/')[0].lower()}s" == resource for obj in self.about)
 
     def missed(self, resource: str, key: str) -> str:
@@ -116,7 +116,7 @@ class Scene:
         return ""
 
     def names_actor(self, actor: str) -> bool:
-        """Whether a violation names a process, alone or with one of its tasks."""
+        """Return whether a violation names a process, alone or with one of its tasks."""
         return actor in self._words or any(each.startswith(f"{actor}/") for each in self._words)
 
     def of_key(self, key: str) -> float:

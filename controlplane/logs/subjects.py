@@ -82,7 +82,7 @@ class Subject:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def matches(self, obj: str) -> bool:
-        """Whether the log's name for an object means this one."""
+        """Return whether the log's name for an object means this one."""
         kind, _, key = obj.partition("/")
         if key != self.key:
             return False

@@ -115,7 +115,7 @@ def timeline(log: RunLog, text: str, *, everything: bool = False, path: str = ""
 
 
 def _is_below(field: str, path: str) -> bool:
-    """Whether a field is this one, below it, or around it."""
+    """Return whether a field is this one, below it, or around it."""
     return (
         field == path or field.startswith((f"{path}.", f"{path}[")) or path.startswith(f"{field}.")
     )

@@ -205,7 +205,7 @@ class _Scales:
         return self._scene.of_key(str(line.data["key"])) if "key" in line.data else 1.0
 
     def _is_deletion_by_a_user(self, line: Line) -> bool:
-        """Whether a user had something deleted: rarely is that without consequences, whatever it was."""
+        """Return whether a user had something deleted: rarely is that without consequences, whatever it was."""
         data = line.data
         deleted = str(data.get("verb", "")).startswith("delete ") and data.get("code", 0) < 300
         return line.event == "apiserver.write" and deleted and data.get("by") in self._users
@@ -221,13 +221,13 @@ class _Scales:
         return line.event, line.actor, line.obj, uid, said
 
     def _follows(self, line: Line) -> bool:
-        """Whether it is a list or a watch, where the violation is of caches."""
+        """Return whether it is a list or a watch, where the violation is of caches."""
         if not self._scene.of_caches:
             return False
         return self._scene.of_resource(str(line.data.get("resource", "")))
 
     def _of_another(self, line: Line) -> bool:
-        """Whether an event is about an incarnation that the violation does not mean, though it means one."""
+        """Return whether an event is about an incarnation that the violation does not mean, though it means one."""
         uids = self._scene.uids
         return bool(uids and line.uid and line.uid not in uids and line.obj in self._scene.about)
 
@@ -299,7 +299,7 @@ def _short(fields: list[str]) -> list[str]:
 
 
 def _repeats(one: Line, other: Line) -> bool:
-    """Whether one only says again what the other said, to another listener or reader."""
+    """Return whether one only says again what the other said, to another listener or reader."""
     return other.event in HEARD and (one.event, one.actor, one.obj, one.uid, one.rv) == (
         other.event, other.actor, other.obj, other.uid, other.rv
     )  # fmt: skip

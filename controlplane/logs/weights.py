@@ -136,7 +136,7 @@ class Heaviest:
         """Whether there were more."""
 
     def takes(self, weight: float) -> bool:
-        """Whether an event of this weight would be kept."""
+        """Return whether an event of this weight would be kept."""
         if len(self._heap) < KEPT or weight > self._heap[0][0]:
             return True
         self.overflowed = True

@@ -169,7 +169,7 @@ def _of_lines(text: str, workload: Workload) -> list[float]:
 
 
 def _names(name: str, workload: Workload) -> bool:
-    """Whether a label names the workload, or a measurement of it."""
+    """Return whether a label names the workload, or a measurement of it."""
     name = name.removeprefix(f"{BENCHMARK}/")
     return name == workload.full_name or name.startswith(f"{workload.full_name}/")
 

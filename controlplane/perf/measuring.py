@@ -102,7 +102,7 @@ class Collection:
         self.histograms: dict[tuple[str, str], Histogram] = {}
 
     def wants(self, obj: Object) -> bool:
-        """Whether the pod is one of those measured."""
+        """Return whether the pod is one of those measured."""
         return obj.namespace in self._namespaces and (self._selects is None or self._selects(obj))
 
     def created(self, obj: Object) -> None:

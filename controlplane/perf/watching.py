@@ -29,12 +29,12 @@ ATTEMPTED = "Attempted"
 
 
 def is_scheduled(obj: Object) -> bool:
-    """Whether the pod has a node."""
+    """Return whether the pod has a node."""
     return bool(obj.tree["spec"].get("nodeName"))
 
 
 def is_attempted(obj: Object) -> bool:
-    """Whether the scheduler has said something about the pod."""
+    """Return whether the scheduler has said something about the pod."""
     status: Tree = obj.tree.get("status") or {}
     return is_scheduled(obj) or any(
         condition.get("type") == "PodScheduled" for condition in status.get("conditions") or ()

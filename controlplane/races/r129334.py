@@ -59,7 +59,7 @@ async def component(user: User) -> None:
 
 
 def survives(run: Run) -> str | None:
-    """Whether no API server was killed."""
+    """Return whether no API server was killed."""
     for event in run.world.log:
         if event.event == "apiserver.oom":
             data = event.data or {}

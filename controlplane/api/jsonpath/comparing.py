@@ -18,7 +18,7 @@ _BAD_TYPE: Final = "invalid type for comparison"
 
 
 def holds(symbol: str, left: Any, right: Any) -> bool:
-    """Whether a comparison holds.
+    """Return whether a comparison holds.
 
     Raises:
         JSONPathError: an unknown operator, values of different types, or a type without (that) order.

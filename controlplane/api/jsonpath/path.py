@@ -292,7 +292,7 @@ class _Search:
         return results
 
     def passes(self, item: Any, node: Filter) -> bool:
-        """Whether a filter lets one item through."""
+        """Return whether a filter lets one item through."""
         if node.operator == "exists":
             try:
                 return bool(self.group([item], node.left))

@@ -180,7 +180,7 @@ class Informer(Generic[V]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is in the store and every handler has been told of it."""
+        """Return whether the first list is in the store and every handler has been told of it."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:

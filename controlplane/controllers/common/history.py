@@ -103,7 +103,7 @@ def next_number(revisions: Sequence[ControllerRevision]) -> int:
 
 
 def equal(one: ControllerRevision, other: ControllerRevision) -> bool:
-    """Whether two revisions hold the same data."""
+    """Return whether two revisions hold the same data."""
     hashes = _numeric_hash(one), _numeric_hash(other)
     if None not in hashes and hashes[0] != hashes[1]:
         return False
@@ -111,7 +111,7 @@ def equal(one: ControllerRevision, other: ControllerRevision) -> bool:
 
 
 def means_the_same(one: ControllerRevision, other: ControllerRevision) -> bool:
-    """Whether two revisions put the same template back, however it is written (135017)."""
+    """Return whether two revisions put the same template back, however it is written (135017)."""
     templates = template_of(one), template_of(other)
     return encoded_template(templates[0]) == encoded_template(templates[1])
 

@@ -8,7 +8,7 @@ from controlplane.client.errors import ApiError
 
 
 def namespace_is_terminating(error: Exception) -> bool:
-    """Whether nothing can be created because the namespace is going away."""
+    """Return whether nothing can be created because the namespace is going away."""
     if not isinstance(error, ApiError):
         return False
     causes: list[dict[str, Any]] = (error.status.get("details") or {}).get("causes") or []

@@ -64,5 +64,5 @@ def delete_pod(host: Host, owner: View, name: str) -> Reconcile[None]:
 
 
 def is_gone(error: Failure) -> bool:
-    """Whether a request failed because what it was about does not exist."""
+    """Return whether a request failed because what it was about does not exist."""
     return isinstance(error, ApiError) and is_not_found(error)

@@ -28,7 +28,7 @@ class ServedKind:
     """Whether it has the subresource scale."""
 
     def has(self, *verbs: str) -> bool:
-        """Whether all of these are served."""
+        """Return whether all of these are served."""
         return all(verb in self.verbs for verb in verbs)
 
 

@@ -59,7 +59,7 @@ def ready_condition(node: Node) -> NodeCondition | None:
 
 
 def has_taint(node: Node, key: str, effect: str) -> bool:
-    """Whether the node has a taint with that key and effect."""
+    """Return whether the node has a taint with that key and effect."""
     return any(taint.key == key and taint.effect == effect for taint in node.spec.taints)
 
 
@@ -173,7 +173,7 @@ class HealthBook:
         self._known: dict[str, Health] = {}
 
     def is_down(self, name: str) -> bool:
-        """Whether the node was judged not ready when it was looked at last."""
+        """Return whether the node was judged not ready when it was looked at last."""
         known = self._known.get(name)
         return known is not None and known.status not in {None, "True"}
 

@@ -41,7 +41,7 @@ class CustomKinds:
 
     @property
     def needed(self) -> bool:
-        """Whether any controller looks at kinds that it cannot know beforehand."""
+        """Return whether any controller looks at kinds that it cannot know beforehand."""
         return any(each.any_kind for each in self._controllers)
 
     def handlers(self) -> tuple[Any, Any, Any]:

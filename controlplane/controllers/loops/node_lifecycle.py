@@ -238,7 +238,7 @@ class NodeController:
         return self._book.probe(node, view, self._now())
 
     def _needs_work(self, node: Node, probe: Probe) -> bool:
-        """Whether anything has to be written. A healthy node's place in the queue is given up on the way."""
+        """Return whether anything has to be written. A healthy node's place in the queue is given up on the way."""
         if probe.conditions is not None or node.name in self._to_mark:
             return True
         if probe.after != "True":

@@ -79,7 +79,7 @@ class Storage:
 
     @property
     def attaches(self) -> bool:
-        """Whether volumes of any driver are attached to nodes before they are mounted there."""
+        """Return whether volumes of any driver are attached to nodes before they are mounted there."""
         return any(each.attach_required for each in self.drivers)
 
 

@@ -56,7 +56,7 @@ def change_of(old: Object[Pod] | None, new: Object[Pod]) -> PodChange | None:
 
 
 def selects(service: Service, labels: Mapping[str, str]) -> bool:
-    """Whether a service has a selector, and it matches; an empty one matches everything."""
+    """Return whether a service has a selector, and it matches; an empty one matches everything."""
     selector = (service.tree.get("spec") or {}).get("selector")
     return selector is not None and from_set(selector).matches(labels)
 
@@ -131,7 +131,7 @@ def selected_pods(service: Service, pods: Indexer[Pod]) -> list[Pod] | None:
 
 
 def has_address(pod: Pod, *, terminating: bool) -> bool:
-    """Whether a pod can be behind a service: it goes on and has an address; `terminating` ones too if asked."""
+    """Return whether a pod can be behind a service: it goes on and has an address; `terminating` ones too if asked."""
     if pod.status.phase in TERMINAL or not (pod.status.pod_ip or pod.status.pod_ips):
         return False
     return terminating or pod.metadata.deletion_timestamp is None

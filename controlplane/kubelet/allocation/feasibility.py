@@ -74,7 +74,7 @@ class Feasibility:
         return None
 
     def _swaps(self, pod: Pod, wanted: PodResources, allocated: PodResources) -> bool:
-        """Whether a container would change its memory request in place while it may swap."""
+        """Return whether a container would change its memory request in place while it may swap."""
         for each in resizable(pod, self.features):
             policies = {
                 policy.resource_name: policy.restart_policy for policy in each.resize_policy

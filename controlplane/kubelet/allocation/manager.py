@@ -52,7 +52,7 @@ class Verdict(Protocol):
 
     @property
     def admitted(self) -> bool:
-        """Whether the pod fits."""
+        """Return whether the pod fits."""
 
     @property
     def reason(self) -> str:
@@ -135,7 +135,7 @@ class AllocationManager:
         return known[2]
 
     def differs(self, pod: Pod) -> bool:
-        """Whether a pod asks for something else than it was promised."""
+        """Return whether a pod asks for something else than it was promised."""
         return self.allocated_pod(pod) is not pod
 
     def allocate(self, pod: Pod) -> Steps[None]:
@@ -248,7 +248,7 @@ class AllocationManager:
         return RETRY_S
 
     def _resize(self, pod: Pod) -> Steps[bool]:
-        """Whether a pod was promised what it asks for now."""
+        """Return whether a pod was promised what it asks for now."""
         if not self.differs(pod):
             self.conditions.clear_pending(pod.uid)
             return False

@@ -130,7 +130,7 @@ def canonical(resources: Tree | None) -> Tree:
 
 
 def same_amounts(one: Tree, other: Tree) -> bool:
-    """Whether resources are equal by value, whatever their notation."""
+    """Return whether resources are equal by value, whatever their notation."""
     return one is other or _values(one) == _values(other)
 
 

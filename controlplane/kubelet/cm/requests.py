@@ -25,24 +25,24 @@ def containers_of(pod: Pod) -> tuple[Container, ...]:
 
 
 def is_guaranteed(pod: Pod) -> bool:
-    """Whether the pod's class is Guaranteed."""
+    """Return whether the pod's class is Guaranteed."""
     return pod_qos(pod) == GUARANTEED
 
 
 def is_sidecar(container: Container) -> bool:
-    """Whether an init container goes on running."""
+    """Return whether an init container goes on running."""
     return container.restart_policy == "Always"
 
 
 def is_init(pod: Pod, container: Container) -> bool:
-    """Whether a container is an init container that ends before the next begins."""
+    """Return whether a container is an init container that ends before the next begins."""
     return any(
         each.name == container.name and not is_sidecar(each) for each in pod.spec.init_containers
     )
 
 
 def managed_as_a_whole(pod: Pod, features: Features) -> bool:
-    """Whether the pod has resources of its own that the managers hand out."""
+    """Return whether the pod has resources of its own that the managers hand out."""
     return (
         features.enabled("PodLevelResources")
         and features.enabled("PodLevelResourceManagers")
@@ -51,12 +51,12 @@ def managed_as_a_whole(pod: Pod, features: Features) -> bool:
 
 
 def left_alone(pod: Pod, features: Features) -> bool:
-    """Whether the managers pass a pod over, because it has resources of its own and the gates are off."""
+    """Return whether the managers pass a pod over, because it has resources of its own and the gates are off."""
     return pod_level_resources_set(pod) and not managed_as_a_whole(pod, features)
 
 
 def has_own_guarantee(container: Container) -> bool:
-    """Whether requests and limits of CPU and memory are equal and not zero."""
+    """Return whether requests and limits of CPU and memory are equal and not zero."""
     resources = container.resources
     return all(
         name in resources.requests

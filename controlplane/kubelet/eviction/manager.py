@@ -49,12 +49,12 @@ class EvictionManager:
         return tuple(found)
 
     def finds_other(self, observed: Observations) -> bool:
-        """Whether a pass would see other thresholds met than the last one."""
+        """Return whether a pass would see other thresholds met than the last one."""
         return set(self._seen(observed)) != self._first.keys()
 
     @property
     def must_reclaim(self) -> bool:
-        """Whether pods are to go, as the last pass had it."""
+        """Return whether pods are to go, as the last pass had it."""
         return bool(self._met)
 
     def synchronize(self, observed: Observations, now: int) -> tuple[EvictionThreshold, ...]:

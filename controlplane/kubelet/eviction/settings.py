@@ -54,7 +54,7 @@ class EvictionThreshold:
 
     @property
     def hard(self) -> bool:
-        """Whether pods go at once."""
+        """Return whether pods go at once."""
         return self.grace_ns == 0
 
     @property

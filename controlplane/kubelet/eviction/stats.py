@@ -64,7 +64,7 @@ Observations = Mapping[str, Observation]
 
 
 def uses_anything(pod: Pod) -> bool:
-    """Whether any annotation tells of usage."""
+    """Return whether any annotation tells of usage."""
     told = tuple(f"{runtime.PREFIX}{name}" for name in MEASURED.values())
     return any(key.startswith(told) for key in pod.annotations)
 

@@ -87,7 +87,7 @@ class Evictions:
             self._shared.ctx.spawn(self.run, name="eviction-manager")
 
     def _worth_it(self, stats: dict[str, PodStats]) -> bool:
-        """Whether a pass would see other thresholds met, or find a pod that goes."""
+        """Return whether a pass would see other thresholds met, or find a pod that goes."""
         if self._manager.finds_other(self._observe(stats)):
             return True
         active = self._active()

@@ -31,7 +31,7 @@ class Mirrors:
         return Client(ctx, self._shared.server)
 
     def wrong(self, pod: Pod) -> bool:
-        """Whether the API server, as far as is known, does not show this version of a static pod."""
+        """Return whether the API server, as far as is known, does not show this version of a static pod."""
         return _wrong(pod, self._shared.pods.mirror(pod))
 
     async def reconcile(self, ctx: Context, pod: Pod, mirror: Pod | None) -> bool:

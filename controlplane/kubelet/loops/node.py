@@ -170,13 +170,13 @@ async def report_status(ctx: Context, shared: Shared, changed: Condition) -> Non
 
 
 def _pressure_changed(shared: Shared) -> bool:
-    """Whether the API server shows a pressure that the node is not under any more, or lacks one."""
+    """Return whether the API server shows a pressure that the node is not under any more, or lacks one."""
     shown = {each.type for each in shared.node.status.conditions if each.status == "True"}
     return any((kind in shared.under_pressure) != (kind in shown) for kind in node_status.PRESSURES)
 
 
 def _in_use_changed(shared: Shared) -> bool:
-    """Whether the API server shows other volumes as in use than are."""
+    """Return whether the API server shows other volumes as in use than are."""
     if shared.volumes is None:
         return False
     shown = (shared.node.tree.get("status") or {}).get("volumesInUse") or []
@@ -184,7 +184,7 @@ def _in_use_changed(shared: Shared) -> bool:
 
 
 def _shows_otherwise(shared: Shared) -> bool:
-    """Whether the API server shows a condition that is not the kubelet's, Ready being Unknown say."""
+    """Return whether the API server shows a condition that is not the kubelet's, Ready being Unknown say."""
     if _in_use_changed(shared):
         return True
     shown = shared.node.tree.get("status") or {}

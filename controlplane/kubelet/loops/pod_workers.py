@@ -221,12 +221,14 @@ class PodWorkers:
             await found.stopped.wait(end - ctx.now, point="kubelet.kill-pod")
 
     def to_be_restarted(self, uid: str) -> bool:
-        """Whether a pod of this uid is wanted again."""
+        """Return whether a pod of this uid is wanted again."""
         found = self._workers.get(uid)
         return found is not None and found.restarts
 
     def static_pod_terminates(self, name: str) -> bool:
-        """Whether a static pod of this full name is being terminated. Upstream: IsPodForMirrorPodTerminating..."""
+        """Return whether a static pod of this full name is being terminated. Upstream:
+        IsPodForMirrorPodTerminating...
+        """
         uid = self._order.started(name)
         found = None if uid is None else self.get(uid)
         return found is not None and found.phase == TERMINATING
@@ -443,7 +445,7 @@ class PodWorkers:
             found.agreed(told, shown)
 
     def may_run(self, uid: str) -> bool:
-        """Whether containers of a pod may still run. Upstream: CouldHaveRunningContainers."""
+        """Return whether containers of a pod may still run. Upstream: CouldHaveRunningContainers."""
         found = self.get(uid)
         return found is not None and found.active
 

@@ -90,7 +90,7 @@ class Shared:
         """Something for housekeeping."""
 
     def sources_ready(self) -> bool:
-        """Whether all sources have been heard and taken in: until then nothing is taken for gone (#81324)."""
+        """Return whether all sources have been heard and taken in: until then nothing is taken for gone (#81324)."""
         return len(self.ready) == len(self.config.sources)
 
     def now(self) -> int:

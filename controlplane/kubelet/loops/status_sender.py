@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         """Who looks after the pods of the node."""
 
         def may_run(self, uid: str) -> bool:
-            """Whether containers of the pod with this uid may still run."""
+            """Return whether containers of the pod with this uid may still run."""
 
         def agreed(self, uid: str, told: Tree, shown: Tree) -> None:
             """The API server shows what it was told of the pod with this uid, in a tree of its own."""

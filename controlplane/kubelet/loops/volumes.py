@@ -90,7 +90,7 @@ class VolumeManager:
     # ------------------------------------------------------------------ what workers ask
 
     def look(self, pod: Pod, volume: str, claim: Tree) -> str | None:
-        """Whether a pod has a volume of its claim (`PodVolumes.look`)."""
+        """Return whether a pod has a volume of its claim (`PodVolumes.look`)."""
         before = len(self.state.lookups)
         found = self.state.look(pod, volume, claim)
         if len(self.state.lookups) != before:
@@ -99,7 +99,7 @@ class VolumeManager:
         return found
 
     def released(self, uid: str) -> bool:
-        """Whether nothing of a pod that has ended is mounted any more; if not, that is begun."""
+        """Return whether nothing of a pod that has ended is mounted any more; if not, that is begun."""
         if self.state.released(uid):
             self._pods.pop(uid, None)
             self._ended.pop(uid, None)
@@ -282,7 +282,9 @@ class VolumeManager:
                 self._changed("")
 
     def _is_over(self, each: PodVolume) -> bool:
-        """Whether a pod that has a volume it does not want is gone, or has ended: a new process hears of it late."""
+        """Return whether a pod that has a volume it does not want is gone, or has ended: a new process hears of it
+        late.
+        """
         if (each.uid, each.name) in self.state.sure or each.uid in self._ended:
             return True
         return self._shared.sources_ready() and each.uid not in self._shared.pods

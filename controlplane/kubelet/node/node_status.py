@@ -135,7 +135,7 @@ KUBELET: Final = "emulate.controlplane/kubelet"
 
 
 def has_kubelet(tree: Tree) -> bool:
-    """Whether a kubelet is emulated for a Node."""
+    """Return whether a kubelet is emulated for a Node."""
     notes = tree["metadata"].get("annotations") or {}
     return str(notes.get(KUBELET, "")).lower() != "false"
 
@@ -216,7 +216,7 @@ def pressure_event(kind: str, under: bool) -> str:
 
 
 def status_due(status: Tree, before: Tree, now: int, reported_at: int) -> bool:
-    """Whether a computed status is to be sent: it changed beyond heartbeats, or it is time."""
+    """Return whether a computed status is to be sent: it changed beyond heartbeats, or it is time."""
     return now - reported_at >= STATUS_REPORT_INTERVAL or _still(status) != _still(before)
 
 

@@ -29,7 +29,7 @@ class KubeletSettings:
 
     @property
     def hands_out(self) -> bool:
-        """Whether any policy gives containers something of their own."""
+        """Return whether any policy gives containers something of their own."""
         policies = self.policies
         return (policies.cpu, policies.memory, policies.topology) != (
             NO_CPU_POLICY,

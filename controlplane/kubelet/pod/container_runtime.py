@@ -74,7 +74,7 @@ class Program:
     live_ns: int | None = None
 
     def answers(self, probe: str, since: int) -> bool:
-        """Whether a probe of this kind succeeds, so long after the start."""
+        """Return whether a probe of this kind succeeds, so long after the start."""
         if probe == LIVENESS:
             return self.live_ns is None or since < self.live_ns
         return since >= self.ready_ns and (self.ready or probe == STARTUP)
@@ -117,7 +117,7 @@ def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Pr
 
 
 def refuses_update(pod: Pod, container: str, refused: int, happens: Callable[[], bool]) -> bool:
-    """Whether the runtime refuses to change the resources of a container, or ("") of the pod's cgroup.
+    """Return whether the runtime refuses to change the resources of a container, or ("") of the pod's cgroup.
 
     `refused` is how often it has done so; `happens` decides where it is left open.
     """
@@ -301,7 +301,7 @@ class Sandbox:
         return 0 if self.refused is None else self.refused.get(container, 0)
 
     def ready(self, now: int) -> bool:
-        """Whether containers can be started."""
+        """Return whether containers can be started."""
         return self.ready_at is not None and self.ready_at <= now
 
     def running(self) -> list[Container]:

@@ -49,7 +49,7 @@ class Retry:
         return self.at
 
     def due(self, now: int) -> bool:
-        """Whether it is time, of one that is worth it."""
+        """Return whether it is time, of one that is worth it."""
         return self.promising and self.at <= now
 
 
@@ -68,10 +68,12 @@ class Volumes(Protocol):
     """Who looks after the volumes of a node's CSI drivers."""
 
     def look(self, pod: Pod, volume: str, claim: Tree) -> str | None:
-        """Whether a pod has the volume of its claim: "" if so, why not if that is known, None if it is on its way."""
+        """Return whether a pod has the volume of its claim: "" if so, why not if that is known, None if it is on its
+        way.
+        """
 
     def released(self, uid: str) -> bool:
-        """Whether nothing of a pod that has ended is mounted any more; if not, that is begun."""
+        """Return whether nothing of a pod that has ended is mounted any more; if not, that is begun."""
 
 
 class Mounting:
@@ -112,7 +114,7 @@ class Mounting:
 
     @property
     def done(self) -> bool:
-        """Whether containers can be made."""
+        """Return whether containers can be made."""
         return not self._left
 
     def next_try(self, pod: Pod, now: int) -> int | None:

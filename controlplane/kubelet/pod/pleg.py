@@ -38,7 +38,7 @@ class PodCache:
         return self._entries.get(uid, _NOTHING)
 
     def newer_than(self, uid: str, time: int, now: int) -> bool:
-        """Whether there was a relist after this time, be it one that was left out. Upstream: GetNewerThan."""
+        """Return whether there was a relist after this time, be it one that was left out. Upstream: GetNewerThan."""
         if self._relisted_at is not None and self._relisted_at > time:
             return True
         period = RELIST_PERIOD_S * SECOND

@@ -38,7 +38,7 @@ class PodUpdate:
 
 
 def differ_semantically(old: Object[Pod], new: Object[Pod]) -> bool:
-    """Whether more differs than the status. Upstream: podsDifferSemantically."""
+    """Return whether more differs than the status. Upstream: podsDifferSemantically."""
     if old.tree.get("spec") != new.tree.get("spec"):
         return True
     before, after = old.metadata, new.metadata
@@ -58,7 +58,7 @@ class PodConfig:
         return tuple(self._known)
 
     def heard(self, source: str) -> bool:
-        """Whether a source has pushed."""
+        """Return whether a source has pushed."""
         return source in self._heard
 
     def push(self, source: str, pods: Iterable[Object[Pod]]) -> list[PodUpdate]:

@@ -64,11 +64,11 @@ class PodManager:
         return [mirror for key, mirror in self._mirrors.items() if self.named(key) is None]
 
     def awaits_mirror(self, uid: str) -> bool:
-        """Whether nothing at the API server stands for a static pod."""
+        """Return whether nothing at the API server stands for a static pod."""
         return self.has_static(uid) and self._by_uid[uid].key not in self._mirrors
 
     def has_static(self, uid: str) -> bool:
-        """Whether a static pod has this uid."""
+        """Return whether a static pod has this uid."""
         pod = self._by_uid.get(uid)
         return pod is not None and is_static(pod)
 

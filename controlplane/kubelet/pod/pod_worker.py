@@ -249,22 +249,22 @@ class PodWorker:
 
     @property
     def removed(self) -> bool:
-        """Whether the object is gone from the API server."""
+        """Return whether the object is gone from the API server."""
         return self._removed
 
     @property
     def active(self) -> bool:
-        """Whether the pod still counts for admission of others (its containers may run)."""
+        """Return whether the pod still counts for admission of others (its containers may run)."""
         return self.phase in (SYNC, TERMINATING)
 
     @property
     def terminating(self) -> bool:
-        """Whether its end was asked for, or has come."""
+        """Return whether its end was asked for, or has come."""
         return self.phase != SYNC
 
     @property
     def finished(self) -> bool:
-        """Whether nothing of it is left on the node."""
+        """Return whether nothing of it is left on the node."""
         return self.phase == FINISHED and not self.sandbox.running()
 
     def update(self, pod: Pod, now: int) -> None:
@@ -382,7 +382,7 @@ class PodWorker:
         return (self._reported or {}).get("phase") not in status.TERMINAL
 
     def _waits_for_unmount(self) -> bool:
-        """Whether an ended pod's volumes are still mounted: its object stays until they are not."""
+        """Return whether an ended pod's volumes are still mounted: its object stays until they are not."""
         if not self._unmounting or self._volumes is None:
             return False
         return not self._volumes.released(self.uid)
@@ -482,7 +482,7 @@ class PodWorker:
         slot.container.stop(now, grace, self.durations(runtime.STOP, slot.spec.name))
 
     def _killed(self, now: int, actions: list[Action]) -> bool:
-        """Whether what was to be killed has stopped; the runtime says so at once."""
+        """Return whether what was to be killed has stopped; the runtime says so at once."""
         for slot in self._slots.values():
             if slot.restarts:
                 slot.container.settle(now)
@@ -569,7 +569,7 @@ class PodWorker:
         )
 
     def _initialized(self, slot: _Slot) -> bool:
-        """Whether an init container lets the next one start."""
+        """Return whether an init container lets the next one start."""
         if slot.role == SIDECAR:
             return self._started(slot) or self._any_app_started()
         ended = slot.seen.exit
@@ -589,7 +589,7 @@ class PodWorker:
         return ended is None or self._may_restart(slot, ended)
 
     def _unmakeable(self, slot: _Slot) -> bool:
-        """Whether making a container would fail as it did before."""
+        """Return whether making a container would fail as it did before."""
         before = "" if slot.unmade is None else slot.unmade.error
         return bool(before) and environment_error(self.pod, slot.spec.name, self._find) == before
 

@@ -42,7 +42,7 @@ Requirements = dict[str, int]
 
 
 def is_static(pod: Pod) -> bool:
-    """Whether a pod comes from a file of the node and not from the API server."""
+    """Return whether a pod comes from a file of the node and not from the API server."""
     source = pod.annotations.get(CONFIG_SOURCE)
     return source is not None and source != "api"
 
@@ -55,7 +55,7 @@ def is_critical(pod: Pod) -> bool:
 
 
 def preemptable(preemptor: Pod, pod: Pod) -> bool:
-    """Whether a pod may be killed for another."""
+    """Return whether a pod may be killed for another."""
     if is_critical(preemptor) and not is_critical(pod):
         return True
     mine, theirs = preemptor.spec.priority, pod.spec.priority

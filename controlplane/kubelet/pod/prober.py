@@ -32,7 +32,7 @@ class Results:
         return self._known.get((kind, container_id))
 
     def set(self, kind: str, container_id: str, found: bool | None) -> bool:
-        """Whether that is news."""
+        """Return whether that is news."""
         if self.get(kind, container_id) is found:
             return False
         if found is None:
@@ -119,7 +119,7 @@ class ProbeWorker:
         return self.at_or_after(since + changes)
 
     def _wanted(self, status: Tree, since: int, now: int) -> bool:
-        """Whether there is anything to probe yet, or still."""
+        """Return whether there is anything to probe yet, or still."""
         if now < since + self.probe.initial_delay_seconds * SECOND:
             return False
         return bool(status.get("started")) is not (self.kind == STARTUP)

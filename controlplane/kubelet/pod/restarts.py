@@ -43,7 +43,7 @@ class BackOff:
 
 
 def may_restart(container: Container, role: str, pod_policy: str, exit_code: int) -> bool:
-    """Whether a container starts again after this exit code.
+    """Return whether a container starts again after this exit code.
 
     `role` is init, sidecar or app. Rules of the container come first, then its own policy, then
     the pod's.

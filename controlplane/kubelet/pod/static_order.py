@@ -27,7 +27,7 @@ class StaticOrder:
         self._waiting.setdefault(name, []).append(uid)
 
     def may_start(self, name: str, uid: str, is_over: Callable[[str], bool]) -> bool:
-        """Whether it is this one's turn, which it takes then. `is_over` knows whose end was asked for."""
+        """Return whether it is this one's turn, which it takes then. `is_over` knows whose end was asked for."""
         started = self._started.get(name)
         if started is not None:
             return started == uid

@@ -30,12 +30,12 @@ __all__ = [
 
 
 def is_mirror(pod: Pod) -> bool:
-    """Whether an object of the API server stands for a static pod."""
+    """Return whether an object of the API server stands for a static pod."""
     return CONFIG_MIRROR in pod.annotations
 
 
 def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
-    """Whether a mirror shows this very version of a static pod."""
+    """Return whether a mirror shows this very version of a static pod."""
     return mirror.key == pod.key and mirror.annotations[CONFIG_MIRROR] == _hash(pod)
 
 

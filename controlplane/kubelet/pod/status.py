@@ -68,7 +68,7 @@ class ContainerReport:
 
     @property
     def done(self) -> bool:
-        """Whether a regular init container has done its work."""
+        """Return whether a regular init container has done its work."""
         return self.exit is not None and self.exit.exit_code == 0
 
 

@@ -98,7 +98,9 @@ class StatusManager:
             self.forget(uid)
 
     def agreed(self, told: Versioned, shown: Tree) -> bool:
-        """Whether the API server now shows just what was told: its tree is kept then in the place of an equal one."""
+        """Return whether the API server now shows just what was told: its tree is kept then in the place of an equal
+        one.
+        """
         if shown != told.status or self._known.get(told.uid) is not told:
             return False
         self._known[told.uid] = attrs.evolve(told, status=shown)
@@ -136,7 +138,7 @@ class StatusManager:
 
 
 def can_be_deleted(pod: Pod, known: Versioned) -> bool:
-    """Whether the object may go: it is to be deleted, has ended, and nothing is left of it."""
+    """Return whether the object may go: it is to be deleted, has ended, and nothing is left of it."""
     return (
         pod.metadata.deletion_timestamp is not None
         and MIRROR not in pod.annotations
@@ -146,7 +148,7 @@ def can_be_deleted(pod: Pod, known: Versioned) -> bool:
 
 
 def differs(api: Tree, known: Tree) -> bool:
-    """Whether the API server shows something else than the kubelet says, apart from what others write."""
+    """Return whether the API server shows something else than the kubelet says, apart from what others write."""
     for key, value in api.items():
         if key not in _COMPARED_APART and (key not in known or known[key] != value):
             return True
@@ -209,5 +211,5 @@ def merged(api: Tree, known: Tree, *, held: bool = False) -> Tree:
 
 
 def _is_new(item: Tree, theirs: Sequence[Tree]) -> bool:
-    """Whether a condition that is shared (DisruptionTarget) is not there yet as the kubelet says it."""
+    """Return whether a condition that is shared (DisruptionTarget) is not there yet as the kubelet says it."""
     return item["type"] == "DisruptionTarget" and item not in theirs

@@ -33,7 +33,7 @@ class Writing:
         return self.volumes[number % len(self.volumes)]
 
     def over(self, number: int) -> bool:
-        """Whether so many are all."""
+        """Return whether so many are all."""
         return self.count is not None and number >= self.count
 
 

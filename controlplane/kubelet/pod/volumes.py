@@ -105,7 +105,7 @@ class PodVolumes:
     _operations: dict[Place, _Operation] = field(factory=dict)
 
     def look(self, pod: Pod, name: str, claim: Tree) -> str | None:
-        """Whether a pod has a volume: "" if so, why not if that is known, None if it is on its way.
+        """Return whether a pod has a volume: "" if so, why not if that is known, None if it is on its way.
 
         It is wanted from now on.
         """
@@ -143,7 +143,7 @@ class PodVolumes:
         return bool(places)
 
     def released(self, uid: str) -> bool:
-        """Whether nothing of a pod is mounted, nor will be."""
+        """Return whether nothing of a pod is mounted, nor will be."""
         kept = (self.lookups, self.wanted, self.mounts.published)
         return not any(place[0] == uid for each in kept for place in each)
 
@@ -178,7 +178,7 @@ class PodVolumes:
     # ------------------------------------------------------------------ operations
 
     def may_begin(self, unique: str, uid: str, now: int) -> bool:
-        """Whether an operation on a volume (of one pod, or "" for all) may begin."""
+        """Return whether an operation on a volume (of one pod, or "" for all) may begin."""
         for (volume, pod), found in self._operations.items():
             if volume == unique and (not uid or not pod or uid == pod):
                 if found.pending or found.due > now:

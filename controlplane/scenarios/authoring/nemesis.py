@@ -137,7 +137,7 @@ def _strike(user: User, strike: Strike, for_s: float) -> None:
 
 
 def _can(user: User, operation: Operation) -> bool:
-    """Whether it makes sense now: only the dead are started again, and only the living killed."""
+    """Return whether it makes sense now: only the dead are started again, and only the living killed."""
     if not operation.actor:
         return True
     alive = user.run.world.alive(operation.actor)

@@ -33,7 +33,7 @@ WINDOW: Final = (START_S, START_S + 1)
 
 
 def is_small(setting: Setting) -> bool:
-    """Whether the small form is asked for."""
+    """Return whether the small form is asked for."""
     return bool(setting.options.get(SMALL.key))
 
 

@@ -349,7 +349,7 @@ async def pod(
 
 
 def runs(run: Run, name: str) -> bool:
-    """Whether a pod's containers run."""
+    """Return whether a pod's containers run."""
     return any(
         each.name == name and (each.tree.get("status") or {}).get("phase") == "Running"
         for each in run.objects("/registry/pods/")

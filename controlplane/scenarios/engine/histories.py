@@ -36,7 +36,7 @@ class History:
         return self._moment
 
     def looks_at(self, request: Request) -> bool:
-        """Whether the request is one of those that count."""
+        """Return whether the request is one of those that count."""
         return (
             request.resource in self.resources
             and request.verb in VERBS

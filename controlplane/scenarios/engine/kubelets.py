@@ -68,7 +68,7 @@ def furnished(
 
 
 def check(config_file: str | None, machine_text: str | None, release: str) -> None:
-    """Whether the options make sense, before anything runs. Raises UsageError, for a policy that the machine
+    """Return whether the options make sense, before anything runs. Raises UsageError, for a policy that the machine
     does not take as well.
     """
     from controlplane.cluster import node_tree

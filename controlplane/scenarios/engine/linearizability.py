@@ -98,7 +98,7 @@ def _is(state: Version, seen: Version) -> bool:
 
 
 def _meets(state: Version, expected: Version) -> bool:
-    """Whether the object may meet a precondition."""
+    """Return whether the object may meet a precondition."""
     same = not expected.uid or not state.uid or state.uid == expected.uid
     return same and (not expected.number or not state.number or state.number == expected.number)
 
@@ -113,7 +113,7 @@ class Answer:
 
 
 def check(calls: Sequence[Call], *, visits: int = VISITS) -> Answer:
-    """Whether the calls on one object, which does not exist at first, are linearizable."""
+    """Return whether the calls on one object, which does not exist at first, are linearizable."""
     ordered = sorted(calls, key=lambda call: call.begin)
     everyone = (1 << len(ordered)) - 1
     needed = sum(1 << at for at, call in enumerate(ordered) if call.answer != "unknown")

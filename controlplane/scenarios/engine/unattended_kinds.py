@@ -64,7 +64,7 @@ class Attention:
         return cls(running, _SNAPSHOTS if looked_after else (), bool(config.own_controllers))
 
     def nobody_acts_on(self, info: ResourceInfo) -> bool:
-        """Whether objects of a resource are only kept."""
+        """Return whether objects of a resource are only kept."""
         if info.custom is not None:
             return not self.own and info.group not in self.custom_groups
         name = info.qualified

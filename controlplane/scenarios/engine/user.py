@@ -95,7 +95,7 @@ class User:
         return await self.client.get(resource, namespace, name)
 
     async def exists(self, kind: str, name: str, namespace: str = "") -> bool:
-        """Whether there is such an object."""
+        """Return whether there is such an object."""
         try:
             await self.get(kind, name, namespace)
         except ApiError as error:
@@ -233,7 +233,7 @@ class User:
             self.ctx.send(node, FileChanged(file))
 
     async def attempt(self, call: Coroutine[Any, Any, Any]) -> bool:
-        """Whether the server did it: a refusal is shrugged off, and so is a broken connection."""
+        """Return whether the server did it: a refusal is shrugged off, and so is a broken connection."""
         try:
             await call
         except (ApiError, LinkBroken):

@@ -149,7 +149,9 @@ def _room_is_kept(run: Run) -> str | None:
 
 
 def _taken(made: _Made, pod: Pod) -> str | None:
-    """Whether the pod that was just assumed took room that was made for one no less important, which waits for it."""
+    """Return whether the pod that was just assumed took room that was made for one no less important, which waits for
+    it.
+    """
     core = made.core
     info = core.cache.nodes.get(pod.spec.node_name)
     if info is None:

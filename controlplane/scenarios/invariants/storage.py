@@ -267,7 +267,7 @@ def one_object_a_name() -> Invariant:
 
 
 def _failed_group(disk: Any, name: str) -> bool:
-    """Whether copies belong to groups that were never completed, which this driver leaves behind."""
+    """Return whether copies belong to groups that were never completed, which this driver leaves behind."""
     groups = {each.group for each in disk.snapshots.values() if each.name == name}
     return any(group and group not in disk.groups for group in groups)
 

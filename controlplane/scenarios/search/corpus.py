@@ -129,7 +129,7 @@ class Corpus:
         (self.folder / CLASSES).write_text("".join(f"{each}\n" for each in names), encoding="utf-8")
 
     def _check(self, path: Path, told: dict[str, Any]) -> None:
-        """Whether it is the same search; the first difference is named."""
+        """Return whether it is the same search; the first difference is named."""
         old, new = told["plan"], self._what["plan"]
         differing = [key for key in ("strategy", "seed") if told[key] != self._what[key]]
         differing += [key for key in new if old.get(key) != new[key]]

@@ -77,7 +77,7 @@ def from_file(path: Path, *, expected: str = "") -> Scenario:
 
 
 def is_declared(path: PurePath) -> bool:
-    """Whether a file's name says that it holds a scenario in YAML; see `scenarios.declared`."""
+    """Return whether a file's name says that it holds a scenario in YAML; see `scenarios.declared`."""
     return path.suffix.lower() in (".yaml", ".yml")
 
 

@@ -82,12 +82,14 @@ def _begin_worker(told: Any) -> None:
 
 
 def enumerates(strategy: str) -> bool:
-    """Whether a strategy goes through all schedules in an order of its own: such a search is one piece."""
+    """Return whether a strategy goes through all schedules in an order of its own: such a search is one piece."""
     return strategy in strategies.ENUMERATING
 
 
 def can_be_dealt_out(plan: Plan, strategy: str) -> bool:
-    """Whether other processes can run this search: they must find the scenario, and the strategy must allow it."""
+    """Return whether other processes can run this search: they must find the scenario, and the strategy must allow
+    it.
+    """
     return plan.scenario.origin is not None and not enumerates(strategy)
 
 

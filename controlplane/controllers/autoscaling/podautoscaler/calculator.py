@@ -35,7 +35,7 @@ class Tolerances(NamedTuple):
     up: float = 0.1
 
     def covers(self, ratio: float) -> bool:
-        """Whether nothing is to be done."""
+        """Return whether nothing is to be done."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
@@ -60,7 +60,7 @@ def _whole(replicas: float) -> int:
 
 
 def _is_unready(pod: Pod, metric: PodMetric, now: int) -> bool:
-    """Whether the use of CPU says nothing yet, because the pod is still starting."""
+    """Return whether the use of CPU says nothing yet, because the pod is still starting."""
     ready, started = condition(pod, "Ready"), pod.status.start_time
     if ready is None or started is None:
         return True

@@ -222,7 +222,7 @@ class HorizontalPodAutoscalerController(Controller):
             raise partly
 
     def _zeroed(self, hpa: HorizontalPodAutoscaler) -> bool:
-        """Whether it was this controller that scaled to zero."""
+        """Return whether it was this controller that scaled to zero."""
         return self.host.features[HPA_SCALE_TO_ZERO] and any(
             each.type == ZEROED and each.status == "True" for each in hpa.status.conditions
         )
@@ -409,7 +409,7 @@ class HorizontalPodAutoscalerController(Controller):
 
 
 def _is_shared(hpa: HorizontalPodAutoscaler) -> bool:
-    """Whether some metric is there without pods."""
+    """Return whether some metric is there without pods."""
     return any(metric.type in {"Object", "External"} for metric in hpa.spec.metrics)
 
 

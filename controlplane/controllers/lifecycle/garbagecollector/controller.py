@@ -190,7 +190,7 @@ class GarbageCollectorController(Controller):
             self._asked.pop(key, None)
 
     def _attempt(self, node: Node) -> Reconcile[bool]:
-        """Whether the object was found absent."""
+        """Return whether the object was found absent."""
         if node.being_deleted and not node.deleting_dependents:
             return False
         try:

@@ -67,7 +67,7 @@ def identity_of(view: View) -> Identity:
 
 
 def being_deleted(meta: ObjectMeta) -> bool:
-    """Whether a deletion time is set."""
+    """Return whether a deletion time is set."""
     return meta.deletion_timestamp is not None
 
 

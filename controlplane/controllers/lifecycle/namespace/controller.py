@@ -237,7 +237,7 @@ class NamespaceController(Controller):
         raise _Unexpected(text, len(left.items))
 
     def _delete_collection(self, resource: Resource[Any], namespace: str) -> Reconcile[bool]:
-        """Whether the server can delete a whole collection of this resource."""
+        """Return whether the server can delete a whole collection of this resource."""
         options = delete_options(propagation_policy="Background")
         try:
             yield from calls.delete_collection(resource, namespace, options)

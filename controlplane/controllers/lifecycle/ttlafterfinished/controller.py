@@ -61,7 +61,7 @@ class TTLAfterFinishedController(Controller):
             yield from calls.delete(JOBS, fresh.namespace, fresh.name, options)
 
     def _expired(self, job: Job) -> bool:
-        """Whether the Job is to go now; if it is to go later, it is asked for then."""
+        """Return whether the Job is to go now; if it is to go later, it is asked for then."""
         if job.metadata.deletion_timestamp is not None or not needs_cleanup(job):
             return False
         left = expires_at(job) - self.host.now
@@ -71,7 +71,7 @@ class TTLAfterFinishedController(Controller):
 
 
 def needs_cleanup(job: Job) -> bool:
-    """Whether the Job has finished and has a time to live."""
+    """Return whether the Job has finished and has a time to live."""
     return job.spec.ttl_seconds_after_finished is not None and any(
         map(_ends, job.status.conditions)
     )

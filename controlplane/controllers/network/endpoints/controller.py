@@ -210,7 +210,7 @@ def _family_is_v6(service: Service, pod: Pod) -> bool:
 
 
 def _is_right(tree: Tree, service: Service, wanted: list[Tree]) -> bool:
-    """Whether endpoints need no write."""
+    """Return whether endpoints need no write."""
     metadata = tree["metadata"]
     labels = metadata.get("labels") or {}
     own = {key: text for key, text in labels.items() if key not in (MANAGED_BY, HEADLESS)}

@@ -93,7 +93,7 @@ def truncate(subsets: Sequence[Tree]) -> list[Tree] | None:
 
 
 def equal(one: Iterable[Tree], other: Iterable[Tree]) -> bool:
-    """Whether two lists of subsets agree in all but the resource versions of pods."""
+    """Return whether two lists of subsets agree in all but the resource versions of pods."""
     return [_shown(each) for each in one] == [_shown(each) for each in other]
 
 

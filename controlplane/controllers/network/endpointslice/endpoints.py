@@ -39,7 +39,7 @@ def address_types(service: Service) -> tuple[str, ...]:
 
 
 def is_v6(text: str) -> bool:
-    """Whether an address is one of IPv6."""
+    """Return whether an address is one of IPv6."""
     return _normal(text)[1]
 
 
@@ -162,7 +162,7 @@ def identity(endpoint: Tree) -> Identity:
 
 
 def equal_beyond_identity(one: Tree, other: Tree) -> bool:
-    """Whether two endpoints of one identity agree in all that is not a hint."""
+    """Return whether two endpoints of one identity agree in all that is not a hint."""
     return _rest(one) == _rest(other)
 
 

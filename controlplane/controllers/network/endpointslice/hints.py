@@ -22,18 +22,18 @@ ANNOTATIONS: Final = (
 
 
 def by_topology(service: Service) -> bool:
-    """Whether an annotation asks for hints by the zones' share of CPU; the older one is asked first."""
+    """Return whether an annotation asks for hints by the zones' share of CPU; the older one is asked first."""
     found = next((name for name in ANNOTATIONS if name in service.annotations), None)
     return found is not None and service.annotations[found] in ("Auto", "auto")
 
 
 def distributed(service: Service) -> bool:
-    """Whether trafficDistribution decides about hints."""
+    """Return whether trafficDistribution decides about hints."""
     return service.spec.traffic_distribution in DISTRIBUTIONS and not by_topology(service)
 
 
 def is_ready(endpoint: Tree) -> bool:
-    """Whether an endpoint is said to be ready."""
+    """Return whether an endpoint is said to be ready."""
     return (endpoint.get("conditions") or {}).get("ready") is True
 
 

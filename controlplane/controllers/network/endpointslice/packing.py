@@ -82,7 +82,7 @@ def slice_labels(service: Service) -> Tree:
 
 
 def labels_changed(found: Tree, service: Service) -> bool:
-    """Whether the service's own labels are not those of the slice; reserved ones do not count."""
+    """Return whether the service's own labels are not those of the slice; reserved ones do not count."""
     there, wanted = labels_of(found), service.labels
     return {key: value for key, value in there.items() if key not in RESERVED} != {
         key: value for key, value in wanted.items() if key not in RESERVED
@@ -109,7 +109,7 @@ def new_slice(service: Service, address_type: str, ports: Sequence[Tree]) -> Tre
 
 
 def owned_by(found: Tree, service: Service) -> bool:
-    """Whether a slice belongs to this service and not to a former one of its name."""
+    """Return whether a slice belongs to this service and not to a former one of its name."""
     return any(
         (each.get("uid"), each.get("kind"), each.get("apiVersion"))
         == (service.uid, "Service", "v1")
@@ -118,7 +118,7 @@ def owned_by(found: Tree, service: Service) -> bool:
 
 
 def same_placeholder(found: Tree, wanted: Tree) -> bool:
-    """Whether a slice without endpoints is as it should be; a label that is "" may as well be absent."""
+    """Return whether a slice without endpoints is as it should be; a label that is "" may as well be absent."""
     there, labels = labels_of(found), labels_of(wanted)
     return (
         found["metadata"].get("namespace") == wanted["metadata"].get("namespace")

@@ -32,16 +32,16 @@ class SliceTracker:
         return self._services.get(service_of(found), {})
 
     def knows(self, found: Tree) -> bool:
-        """Whether this slice was written, or deleted, by this controller."""
+        """Return whether this slice was written, or deleted, by this controller."""
         return _uid(found) in self._of(found)
 
     def is_news(self, found: Tree) -> bool:
-        """Whether a slice is not as this controller wrote it last."""
+        """Return whether a slice is not as this controller wrote it last."""
         known = self._of(found).get(_uid(found))
         return known is None or _generation(found) > known
 
     def stale(self, service: str, slices: Sequence[Tree]) -> bool:
-        """Whether these slices, from the cache, lag behind what was written."""
+        """Return whether these slices, from the cache, lag behind what was written."""
         known = self._services.get(service)
         if known is None:
             return False

@@ -29,7 +29,7 @@ class Attached:
 
     @property
     def shared(self) -> bool:
-        """Whether several nodes may have it; of what is not known it is left to the driver to say."""
+        """Return whether several nodes may have it; of what is not known it is left to the driver to say."""
         return self.spec is None or self.spec.shared
 
 
@@ -77,7 +77,7 @@ class ActualState:
         return self._attached.get((volume, node))
 
     def is_attached(self, volume: str, node: str) -> bool:
-        """Whether that is known for sure."""
+        """Return whether that is known for sure."""
         found = self._attached.get((volume, node))
         return found is not None and found.confirmed
 

@@ -43,11 +43,11 @@ class DesiredState:
             self._nodes.pop(node, None)
 
     def has_node(self, node: str) -> bool:
-        """Whether it is looked after."""
+        """Return whether it is looked after."""
         return node in self._nodes
 
     def keeps(self, node: str) -> bool:
-        """Whether it keeps the volumes of pods that ended."""
+        """Return whether it keeps the volumes of pods that ended."""
         return self._nodes.get(node, False)
 
     def add_pod(self, pod: Pod, spec: Spec, node: str) -> bool:

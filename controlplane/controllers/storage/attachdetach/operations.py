@@ -39,7 +39,7 @@ class Operations:
         return (volume, node) if shared else (volume, "")
 
     def pending(self, volume: str, node: str, *, shared: bool) -> bool:
-        """Whether one is under way."""
+        """Return whether one is under way."""
         found = self._known.get(self._of(volume, node, shared=shared))
         return found is not None and found.pending
 

@@ -54,13 +54,13 @@ def volume_name(claim: PersistentVolumeClaim) -> str:
 
 
 def is_claimed_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is bound to this very claim."""
+    """Return whether the volume is bound to this very claim."""
     reference = volume.tree["spec"].get("claimRef") or {}
     return reference.get("uid") == claim.uid
 
 
 def is_terminated(pod: Pod) -> bool:
-    """Whether nothing of a pod runs, nor will. Upstream: IsPodTerminated."""
+    """Return whether nothing of a pod runs, nor will. Upstream: IsPodTerminated."""
     status: dict[str, Any] = pod.tree.get("status") or {}
     if status.get("phase") in ("Failed", "Succeeded"):
         return True

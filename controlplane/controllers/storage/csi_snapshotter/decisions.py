@@ -42,12 +42,12 @@ def _named(prefix: str, uid: str, length: int) -> str:
 
 
 def is_final(code: str | None) -> bool:
-    """Whether an error says that nothing is under way in the driver any more; None is no gRPC status."""
+    """Return whether an error says that nothing is under way in the driver any more; None is no gRPC status."""
     return code is not None and code not in NOT_FINAL
 
 
 def content_should_be_deleted(content: Tree, *, marked: bool = True) -> bool:
-    """Whether a content's snapshot may be deleted, or the content let go.
+    """Return whether a content's snapshot may be deleted, or the content let go.
 
     Without `marked` a bound content need not have the controller's mark (#1446, proposed).
     """
@@ -87,7 +87,7 @@ def _should_be_deleted(
 def content_change_matters(
     old: Tree, new: Tree, *, resync: bool = True, became_ready: bool = True
 ) -> bool:
-    """Whether an update of a content wakes the sidecar: a resync, becoming ready, or what others wrote.
+    """Return whether an update of a content wakes the sidecar: a resync, becoming ready, or what others wrote.
 
     Its own writes must not, or failing calls would be repeated without backoff (#533). Before #1302
     resyncs did not pass either, and before #1392 nor did becoming ready.

@@ -163,7 +163,7 @@ class SourceClaims:
         yield from retry_on_conflict(attempt, RETRY, "snapshots.conflict")
 
     def is_being_restored(self, snapshot: Tree) -> bool:
-        """Whether a claim of the namespace waits for a volume made from this snapshot."""
+        """Return whether a claim of the namespace waits for a volume made from this snapshot."""
         metadata = snapshot["metadata"]
         for obj in self._shared.claims.by_index("namespace", metadata["namespace"]):
             source: Any = obj.tree["spec"].get("dataSource") or {}

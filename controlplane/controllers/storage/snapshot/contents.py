@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def is_deletion_candidate(snapshot: Tree) -> bool:
-    """Whether a snapshot is being deleted and still held by one of this controller's finalizers."""
+    """Return whether a snapshot is being deleted and still held by one of this controller's finalizers."""
     held = finalizers_of(snapshot)
     return is_deleting(snapshot) and (SOURCE_FINALIZER in held or SNAPSHOT.finalizer in held)
 
 
 def needs_status(kind: Kind, tree: Tree, content: Tree) -> bool:
-    """Whether a content has something to tell its (group) snapshot.
+    """Return whether a content has something to tell its (group) snapshot.
 
     Upstream compares the two readyToUse by their addresses: as soon as both have one they differ.
     """

@@ -59,7 +59,7 @@ class Metrics:
         self._under_way.setdefault((operation, uid), _Begun(driver, snapshot_type, now))
 
     def cancels(self, operation: str, uid: str) -> bool:
-        """Whether success of an operation cancels others that are under way."""
+        """Return whether success of an operation cancels others that are under way."""
         pending = ((each, uid) in self._under_way for each in _CANCELLED_BY_DELETE)
         return operation == DELETE and (operation, uid) in self._under_way and any(pending)
 

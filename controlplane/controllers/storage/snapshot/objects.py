@@ -99,7 +99,7 @@ def status_of(tree: Tree) -> Tree:
 
 
 def is_deleting(tree: Tree) -> bool:
-    """Whether deletion was asked for."""
+    """Return whether deletion was asked for."""
     return bool(tree["metadata"].get("deletionTimestamp"))
 
 
@@ -114,17 +114,17 @@ def annotations_of(tree: Tree) -> dict[str, str]:
 
 
 def is_ready(tree: Tree) -> bool:
-    """Whether a status says that it is ready to use."""
+    """Return whether a status says that it is ready to use."""
     return status_of(tree).get("readyToUse") is True
 
 
 def is_created(tree: Tree) -> bool:
-    """Whether a status knows when the snapshot was cut."""
+    """Return whether a status knows when the snapshot was cut."""
     return status_of(tree).get("creationTime") is not None
 
 
 def is_bound(kind: Kind, tree: Tree) -> bool:
-    """Whether a (group) snapshot's status names its content."""
+    """Return whether a (group) snapshot's status names its content."""
     return bool(status_of(tree).get(kind.bound_field))
 
 
@@ -174,7 +174,7 @@ def error_status(message: str, now_ns: int) -> Tree:
 
 
 def points_at(reference: Tree, tree: Tree) -> bool:
-    """Whether a content's reference, with its uid, is to this object."""
+    """Return whether a content's reference, with its uid, is to this object."""
     metadata = tree["metadata"]
     fields = ("name", "namespace", "uid")
     return all(reference.get(field) == metadata.get(field) for field in fields)

@@ -324,7 +324,7 @@ class Snapshots:
         yield from self._remove_finalizers(snapshot, removed)
 
     def _check_group(self, snapshot: Tree) -> bool:
-        """Whether the snapshot's group is gone; a member cannot be deleted before its group."""
+        """Return whether the snapshot's group is gone; a member cannot be deleted before its group."""
         group = status_of(snapshot).get("volumeGroupSnapshotName")
         if not self._shared.flags.groups or group is None:
             return False

@@ -169,7 +169,7 @@ class VolumeBinderController(Controller):
         yield from self._claim_status(claim, "Pending", None)
 
     def _is_delayed(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether the scheduler has to choose a node first."""
+        """Return whether the scheduler has to choose a node first."""
         found = self._classes.get(claim_class(claim))
         return found is not None and found.view.volume_binding_mode == "WaitForFirstConsumer"
 

@@ -225,7 +225,7 @@ class CsiProvisioner(Controller):
         return None if found is None else found.tree
 
     def _is_asked(self, claim: Tree, storage_class: Tree) -> bool:
-        """Whether the binder has handed the claim over to this driver."""
+        """Return whether the binder has handed the claim over to this driver."""
         if claim["spec"].get("volumeName"):
             return False
         if claim["metadata"]["uid"] in self._in_progress:

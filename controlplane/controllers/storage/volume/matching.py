@@ -38,7 +38,7 @@ def asked(claim: PersistentVolumeClaim) -> Quantity:
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume is the claim's: by name, and by uid once it knows one."""
+    """Return whether a volume is the claim's: by name, and by uid once it knows one."""
     reference = volume.spec.claim_ref
     if reference is None:
         return False

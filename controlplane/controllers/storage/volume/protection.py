@@ -97,7 +97,7 @@ class ClaimProtectionController(Controller):
 
 
 def _uses(pod: Pod, claim: str) -> bool:
-    """Whether a pod uses a claim: one that was not scheduled yet would not be let start."""
+    """Return whether a pod uses a claim: one that was not scheduled yet would not be let start."""
     return bool(pod.spec.node_name) and claim in claims_of(pod)
 
 

@@ -105,7 +105,7 @@ class ExternalProvisioner(Controller):
 
 
 def _is_asked(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
-    """Whether the binder has handed a claim over, and the scheduler has chosen a node where that is needed."""
+    """Return whether the binder has handed a claim over, and the scheduler has chosen a node where that is needed."""
     if claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
         return False
     provisioner = storage_class.provisioner

@@ -66,7 +66,7 @@ class Turn:
         return self.status.get("active") or ()
 
     def lists(self, uid: str) -> bool:
-        """Whether a Job is in the active list."""
+        """Return whether a Job is in the active list."""
         return any((each.get("uid") or "") == uid for each in self.active)
 
     def strike(self, uid: str) -> None:
@@ -321,7 +321,7 @@ class CronJobController(Controller):
         return recent.time
 
     def _may_start(self, turn: Turn, now: int, scheduled: int) -> bool:
-        """Whether a Job is to be started for that time."""
+        """Return whether a Job is to be started for that time."""
         cron_job = turn.cron_job
         deadline = cron_job.spec.starting_deadline_seconds
         if deadline is not None and scheduled + deadline * SECOND < now:

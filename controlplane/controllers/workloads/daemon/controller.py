@@ -486,7 +486,7 @@ class DaemonSetController(Controller):
         return rolling.Moves([*delete, *self._excess(found, running, digest)], [])
 
     def _replaces_finished(self, found: DaemonSet, node: Node, pod: Pod) -> bool:
-        """Whether a finished pod is to be deleted now; one that failed may have to wait."""
+        """Return whether a finished pod is to be deleted now; one that failed may have to wait."""
         now = self.host.now
         where = f"daemon pod {pod.key} on node {node.name}, will try to"
         if pod.status.phase == "Succeeded":

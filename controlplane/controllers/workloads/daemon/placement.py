@@ -119,7 +119,7 @@ def target_node(pod: Pod) -> str:
 
 
 def fit(found: DaemonSet, node: Node) -> Fit:
-    """Whether the set's pod belongs on the node."""
+    """Return whether the set's pod belongs on the node."""
     template = found.tree["spec"].get("template") or {}
     named = found.spec.template.spec.node_name
     if named and named != node.name:

@@ -44,7 +44,7 @@ def template_generation(found: DaemonSet) -> int | None:
 
 
 def is_updated(pod: Pod, digest: str, generation: int | None) -> bool:
-    """Whether the pod was made from the current template."""
+    """Return whether the pod was made from the current template."""
     by_generation = generation is not None and pod.labels.get(GENERATION_LABEL) == str(generation)
     return by_generation or (digest != "" and pod.labels.get(REVISION_LABEL) == digest)
 

@@ -82,7 +82,7 @@ def _put(status: Tree, made: Tree, *, renew: bool = False) -> Tree:
 
 
 def has_deadline(deployment: Deployment) -> bool:
-    """Whether lack of progress is to be reported."""
+    """Return whether lack of progress is to be reported."""
     seconds = deployment.spec.progress_deadline_seconds
     return seconds is not None and seconds != UNLIMITED
 
@@ -188,7 +188,7 @@ def _replica_failure(new: ReplicaSet | None, everything: Sequence[ReplicaSet]) -
 
 
 def is_complete(deployment: Deployment, status: Tree) -> bool:
-    """Whether everything wanted is there, updated and available, and nothing else is."""
+    """Return whether everything wanted is there, updated and available, and nothing else is."""
     replicas = wanted(deployment)
     counts = (status.get(name, 0) for name in ("updatedReplicas", "replicas", "availableReplicas"))
     observed: int = status.get("observedGeneration", 0)
@@ -213,7 +213,7 @@ def _deadline(deployment: Deployment, condition: Tree) -> int:
 
 
 def timed_out(deployment: Deployment, now: int) -> bool:
-    """Whether no progress was made for progressDeadlineSeconds."""
+    """Return whether no progress was made for progressDeadlineSeconds."""
     known = get_condition(status_of(deployment), PROGRESSING)
     if not has_deadline(deployment) or known is None or known.get("reason") == NEW_AVAILABLE:
         return False

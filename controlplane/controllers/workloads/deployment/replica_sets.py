@@ -59,7 +59,7 @@ def total_available(sets: Iterable[ReplicaSet]) -> int:
 
 
 def is_rolling(deployment: Deployment) -> bool:
-    """Whether pods are replaced step by step."""
+    """Return whether pods are replaced step by step."""
     return deployment.spec.strategy.type == "RollingUpdate"
 
 
@@ -116,7 +116,7 @@ def _template_without_hash(template: Tree) -> Tree:
 
 
 def same_template(deployment: Deployment, replica_set: ReplicaSet) -> bool:
-    """Whether a replica set has the deployment's template, whatever its hash label."""
+    """Return whether a replica set has the deployment's template, whatever its hash label."""
     one, other = deployment.tree["spec"]["template"], replica_set.tree["spec"]["template"]
     return _template_without_hash(one) == _template_without_hash(other)
 

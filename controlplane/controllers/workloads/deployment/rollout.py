@@ -105,7 +105,7 @@ def drop_available(
 
 
 def is_scaling(deployment: Deployment, sets: Iterable[ReplicaSet]) -> bool:
-    """Whether spec.replicas changed since the replica sets were last sized."""
+    """Return whether spec.replicas changed since the replica sets were last sized."""
     for found in active(sets):
         noted = _number(found, DESIRED_REPLICAS)
         if noted is not None and noted != wanted(deployment):
@@ -146,7 +146,7 @@ def follow_scale(
 
 
 def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
-    """Whether the new replica set alone has all that is wanted."""
+    """Return whether the new replica set alone has all that is wanted."""
     replicas = wanted(deployment)
     return (
         size(new) == replicas

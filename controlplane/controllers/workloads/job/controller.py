@@ -512,7 +512,7 @@ class JobController(Controller):
         return untrack, full, changed
 
     def _may_untrack(self, turn: Turn, pod: Pod, *, failed: bool) -> bool:
-        """Whether the finalizer may go: the pod is done, or the Job is."""
+        """Return whether the finalizer may go: the pod is done, or the Job is."""
         ending = turn.job.metadata.deletion_timestamp is not None or turn.ending is not None
         if ending or pod.status.phase == "Succeeded":
             return True
@@ -637,5 +637,5 @@ def _or_minus_one(index: int | None) -> int:
 
 
 def _managed_elsewhere(job: Job) -> bool:
-    """Whether another controller looks after the Job."""
+    """Return whether another controller looks after the Job."""
     return job.spec.managed_by is not None and job.spec.managed_by != NAME

@@ -32,17 +32,17 @@ UNTRACK: Tree = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING]}
 
 
 def is_indexed(job: Job) -> bool:
-    """Whether each pod has an index of its own."""
+    """Return whether each pod has an index of its own."""
     return job.spec.completion_mode == "Indexed"
 
 
 def is_tracked(pod: Pod) -> bool:
-    """Whether the pod still has to be counted, or its finalizer to be removed."""
+    """Return whether the pod still has to be counted, or its finalizer to be removed."""
     return TRACKING in pod.metadata.finalizers
 
 
 def is_finished(job: Job) -> bool:
-    """Whether the Job is Complete or Failed."""
+    """Return whether the Job is Complete or Failed."""
     return any(
         each.type in {"Complete", "Failed"} and each.status == "True"
         for each in job.status.conditions
@@ -50,12 +50,12 @@ def is_finished(job: Job) -> bool:
 
 
 def replaces_failed_only(job: Job) -> bool:
-    """Whether a pod is replaced only once it has failed, not already when it terminates."""
+    """Return whether a pod is replaced only once it has failed, not already when it terminates."""
     return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
 
 
 def is_failed(pod: Pod, job: Job) -> bool:
-    """Whether the pod counts as failed: by its phase, or because it is deleted before it succeeded."""
+    """Return whether the pod counts as failed: by its phase, or because it is deleted before it succeeded."""
     if pod.status.phase == "Failed":
         return True
     if replaces_failed_only(job):

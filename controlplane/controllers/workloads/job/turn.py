@@ -103,7 +103,7 @@ class Turn:
 
     @property
     def suspended(self) -> bool:
-        """Whether no pods are to run."""
+        """Return whether no pods are to run."""
         return self.job.spec.suspend
 
     # ------------------------------------------------------------------ how it stands
@@ -161,7 +161,7 @@ class Turn:
         return None
 
     def _restarts_exceed(self, limit: int) -> bool:
-        """Whether containers of unfinished pods restarted too often; with restart policy OnFailure only."""
+        """Return whether containers of unfinished pods restarted too often; with restart policy OnFailure only."""
         if self.job.spec.template.spec.restart_policy != "OnFailure":
             return False
         restarts = sum(
@@ -267,7 +267,7 @@ class Turn:
         )
 
     def is_complete(self) -> bool:
-        """Whether enough pods have succeeded and none is active."""
+        """Return whether enough pods have succeeded and none is active."""
         completions = self.job.spec.completions
         enough = self.succeeded > 0 if completions is None else self.succeeded >= completions
         return enough and self.active == 0

@@ -126,7 +126,7 @@ def _failure(surplus: int, message: str, now: int) -> Tree:
 
 
 def status_differs(replica_set: ReplicaSet, status: Tree) -> bool:
-    """Whether the status has to be written."""
+    """Return whether the status has to be written."""
     return bool((replica_set.tree.get("status") or {}) != status)
 
 

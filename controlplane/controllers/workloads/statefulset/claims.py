@@ -39,7 +39,7 @@ def policy_of(found: StatefulSet) -> Policy:
 
 
 def _names(reference: OwnerReference, owner: View) -> bool:
-    """Whether a reference names the owner, whatever its uid."""
+    """Return whether a reference names the owner, whatever its uid."""
     return (reference.api_version, reference.kind, reference.name) == (
         owner.api_version,
         owner.kind,
@@ -48,7 +48,7 @@ def _names(reference: OwnerReference, owner: View) -> bool:
 
 
 def is_stale(claim: PersistentVolumeClaim, owner: View) -> bool:
-    """Whether the claim belongs to an earlier object of the owner's name."""
+    """Return whether the claim belongs to an earlier object of the owner's name."""
     for reference in claim.metadata.owner_references:
         if _names(reference, owner):
             return reference.uid != owner.uid
@@ -74,7 +74,7 @@ def has_unexpected_controller(claim: PersistentVolumeClaim, found: StatefulSet, 
 
 
 def _wanted(found: StatefulSet, pod: Pod) -> tuple[bool, bool]:
-    """Whether the set, and whether the pod, is to own the pod's claims."""
+    """Return whether the set, and whether the pod, is to own the pod's claims."""
     policy = policy_of(found)
     scaled_down = not in_range(found, pod)
     if policy == (DELETE, RETAIN):
@@ -87,7 +87,7 @@ def _wanted(found: StatefulSet, pod: Pod) -> tuple[bool, bool]:
 
 
 def is_up_to_date(claim: PersistentVolumeClaim, found: StatefulSet, pod: Pod) -> bool:
-    """Whether the claim is owned as the policy asks for; what is in an unknown state is left alone."""
+    """Return whether the claim is owned as the policy asks for; what is in an unknown state is left alone."""
     if is_stale(claim, found) or is_stale(claim, pod):
         return True
     owned = _owned(claim, found), _owned(claim, pod)

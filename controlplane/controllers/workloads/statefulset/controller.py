@@ -106,7 +106,7 @@ class Turn:
 
     @property
     def ordered(self) -> bool:
-        """Whether each pod waits for those before it."""
+        """Return whether each pod waits for those before it."""
         return self.found.spec.pod_management_policy != PARALLEL
 
 

@@ -77,13 +77,13 @@ class StatefulPodControl:
                 yield claim.view
 
     def has_stale_claim(self, found: StatefulSet, pod: Pod) -> bool:
-        """Whether a claim still belongs to an earlier pod of this name and is about to go with it."""
+        """Return whether a claim still belongs to an earlier pod of this name and is about to go with it."""
         if retention.policy_of(found).when_scaled == retention.RETAIN:
             return False
         return any(retention.is_stale(claim, pod) for claim in self._known_claims(found, pod))
 
     def claims_match(self, found: StatefulSet, pod: Pod) -> bool:
-        """Whether the pod's claims are owned as the retention policy asks for."""
+        """Return whether the pod's claims are owned as the retention policy asks for."""
         return all(
             retention.is_up_to_date(claim, found, pod) for claim in self._known_claims(found, pod)
         )

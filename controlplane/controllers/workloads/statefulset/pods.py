@@ -48,7 +48,7 @@ def wanted(found: StatefulSet) -> int:
 
 
 def in_range(found: StatefulSet, pod: Pod) -> bool:
-    """Whether the pod's ordinal is one of those wanted."""
+    """Return whether the pod's ordinal is one of those wanted."""
     start = start_ordinal(found)
     return start <= ordinal_of(pod) < start + wanted(found)
 
@@ -65,12 +65,12 @@ def revision_of(pod: Pod) -> str:
 
 
 def is_created(pod: Pod) -> bool:
-    """Whether the server knows the pod."""
+    """Return whether the server knows the pod."""
     return pod.status.phase != ""
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Whether the pod is being deleted."""
+    """Return whether the pod is being deleted."""
     return pod.metadata.deletion_timestamp is not None
 
 
@@ -80,7 +80,7 @@ def is_running_and_ready(pod: Pod) -> bool:
 
 
 def is_unavailable(pod: Pod, min_ready_seconds: int, now: int) -> bool:
-    """Whether the pod does not serve, or is on its way out."""
+    """Return whether the pod does not serve, or is on its way out."""
     return not is_available(pod, min_ready_seconds, now) or is_terminating(pod)
 
 
@@ -114,7 +114,7 @@ def claims_of(found: StatefulSet, pod: Pod) -> dict[str, Tree]:
 
 
 def identity_matches(found: StatefulSet, pod: Pod) -> bool:
-    """Whether the pod is called and labelled as one of the set's."""
+    """Return whether the pod is called and labelled as one of the set's."""
     parent, ordinal = parent_and_ordinal(pod)
     return (
         ordinal >= 0
@@ -126,7 +126,7 @@ def identity_matches(found: StatefulSet, pod: Pod) -> bool:
 
 
 def storage_matches(found: StatefulSet, pod: Pod) -> bool:
-    """Whether the pod has its claims as volumes."""
+    """Return whether the pod has its claims as volumes."""
     ordinal = ordinal_of(pod)
     if ordinal < 0:
         return False

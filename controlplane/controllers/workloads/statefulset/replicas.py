@@ -43,7 +43,7 @@ class Replicas(Collection[Pod]):
         return pod
 
     def __contains__(self, pod: object) -> bool:
-        """Whether a pod exists, or was made."""
+        """Return whether a pod exists, or was made."""
         return any(pod is each for each in (*self._existing, *self._made.values()))
 
     def __iter__(self) -> Iterator[Pod]:

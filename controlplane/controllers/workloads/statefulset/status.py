@@ -61,7 +61,7 @@ class Status:
             self.current_revision = self.update_revision
 
     def differs(self, found: StatefulSet) -> bool:
-        """Whether it has to be written: collisions alone are no reason, nor a generation that would go back."""
+        """Return whether it has to be written: collisions alone are no reason, nor a generation that would go back."""
         old = found.status
         return self.observed_generation > old.observed_generation or (
             self.replicas,

@@ -82,7 +82,7 @@ class CPUTopology:
         return CPUSet(mask)
 
     def aligned_uncore(self, cpus: CPUSet) -> bool:
-        """Whether one uncore cache serves all of these CPUs."""
+        """Return whether one uncore cache serves all of these CPUs."""
         return sum(1 for mask in self.uncores.values() if mask & cpus.mask) <= 1
 
     def numa_counts(self, cpus: CPUSet) -> dict[int, int]:

@@ -107,7 +107,7 @@ def replay(
 
 
 def agree(one: MachineState, other: MachineState, *, by_group: bool = True) -> bool:
-    """Whether two states are the same but for how memory lies within groups of nodes.
+    """Return whether two states are the same but for how memory lies within groups of nodes.
 
     Before 1.32 (`by_group` False) each node's own sums had to be equal, and a kubelet could not
     start after some histories (kubernetes/kubernetes#113130).

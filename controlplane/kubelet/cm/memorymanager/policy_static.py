@@ -159,7 +159,7 @@ class StaticPolicy:
         yield from self._shrink_init_containers(pod, container, blocks)
 
     def _served_already(self, pod: Pod, container: Container) -> bool:
-        """Whether an init container has had its turn: one that comes after all of them has its memory."""
+        """Return whether an init container has had its turn: one that comes after all of them has its memory."""
         if not is_init(pod, container):
             return False
         return any(self.state.blocks(pod.uid, each.name) for each in pod.spec.containers)
@@ -197,7 +197,7 @@ class StaticPolicy:
         return mask
 
     def _has_free(self, mask: int, wanted: Amounts) -> bool:
-        """Whether the nodes have enough, memory that could be reused not counted."""
+        """Return whether the nodes have enough, memory that could be reused not counted."""
         return all(
             sum(self._table(node, kind).free for node in nodes_of(mask)) >= size
             for kind, size in wanted.items()

@@ -75,7 +75,7 @@ class Policy:
 
     @property
     def guarantees_alignment(self) -> bool:
-        """Whether everything admitted comes from one NUMA node."""
+        """Return whether everything admitted comes from one NUMA node."""
         return self.name == SINGLE_NUMA_NODE
 
     def merge(self, given: Iterable[Hints]) -> tuple[TopologyHint, bool]:
