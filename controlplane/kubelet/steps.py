@@ -24,7 +24,7 @@ class Point:
 
 
 class Content(Protocol):
-    """What a file is to hold; the text is only made when somebody reads it."""
+    """Content of a file; the text is only made when it is read."""
 
     @property
     def text(self) -> str:

@@ -1,1 +1,1 @@
-"""What each pod was promised, and resizes that wait. Upstream: pkg/kubelet/allocation."""
+"""Resources allocated to each pod, and resizes that wait. Upstream: pkg/kubelet/allocation."""

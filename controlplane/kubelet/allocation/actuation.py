@@ -1,4 +1,4 @@
-"""How a running pod is brought from what it has to what it was promised.
+"""Actuation: bringing a running pod from its actual to its allocated resources.
 
 Upstream: pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction, doPodResizeAction,
 validateMemoryResizeAction). Whoever carries a plan out does its steps in order and stops at the first
@@ -61,7 +61,7 @@ class Plan:
 
 
 def restart_message(container: str) -> str:
-    """Why a container is killed."""
+    """Return the reason for killing a container."""
     return f"Container {container} resize requires restart"
 
 
@@ -86,7 +86,7 @@ def in_progress(
 def plan(
     pod: Pod, actuated: PodResources | None, running: Callable[[str], bool], features: Features
 ) -> Plan:
-    """What is to be done; `pod` holds what was promised, a missing record counts as nothing."""
+    """Return the actions to take; `pod` holds the allocated resources, a missing record counts as nothing."""
     restarts: list[str] = []
     lists: dict[str, list[tuple[str, int, int]]] = {MEMORY: [], CPU: []}
     new_limits: dict[str, int] = {}
@@ -134,7 +134,7 @@ def plan(
 
 
 def memory_objection(made: Plan, usage: Callable[[str], int]) -> str:
-    """Why the memory limits cannot be set now: "" when nothing is in the way.
+    """Return the reason why the memory limits cannot be set now: "" when there is none.
 
     `usage` is in bytes, by container, "" for the pod. Of a container upstream prints the pod's usage.
     """

@@ -102,7 +102,7 @@ class ResizeConditions:
         return before is None or attrs.evolve(before, probe_ns=now) != after
 
     def clear_in_progress(self, uid: str) -> ResizeCondition | None:
-        """What was allocated is actuated; the condition that there was."""
+        """The allocation is actuated; return the condition that was removed."""
         pod = self._pods.get(uid)
         if pod is None:
             return None
@@ -114,7 +114,7 @@ class ResizeConditions:
         self._pods.pop(uid, None)
 
     def load(self, uid: str, conditions: tuple[PodCondition, ...]) -> None:
-        """What the API object says, at the first sight of a pod after a restart."""
+        """Take over the conditions of the API object, at the first sight of a pod after a restart."""
         for each in conditions:
             if each.type not in (PENDING, IN_PROGRESS):
                 continue

@@ -1,4 +1,4 @@
-"""What is told about a resize in events. Upstream: pkg/kubelet/events (PodResize...Msg)."""
+"""Events about resizes. Upstream: pkg/kubelet/events (PodResize...Msg)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILED: Final = "ResizeError"
 
 @attrs.frozen
 class ResizeEvent:
-    """An event about a pod, to be recorded by whoever carries out the operation."""
+    """An event about a pod, recorded by the loop that carries out the operation."""
 
     pod: Pod
     type: str
@@ -35,7 +35,7 @@ def started(pod: Pod, generation: int, features: Features) -> ResizeEvent:
 
 
 def completed(pod: Pod, generation: int, features: Features) -> ResizeEvent:
-    """What was allocated is actuated."""
+    """Return the event for an actuated allocation."""
     text = summary(pod, generation, features)
     return ResizeEvent(pod, "Normal", COMPLETED, f"Pod resize completed: {text}")
 

@@ -32,7 +32,7 @@ class Feasibility:
     swap: Callable[[Pod, str], str] = lambda _pod, _container: NO_SWAP
 
     def objection(self, pod: Pod, allocated: PodResources) -> str:
-        """Why a pod can never get what it asks for; "" when nothing speaks against it."""
+        """Return the reason why a pod can never get the requested resources; "" when there is none."""
         found = self._objection(pod, allocated)
         if found is None:
             return ""

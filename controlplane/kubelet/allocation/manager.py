@@ -1,4 +1,4 @@
-"""The allocation manager: what each pod on the node was promised, and the resizes that wait for more.
+"""The allocation manager: the resources allocated to each pod on the node, and the resizes that wait for more.
 
 Upstream: pkg/kubelet/allocation/allocation_manager.go. One mutex serialises all of it; whoever runs the
 operations holds it. Deciding whether a pod fits is left to the handlers of pod admission.
@@ -48,7 +48,7 @@ ALLOCATED_POINT: Final = "kubelet.allocation.allocated"
 
 
 class Verdict(Protocol):
-    """What the handlers of admission say; `admitted` False has a reason and a message."""
+    """The answer of the admission handlers; `admitted` False has a reason and a message."""
 
     @property
     def admitted(self) -> bool:
@@ -56,11 +56,11 @@ class Verdict(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why not, in a word."""
+        """The reason for a rejection, in a word."""
 
     @property
     def message(self) -> str:
-        """Why not."""
+        """The reason for a rejection."""
 
 
 Admit = Callable[[Pod, Sequence[Pod], str], Steps[Verdict]]
@@ -68,12 +68,12 @@ Admit = Callable[[Pod, Sequence[Pod], str], Steps[Verdict]]
 
 
 class _Rank(NamedTuple):
-    """What the place of a pod in the queue depends on, beside how long it waits."""
+    """The inputs of a pod's place in the queue, besides the length of its wait."""
 
     pod: Pod
     allocated: Pod
     grows: bool
-    """Whether it asks for more CPU or memory than it was promised."""
+    """The pod requests more CPU or memory than is allocated to it."""
     priority: int
     guaranteed: bool
 
@@ -120,7 +120,7 @@ class AllocationManager:
     # -- allocations -------------------------------------------------------------------------
 
     def allocation(self, uid: str) -> PodResources | None:
-        """What a pod was promised."""
+        """Return the resources allocated to a pod."""
         return self.state.get(uid)
 
     def allocated_pod(self, pod: Pod) -> Pod:
@@ -225,7 +225,7 @@ class AllocationManager:
     def retry(self, trigger: str) -> Steps[int]:
         """Try all pending resizes once, in order. Returns the seconds until the next periodic try.
 
-        Whoever was promised more, was found infeasible or is gone leaves the queue.
+        A pod whose resize was allocated or found infeasible, and a pod that is gone, leave the queue.
         """
         if not self._sources_ready():
             return INITIAL_RETRY_S

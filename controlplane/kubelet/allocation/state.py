@@ -1,4 +1,4 @@
-"""What each pod was promised (allocated) and what its containers were given (actuated), as files.
+"""Resources of each pod as allocated and as actuated, kept in files.
 
 Upstream: pkg/kubelet/allocation/state. Two files of one form: `allocated_pods_state` and
 `actuated_pods_state`. Memory is changed before the file is written.
@@ -112,9 +112,9 @@ def _canonical_or_none(resources: Tree | None) -> Tree | None:
 
 @by_identity
 def canonical(resources: Tree | None) -> Tree:
-    """Resources as Go writes them: amounts in canonical text, empty parts left out.
+    """Return resources as Go writes them: amounts in canonical text, empty parts left out.
 
-    Pods of one template share the answer, which nobody writes to.
+    Pods of one template share the result, which must not be changed.
     """
     found: Tree = {}
     for key in ("limits", "requests"):
@@ -154,7 +154,7 @@ def resizable(pod: Pod, features: Features) -> list[Container]:
 
 
 def desired(pod: Pod, features: Features) -> PodResources:
-    """What a pod's spec asks for."""
+    """Return the resources that a pod's spec requests."""
     spec = pod.tree["spec"]
     if not spec.get("initContainers") and spec.get("resources") is None and spec.get("containers"):
         return _of_containers(spec["containers"])

@@ -1,1 +1,1 @@
-"""What a node gives its pods: CPUs, memory, and their alignment. Upstream: pkg/kubelet/cm."""
+"""Resource managers of a node: CPUs, memory, and their alignment. Upstream: pkg/kubelet/cm."""

@@ -1,4 +1,4 @@
-"""Which containers of the managers' state belong to nobody any more.
+"""Containers in the managers' state that belong to no active pod.
 
 Upstream: removeStaleState of the CPU and the memory manager, pkg/kubelet/cm/containermap.
 """

@@ -1,4 +1,4 @@
-"""What a new checkpoint of a manager says of the node's resources that the one before did not: for the log."""
+"""Changes of assignments between two checkpoints of a manager: for the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL: Final = "*"
 
 @frozen
 class Assignment:
-    """What a container of a pod has by now and had before; "" for nothing. CPUs as a list, memory by NUMA nodes."""
+    """Resources of a container of a pod, now and before; "" for none. CPUs as a list, memory by NUMA nodes."""
 
     uid: str
     container: str

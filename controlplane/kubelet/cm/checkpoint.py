@@ -1,4 +1,4 @@
-"""What the managers' checkpoint files have in common: their checksum, and what is said of a bad one.
+"""Common parts of the managers' checkpoint files: their checksum, and the message for a damaged one.
 
 Upstream: pkg/kubelet/checkpointmanager. The checksum is FNV-1a over the text in which spew prints the
 Go object with a checksum of 0.
@@ -27,7 +27,7 @@ def corrupted() -> CheckpointError:
 
 
 def not_restored(error: Exception, what: str, file: str) -> CheckpointError:
-    """Why the kubelet does not start, and what the operator should do."""
+    """Return the error that stops the kubelet's start, with advice for the operator."""
     return CheckpointError(
         f"could not restore state from checkpoint: {error}, please drain this node and delete the "
         f'{what} checkpoint file "{DIRECTORY}/{file}" before restarting Kubelet'

@@ -31,12 +31,12 @@ from controlplane.kubelet.steps import Steps
 from controlplane.metrics.numbers import Metrics
 
 FILES: Final = (CPU_FILE, MEMORY_FILE)
-"""What is kept on the disk."""
+"""Files on the disk."""
 
 
 @attrs.frozen
 class Policies:
-    """How a node hands out CPUs and memory; the defaults are the kubelet's.
+    """Policies by which a node assigns CPUs and memory; the defaults are the kubelet's.
 
     `reservation` is what node allocatable keeps back: kube and system reservation and hard eviction.
     """

@@ -9,7 +9,7 @@ import attrs
 
 @attrs.frozen
 class ManagerFixes:
-    """Which repairs are in force. Numbers are upstream's, of issue and pull request.
+    """The fixes in force. Numbers are upstream's, of issue and pull request.
 
     sources_first: stale state is only removed once all sources of pods were heard (81324). Before, the
         first pass after a restart threw the whole state away.

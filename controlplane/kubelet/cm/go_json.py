@@ -55,7 +55,7 @@ class Slice:
 GoType = Scalar | Struct | Map | Slice
 
 _DIGITS: Final = 4000
-"""Python reads no number of many more; none of so many is one of 64 bits."""
+"""The longest number that Python reads with its default limit; a longer one exceeds 64 bits."""
 
 STRING: Final = Scalar("string")
 INT: Final = Scalar("int", text=False)

@@ -1,4 +1,4 @@
-"""How Go reads numbers and truth values from text: what it accepts and what it says.
+"""Numbers and booleans read from text as Go reads them, with its messages.
 
 Upstream: the standard library's strconv, whose messages end up in the kubelet's.
 """
@@ -20,7 +20,8 @@ class GoTextError(ValueError):
 
 
 _DIGITS: Final = 4000
-"""Python reads no text of more than a few hundred more; a number of so many is no one of 64 bits, but for zeros."""
+"""The longest text of a number that Python reads with its default limit; a longer one exceeds 64 bits, but for zeros.
+"""
 
 
 def atoi(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What the CPU and the memory manager have in common: stale state goes before anything is asked or given.
+"""Common part of the CPU and the memory manager: stale state is removed before each query and allocation.
 
 Upstream: HintProvider of pkg/kubelet/cm/topologymanager, and the managers that implement it.
 """
@@ -15,7 +15,7 @@ from controlplane.kubelet.steps import Point, Steps
 
 
 class Policy(Protocol):
-    """Who gets what."""
+    """A policy of assignment."""
 
     def allocate(self, pod: Pod, container: Container) -> Steps[None]:
         """Give a container what it asks for."""
@@ -24,10 +24,10 @@ class Policy(Protocol):
         """Give a pod with resources of its own what it asks for."""
 
     def topology_hints(self, pod: Pod, container: Container) -> Hints:
-        """Where a container could get it."""
+        """Return the NUMA nodes from which a container could get its resources."""
 
     def pod_topology_hints(self, pod: Pod) -> Hints:
-        """Where a pod could get it."""
+        """Return the NUMA nodes from which a pod could get its resources."""
 
 
 class HintProvider(ABC):
@@ -58,13 +58,13 @@ class HintProvider(ABC):
         yield from self.decides.allocate_pod(pod)
 
     def topology_hints(self, pod: Pod, container: Container) -> Steps[Hints]:
-        """Where a container could get what it asks for; the state is read without the lock."""
+        """Return the NUMA nodes from which a container could get its resources; the state is read without the lock."""
         yield from self.remove_stale_state()
         yield Point(self.STALE_REMOVED)
         return self.decides.topology_hints(pod, container)
 
     def pod_topology_hints(self, pod: Pod) -> Steps[Hints]:
-        """Where a pod could get what it asks for; the state is read without the lock."""
+        """Return the NUMA nodes from which a pod could get its resources; the state is read without the lock."""
         yield from self.remove_stale_state()
         yield Point(self.STALE_REMOVED)
         return self.decides.pod_topology_hints(pod)

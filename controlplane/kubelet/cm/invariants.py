@@ -1,4 +1,4 @@
-"""What must hold of the managers' state at every moment; each violation is one line of text."""
+"""Invariants of the managers' state; each violation is one line of text."""
 
 from __future__ import annotations
 

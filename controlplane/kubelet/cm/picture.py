@@ -1,4 +1,4 @@
-"""A node's CPUs and NUMA memory as text: who owns what.
+"""A node's CPUs and NUMA memory as text, with their owners.
 
 One line per NUMA node with its cores, a mark on each CPU, then the memory; a legend below.
 """
@@ -33,7 +33,7 @@ def picture(
     reserved: CPUSet = EMPTY,
     name_of: Callable[[str], str] = lambda uid: uid,
 ) -> str:
-    """The text, without an end of line; `name_of` turns a pod's uid into what is shown of it.
+    """Return the text, without an end of line; `name_of` turns a pod's uid into its shown name.
 
     Threads of a core stand together. CPUs in the default set are shared; a CPU that neither the
     default set nor a container has belongs to nobody, and one that several pods have is an error.

@@ -1,4 +1,4 @@
-"""What a pod's containers ask for, as the resource managers count: one by one, and the pod as a whole.
+"""Requests of a pod's containers, as the resource managers count: one by one, and the pod as a whole.
 
 Upstream: the guaranteed amounts of pkg/kubelet/cm/cpumanager and memorymanager.
 """
@@ -68,7 +68,7 @@ def has_own_guarantee(container: Container) -> bool:
 
 
 def exclusive_cpus(pod: Pod, container: Container, features: Features) -> int:
-    """How many CPUs a container gets for itself; 0 means that it shares."""
+    """Return the number of CPUs that a container gets exclusively; 0 means that it shares."""
     if not is_guaranteed(pod):
         return 0
     quantity = container.resources.requests.get(CPU)
@@ -80,7 +80,7 @@ def exclusive_cpus(pod: Pod, container: Container, features: Features) -> int:
 
 
 def exclusive_cpus_of_pod(pod: Pod, features: Features) -> int:
-    """How many CPUs a pod needs at most at any moment; its own request where that counts."""
+    """Return the largest number of CPUs that a pod needs at any moment; its own request where that counts."""
     if managed_as_a_whole(pod, features):
         if not is_guaranteed(pod) or pod.spec.resources is None:
             return 0

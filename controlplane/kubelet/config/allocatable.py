@@ -1,4 +1,4 @@
-"""What a node has, what it keeps back, and what is left for pods.
+"""Capacity of a node, its reservations, and the allocatable rest.
 
 Upstream: pkg/kubelet/cm/node_container_manager_linux.go, pkg/kubelet/nodestatus/setters.go.
 """
@@ -24,7 +24,7 @@ Amounts = Mapping[str, Quantity]
 def capacity_of(
     machine: Machine, config: KubeletConfiguration, ephemeral_storage: Quantity | None = None
 ) -> dict[str, Quantity]:
-    """What a machine reports as its node's capacity."""
+    """Return the capacity that a machine reports for its node."""
     pages: dict[str, int] = {}
     for node in machine.nodes:
         for each in node.huge_pages:
@@ -45,7 +45,7 @@ def capacity_of(
 
 
 def eviction_reservation(config: KubeletConfiguration, capacity: Amounts) -> dict[str, Quantity]:
-    """What hard eviction keeps free."""
+    """Return the amounts that hard eviction keeps free."""
     return {
         resource: Quantity.new(config.eviction_hard[signal].of(capacity[resource]), "BinarySI")
         for signal, resource in _EVICTION.items()
@@ -54,9 +54,9 @@ def eviction_reservation(config: KubeletConfiguration, capacity: Amounts) -> dic
 
 
 def reservation(config: KubeletConfiguration, capacity: Amounts) -> dict[str, Quantity]:
-    """What is kept back of each resource: for the system, for Kubernetes, and from eviction.
+    """Return the reservation of each resource: for the system, for Kubernetes, and for eviction.
 
-    A resource of which nothing is kept back is missing.
+    A resource without reservation is missing.
     """
     evictions = eviction_reservation(config, capacity)
     found = {}
@@ -70,7 +70,7 @@ def reservation(config: KubeletConfiguration, capacity: Amounts) -> dict[str, Qu
 
 
 def allocatable_of(config: KubeletConfiguration, capacity: Amounts) -> dict[str, Quantity]:
-    """What pods may ask for. Huge pages are taken from memory as well; nothing is below zero."""
+    """Return the allocatable amounts. Huge pages are taken from memory as well; nothing is below zero."""
     kept = reservation(config, capacity)
     found = {name: _less(total, kept.get(name, _ZERO)) for name, total in capacity.items()}
     for name, total in capacity.items():
@@ -85,7 +85,7 @@ def _less(one: Quantity, other: Quantity) -> Quantity:
 
 
 def policies_of(config: KubeletConfiguration, capacity: Amounts) -> Policies:
-    """How the container manager of this node hands out CPUs and memory."""
+    """Return the policies by which this node's container manager assigns CPUs and memory."""
     return Policies(
         topology=config.topology_manager_policy,
         topology_scope=config.topology_manager_scope,

@@ -38,13 +38,13 @@ _RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
 
 @attrs.frozen
 class Threshold:
-    """When a node is under pressure: an amount, or a part of the capacity (0.1 for 10%)."""
+    """The threshold of pressure: an amount, or a part of the capacity (0.1 for 10%)."""
 
     amount: Quantity | None = None
     part: float = 0.0
 
     def of(self, capacity: Quantity) -> int:
-        """What must stay free, in whole units of the resource."""
+        """Return the amount that must stay free, in whole units of the resource."""
         return self.of_whole(capacity.value())
 
     def of_whole(self, capacity: int) -> int:
@@ -56,7 +56,7 @@ class Threshold:
 
 @attrs.frozen
 class KubeletConfiguration:
-    """What was configured, with upstream's defaults. Durations are in nanoseconds."""
+    """The configuration, with upstream's defaults. Durations are in nanoseconds."""
 
     features: Features
     sync_frequency_ns: int
@@ -285,7 +285,7 @@ def _known(signal: str) -> str:
 
 
 def _grace_periods(given: Mapping[str, str]) -> dict[str, int]:
-    """How long a soft threshold must have been met, by signal."""
+    """Return the time for which a soft threshold must have been met, by signal."""
     found = {}
     for signal, text in given.items():
         found[_known(signal)] = parse_duration(text)
@@ -297,7 +297,7 @@ def _grace_periods(given: Mapping[str, str]) -> dict[str, int]:
 
 
 def _minimum_reclaims(given: Mapping[str, str]) -> dict[str, Threshold]:
-    """How much more than a threshold is to be freed once it was met, by signal."""
+    """Return the amount beyond a threshold that is freed once it was met, by signal."""
     found = {}
     for signal, text in given.items():
         _known(signal)

@@ -178,7 +178,7 @@ EVICTION_HARD: Final = {
     "imagefs.available": "15%",
     "imagefs.inodesFree": "5%",
 }
-"""The thresholds of a kubelet on Linux when nobody names any."""
+"""The default thresholds of a kubelet on Linux."""
 
 SIGNALS: Final = (
     *EVICTION_HARD, "containerfs.available", "containerfs.inodesFree", "allocatableMemory.available",

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration whose types are right.
+"""Errors of a configuration whose types are right.
 
 Upstream: pkg/kubelet/apis/config/validation; the messages are upstream's.
 """

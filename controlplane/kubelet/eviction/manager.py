@@ -1,4 +1,4 @@
-"""Which thresholds are met, since when, and what the node says of itself for it.
+"""The eviction manager: thresholds that are met, since when, and the node's conditions for them.
 
 Upstream: synchronize and Admit of pkg/kubelet/eviction/eviction_manager.go. Times are nanoseconds.
 """
@@ -38,9 +38,9 @@ class EvictionManager:
         self._met: tuple[EvictionThreshold, ...] = ()
         """Those for which pods go; they stay until the minimum is reclaimed."""
         self._last: dict[str, int] = {}
-        """When each condition was seen last."""
+        """The time at which each condition was observed last."""
         self.conditions: tuple[str, ...] = ()
-        """What the node says of itself: a condition stays for the transition period."""
+        """The node's pressure conditions: a condition stays for the transition period."""
 
     def _seen(self, observed: Observations) -> tuple[EvictionThreshold, ...]:
         """The thresholds that are met, whatever their grace period, or not yet over."""
@@ -76,7 +76,9 @@ class EvictionManager:
         return memory or self._met
 
     def due(self, now: int) -> int | None:
-        """When a pass finds something although nothing has changed: a grace or transition period ends."""
+        """Return the time at which a pass finds something although nothing has changed: a grace or transition period
+        ends.
+        """
         observed = {each.condition for each in self._first}
         times = [at + each.grace_ns for each, at in self._first.items() if each not in self._met]
         times += [
@@ -87,7 +89,7 @@ class EvictionManager:
         return min((max(at, now + 1) for at in times), default=None)
 
     def objection(self, pod: Pod) -> str:
-        """Why a pod is not taken under the present pressure; "" if it is."""
+        """Return the reason why a pod is rejected under the present pressure; "" if it is not."""
         conditions = self.conditions
         if not conditions or is_critical(pod):
             return ""

@@ -1,4 +1,4 @@
-"""Which pod goes first, and what is said of it.
+"""Order of eviction, and its messages.
 
 Upstream: the rank functions, evictionMessage and localStorageEviction of pkg/kubelet/eviction.
 """
@@ -37,7 +37,7 @@ class Eviction:
 
     @property
     def status(self) -> dict[str, str]:
-        """What the pod's status says from now on."""
+        """Return the pod's status after the eviction."""
         return {"phase": "Failed", "reason": EVICTED, "message": self.message}
 
 
@@ -65,8 +65,8 @@ def candidates(pods: Iterable[Pod], resource: str, stats: Stats) -> list[Pod]:
 def _rank(pod: Pod, resource: str, found: PodStats | None) -> tuple[int, ...]:
     """Pods without statistics go first, then those above their request, of low priority, far above it.
 
-    Of processes nobody has a request: priority counts first. Inodes are compared with the request for
-    bytes, as upstream does.
+    Processes have no request: priority counts first. Inodes are compared with the request for bytes, as upstream
+    does.
     """
     priority = pod.spec.priority or 0
     if resource == PIDS:

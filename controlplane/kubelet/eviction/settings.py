@@ -1,4 +1,4 @@
-"""When a node is under pressure, as its configuration says."""
+"""Thresholds of pressure from the configuration of a node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESOURCES: Final = {
     "containerfs.inodesFree": INODES,
     "pid.available": PIDS,
 }
-"""What runs short when a signal falls below its threshold."""
+"""The resource that runs short when a signal falls below its threshold."""
 MEMORY_PRESSURE: Final = "MemoryPressure"
 DISK_PRESSURE: Final = "DiskPressure"
 PID_PRESSURE: Final = "PIDPressure"
@@ -59,7 +59,7 @@ class EvictionThreshold:
 
     @property
     def resource(self) -> str:
-        """What runs short."""
+        """The resource that runs short."""
         return RESOURCES[self.signal]
 
     @property
@@ -79,7 +79,7 @@ class EvictionSettings:
 
 
 def default_settings() -> EvictionSettings:
-    """Those of a kubelet that nobody configured."""
+    """Return the settings of a kubelet without configuration."""
     found = []
     for signal, text in EVICTION_HARD.items():
         percent = text.removesuffix("%")

@@ -1,4 +1,4 @@
-"""What pods use, and what is left of their node: what a kubelet's summary of statistics tells.
+"""Usage of pods, and the free rest of their node: a kubelet's summary of statistics.
 
 Upstream: makeSignalObservations of pkg/kubelet/eviction/helpers.go. The amounts are told by annotations of
 pods, for each container that runs (see `controlplane/kubelet/pod/container_runtime.py`); what the node's own
@@ -25,7 +25,7 @@ from controlplane.kubelet.pod import container_runtime as runtime
 from controlplane.kubelet.pod.container_runtime import Sandbox
 
 BYTES_PER_INODE: Final = 16 << 10
-"""A file system has one inode for so many bytes (ext4's default)."""
+"""A file system has one inode for this number of bytes (ext4's default)."""
 MAX_PIDS: Final = 4_194_304
 """The kernel's limit on a 64-bit machine."""
 MEASURED: Final = {
@@ -42,7 +42,7 @@ Usage = Mapping[str, int]
 
 @attrs.frozen
 class PodStats:
-    """What each container of a pod that runs uses."""
+    """Usage of each running container of a pod."""
 
     containers: Mapping[str, Usage]
 
@@ -53,7 +53,7 @@ class PodStats:
 
 @attrs.frozen
 class Observation:
-    """What is left of a capacity, in bytes, or so many."""
+    """The free rest of a capacity, in bytes or in pieces."""
 
     available: int
     capacity: int
@@ -87,7 +87,7 @@ def stats_of(pod: Pod, sandbox: Sandbox) -> PodStats | None:
 def observe(
     capacity: Mapping[str, Quantity], kept_back: int, stats: Iterable[PodStats]
 ) -> Observations:
-    """What is left of a node of this capacity."""
+    """Return the free rest of a node of this capacity."""
     used = dict.fromkeys(MEASURED, 0)
     for each in stats:
         for resource in used:

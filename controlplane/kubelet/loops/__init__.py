@@ -1,1 +1,1 @@
-"""How a kubelet lives."""
+"""Loops of the kubelet."""

@@ -42,7 +42,7 @@ class Helper(Protocol):
 async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | None = None) -> T:
     """Carry an operation out. Until a point comes, or its end, its writes belong together (`host.writing`).
 
-    A process that is killed amid them stays so for who looks from outside, until another begins.
+    For observers outside the run, a process that is killed amid them stays so until another begins.
     """
     writing = False
     try:
@@ -78,7 +78,7 @@ async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | 
 
 
 def _note(ctx: Context, host: Host, step: Write) -> None:
-    """Note who has got which CPUs and memory, or has lost them, where the log is kept whole."""
+    """Log the containers that got or lost CPUs and memory, where the whole log is kept."""
     if not ctx.noting or step.file not in FILES:
         return
     for each in assignments(ctx.disk.read(step.file), step.content.text):

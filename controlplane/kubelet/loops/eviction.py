@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000_000
 CLEAN_UP_S = 30
-"""How long the next pass waits at most for a pod that goes; it looks each second."""
+"""The longest wait of the next pass for a pod that terminates; it looks each second."""
 POINT = "kubelet.eviction-manager"
 
 
@@ -60,9 +60,9 @@ class Evictions:
         self._using: dict[str, None] = {}
         """Pods, by uid, that may use something."""
         self._short = self._manager.finds_other(self._observe({}))
-        """Whether the node lacks something even if nobody uses any of it."""
+        """The node lacks a resource even if no pod uses any of it."""
         self._last = shared.started
-        """When the last pass was."""
+        """The time of the last pass."""
 
     # ------------------------------------------------------------------ what wakes it
 
@@ -114,7 +114,7 @@ class Evictions:
                 await ctx.region(POINT)
 
     def _next_pass(self, now: int) -> int | None:
-        """When the next pass that finds something is: ten seconds, or several times that, after the last."""
+        """Return the time of the next pass that finds something: ten seconds, or several times that, after the last."""
         due = self._manager.due(self._shared.epoch + now)
         at = now if self._asked else None if due is None else max(now, due - self._shared.epoch)
         if at is None:
@@ -194,7 +194,7 @@ class Evictions:
         ]
 
     def _stats(self) -> dict[str, PodStats]:
-        """What each pod that runs uses, by uid; of a pod whose object is gone as it was last."""
+        """Return the usage of each running pod, by uid; of a pod whose object is gone the last one."""
         found = {}
         for uid, sandbox in self._shared.host.sandboxes.items():
             worker = self._workers.get(uid)

@@ -1,4 +1,4 @@
-"""What survives the kubelet's process: the runtime's sandboxes, and the addresses it gave out."""
+"""State that survives the kubelet's process: the runtime's sandboxes, and their addresses."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ class Host:
         self.number = number
         self.sandboxes: dict[str, Sandbox] = {}
         self.mounts = Mounts()
-        """What is mounted, of volumes of CSI drivers."""
+        """Mounts of volumes of CSI drivers."""
         self.written: dict[str, int] = {}
         """By pod uid, how many writes to its volumes its program has done."""
         self.containers: ContainerManager | None = None
-        """The managers of the kubelet that runs at present, for who looks at the run from outside."""
+        """The managers of the current kubelet, for observers outside the run."""
         self.metrics: Metrics | None = None
-        """What that kubelet counts, for the same."""
+        """The metrics of the current kubelet, for observers outside the run."""
         self.promises: Callable[[], tuple[Mapping[str, Quantity], Sequence[Pod]]] | None = None
-        """What that kubelet may promise, and its pods that count with what each was promised, for the same."""
+        """The allocatable amounts of the current kubelet, and its counted pods with their allocations, for observers
+        outside the run.
+        """
         self.promises_go_by: Callable[[], object] | None = None
         """Something that differs whenever its promises may."""
         self.key_of: Callable[[str], str] | None = None
         """The key of a pod that the kubelet knows by its uid, "" of others: for the log."""
         self.refused = ""
-        """Why the kubelet's last start ended at once: what its disk has does not fit; "" if it does."""
+        """The reason why the kubelet's last start failed: its disk does not fit; "" if it did not fail."""
         self.writing = 0
-        """How many operations of the managers stand between two writes that belong together."""
+        """The number of operations of the managers between two writes that belong together."""
         self._next_address = 2
 
     @property

@@ -1,4 +1,4 @@
-"""How a kubelet lives: it registers its node, hears of its pods, and each of its goroutines is a task.
+"""Loops of the kubelet: it registers its node, watches its pods, and each of its goroutines is a task.
 
 | upstream's goroutine | our task |
 |---|---|
@@ -131,7 +131,9 @@ async def run(
 def _teller(
     ctx: Context, shared: Shared, node_changed: Condition, *, reports: bool
 ) -> Callable[[], None]:
-    """What the eviction manager calls when the pressure changes: it must be told even without heartbeats."""
+    """Return the callback of the eviction manager when the pressure changes, which is reported even without
+    heartbeats.
+    """
     state = {"reports": reports}
 
     def tell() -> None:

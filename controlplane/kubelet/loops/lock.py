@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Lock:
-    """`async with lock:`; whoever comes next when it is let go is a choice of the schedule."""
+    """`async with lock:`; the next owner when it is released is a choice of the schedule."""
 
     def __init__(self, ctx: Context, point: str) -> None:
         self._free = ctx.condition()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.loops.shared import Shared
 
 TRIES = 5
-"""How often a lease or a report is tried in one round."""
+"""The number of tries of a lease or a report in one round."""
 LEASE_BACK_OFF_NS = 100_000_000
 LEASE_BACK_OFF_MOST_NS = 7_000_000_000
 

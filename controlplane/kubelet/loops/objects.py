@@ -48,7 +48,7 @@ class _Watch:
 
 
 class Objects:
-    """What a kubelet knows of the objects that its pods name."""
+    """Objects that the pods of a kubelet refer to."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -99,7 +99,7 @@ class Objects:
         return found
 
     def forget(self, uid: str) -> None:
-        """Nothing of the pod is left: what nobody else names is not watched any more."""
+        """The pod is gone: objects to which no other pod refers are watched no more."""
         for key in self._of.pop(uid, ()):
             found = self._watches[key]
             found.wanted.pop(uid, None)
@@ -108,7 +108,7 @@ class Objects:
                 del self._watches[key]
 
     def find(self, namespace: str) -> Find:
-        """How pods of a namespace look objects up."""
+        """Return the lookup of objects for pods of a namespace."""
         found = self._finds.get(namespace)
         if found is None:
             found = self._finds[namespace] = self._find(namespace)

@@ -25,7 +25,7 @@ class Pleg:
         self._newer = newer
         self._due: int | None = None
         self._last = shared.started
-        """When the last relist was, in virtual time."""
+        """The virtual time of the last relist."""
         self._sooner = shared.ctx.condition()
         self.cache = PodCache(shared.host.sandboxes, shared.now())
         for uid in shared.host.sandboxes:

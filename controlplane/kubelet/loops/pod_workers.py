@@ -54,15 +54,15 @@ STARTED_AGAIN = "104847"
 RESYNC_NS = 60_000_000_000
 """syncFrequency: a pod is synced so long after the last sync, and up to half as long again."""
 ACTIONS = 200
-"""So many actions of a step are taken before others come between: only pods of very many containers have more."""
+"""The number of actions of a step before other tasks may run: only pods of very many containers have more."""
 JITTER_OPTIONS = 3
-"""How much of that half comes on top: nothing, half of it, all of it."""
+"""Number of options of the jitter: none, half, or all of it on top."""
 SLOWNESS = 3
-"""How many options a duration has: as planned, twice, four times as long."""
+"""Number of options of a duration: as planned, twice, four times as long."""
 
 
 class Worker:
-    """A pod's worker, the update that it has not taken yet, and who waits for it."""
+    """A pod's worker, the update that it has not taken yet, and the tasks that wait for it."""
 
     __slots__ = (
         "changed", "machine", "mirror", "noted", "pending", "pending_mirror", "restarts", "resync_at", "shown",
@@ -75,16 +75,16 @@ class Worker:
         self.stopped = stopped
         self.pending: Pod | None = None
         self.told = False
-        """Whether something happened since it last looked."""
+        """Something happened since the worker last looked."""
         self.mirror: Pod | None = None
         """Of a static pod: its mirror, as the update had it that the worker took last."""
         self.pending_mirror: Pod | None = None
         self.resync_at: int | None = None
-        """When it looks again whether the API server shows the pod, if it does not."""
+        """Time of the next look at whether the API server shows the pod, if it does not."""
         self.shown = True
-        """Whether the API server did not refuse its mirror when it was tried last."""
+        """The API server did not refuse the mirror pod at the last try."""
         self.restarts = False
-        """Whether a pod of the same uid came while this one was to end."""
+        """A pod of the same uid came while this one was to end."""
         self.noted = ""
         """The phase that the log was told of."""
 
@@ -95,14 +95,14 @@ class Worker:
 
 
 class Provider(Protocol):
-    """What workers ask about resources, and tell of containers."""
+    """The resource managers, as pod workers use them."""
 
     @property
     def resizing(self) -> Resizing:
         """Resizes."""
 
     def cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
-        """On which CPUs a container is to run, as a list ("" when nobody says), and whether they are its own."""
+        """Return the CPUs of a container as a list ("" without assignment), and whether they are exclusive."""
 
     async def made(self, ctx: Context, pod: Pod, container: str, container_id: str) -> None:
         """A container was made and runs."""
@@ -115,7 +115,7 @@ class Provider(Protocol):
 
 
 class Watcher(Protocol):
-    """Who wants to know what pods use."""
+    """Observer of pods' usage."""
 
     def look_at(self, pod: Pod) -> None:
         """A pod is wanted so."""
@@ -234,7 +234,7 @@ class PodWorkers:
         return found is not None and found.phase == TERMINATING
 
     def forget(self, uid: str) -> None:
-        """Nothing of the pod is left, and nobody wants it, or somebody anew."""
+        """The pod is gone, and is not wanted, or wanted anew."""
         self._workers.pop(uid, None)
         self._shared.host.sandboxes.pop(uid, None)
         self.pleg.cache.forget(uid)
@@ -330,7 +330,7 @@ class PodWorkers:
         return found is None or found.terminating
 
     def _look_at_mirror(self, worker: Worker, pending: Pod | None) -> None:
-        """Which mirror the next sync goes by, and when there is one for its sake alone."""
+        """Choose the mirror pod for the next sync, and whether there is a sync for its sake alone."""
         shared, machine = self._shared, worker.machine
         if pending is not None:
             worker.mirror, worker.pending_mirror = worker.pending_mirror, None
@@ -346,7 +346,7 @@ class PodWorkers:
             machine.poke()
 
     def _after(self, machine: PodWorker) -> None:
-        """What a step means for those that watch the pod's containers."""
+        """Notify the tasks that watch the pod's containers of a step."""
         if machine.waits_for_cache:
             self.pleg.cache.wait(machine.uid)
         self.pleg.look_at(machine.uid)
@@ -469,7 +469,7 @@ class PodWorkers:
         return found
 
     def _counts(self, uid: str, pod: Pod, form: str | None) -> bool:
-        """Whether a pod counts when others are admitted. Upstream: GetActivePods.
+        """Return whether a pod counts when others are admitted. Upstream: GetActivePods.
 
         Not when its worker knows that its containers have stopped, nor when it is known to have ended
         and nobody asked for its end.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.loops.shared import Shared
 
 SLICE = 200
-"""So many probes are started before others come between."""
+"""The number of probes that are started before other tasks may run."""
 JITTER_OPTIONS = 4
 """A probe that begins soon after the kubelet's start waits for a part of its period first."""
 

@@ -1,4 +1,4 @@
-"""What a kubelet hands out and has promised: managers, allocations and resizes, and the tasks that serve them.
+"""Resource managers, allocations and resizes of a kubelet, and the tasks that serve them.
 
 Points: `kubelet.allocation` (waiting for the allocation mutex), `kubelet.allocation.retry`,
 `kubelet.cpu-manager` (a pass of the reconcile loop), and those of the operations.
@@ -156,7 +156,7 @@ class NodeResources:
                     self._sync(pod)
 
     def _promises(self) -> tuple[Mapping[str, Quantity], Sequence[Pod]]:
-        """What is allocatable, and the pods that were admitted and count, with what they were promised."""
+        """Return the allocatable amounts, and the admitted pods that count, with their allocations."""
         allocation, workers = self.allocation, self._workers
         counted = [
             allocation.allocated_pod(pod)
@@ -166,7 +166,7 @@ class NodeResources:
         return self._shared.node.status.allocatable, counted
 
     def _promises_go_by(self) -> tuple[object, ...]:
-        """What `_promises` is told by."""
+        """Return the inputs of `_promises`."""
         workers, allocatable = self._workers, self._shared.node.status.allocatable
         return allocatable, self.allocation.state, workers.active_pods(), workers.uids()
 
@@ -288,7 +288,7 @@ class NodeResources:
         return None
 
     def cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
-        """On which CPUs a container is to run, as a list ("" when nobody says), and whether they are its own."""
+        """Return the CPUs of a container as a list ("" without assignment), and whether they are exclusive."""
         if self.containers is None:
             return "", False
         cpu = self.containers.cpu
@@ -307,7 +307,7 @@ class NodeResources:
             await carry_out(ctx, self._shared.host, self.containers.remove_container(container_id))
 
     def reassign(self) -> None:
-        """Who has which CPUs may have changed: let the next pass of the reconcile loop see to it."""
+        """Assignments of CPUs may have changed: let the next pass of the reconcile loop apply them."""
         self.applied.notify_all()
 
 

@@ -1,4 +1,4 @@
-"""What the tasks of one kubelet share. Lost with the process; only the machine and the disk survive it."""
+"""State that the tasks of one kubelet share. Lost with the process; only the machine and the disk survive it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ RETRY_NS = 1_000_000_000
 
 
 class InUse(Protocol):
-    """Who looks after the volumes of the node."""
+    """The volume manager of the node."""
 
     def in_use(self) -> list[str]:
-        """What the node's status is to show."""
+        """Return the volumes that the node's status shows as in use."""
 
     def reported(self, names: Sequence[str]) -> None:
         """It shows these."""
@@ -65,14 +65,14 @@ class Shared:
         self._now = 0
         self._recorder = recorder
         self.volumes: InUse | None = None
-        """Who knows which volumes are in use, where the node has CSI drivers."""
+        """The volume manager, where the node has CSI drivers."""
         self.under_pressure: tuple[str, ...] = ()
         """The conditions of the node that the eviction manager has seen."""
         self.config = PodConfig(sources)
         self.pods = PodManager()
         self.statuses = StatusManager()
         self.updates: deque[PodUpdate] = deque()
-        """What the sources said and the sync loop has not heard yet."""
+        """Updates of the sources that the sync loop has not taken yet."""
         self.relisted: deque[str] = deque()
         """Pods whose containers changed, by uid, as the last relists found and the sync loop has not heard yet."""
         self.probed: dict[str, None] = {}
@@ -85,7 +85,7 @@ class Shared:
         self.to_send = ctx.condition()
         """Something for the status manager's sender."""
         self.full_pass_due = False
-        """Whether the sender's next full pass would find something."""
+        """The sender's next full pass would find something."""
         self.untidy = ctx.condition()
         """Something for housekeeping."""
 
@@ -102,7 +102,7 @@ class Shared:
         return self._now
 
     def next_tick(self, period_s: int) -> int:
-        """The next virtual time at which a ticker of this kubelet that runs every so many seconds fires."""
+        """Return the next virtual time at which a ticker of this kubelet with this period fires."""
         period = period_s * 1_000_000_000
         since = self.ctx.now - self.started
         return self.started + (since // period + 1) * period

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.pod.status_manager import Versioned
 
     class Workers(Protocol):
-        """Who looks after the pods of the node."""
+        """The pod workers of the node."""
 
         def may_run(self, uid: str) -> bool:
             """Return whether containers of the pod with this uid may still run."""

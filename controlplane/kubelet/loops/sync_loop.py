@@ -42,8 +42,11 @@ if TYPE_CHECKING:
 
 HOUSEKEEPING_PERIOD_S = 2
 REFUSAL_NS = 100_000_000
-"""How long it takes to refuse a pod under pressure. Until the node's next status the scheduler does not know, and
-controllers make another pod at once: if that took no time, there would be no next status.
+"""Duration of the rejection of a pod under pressure.
+
+Until the node's next status the scheduler does not know of the pressure, and controllers make another pod at once: if
+a
+rejection took no time, there would be no next status.
 """
 REJECTED_HAVE_NO_WORKER = "136508"
 CONFIG, PLEG, PROBES, HOUSEKEEPING = "config", "pleg", "probes", "housekeeping"
@@ -152,7 +155,7 @@ class SyncLoop:
     # ------------------------------------------------------------------ pods that come
 
     async def _additions(self, ctx: Context, pods: Sequence[Pod]) -> None:
-        """Admit pods by their age; the order of those of one second is nobody's promise."""
+        """Admit pods by their age; the order of those of one second is not defined."""
         shared, resources = self._shared, self._resources
         waiting: list[str] = []
         for pod in _by_age(ctx, pods):
@@ -259,7 +262,7 @@ class SyncLoop:
                 await resources.retry(ctx, trigger)
 
     def _room_made(self, before: Pod, pod: Pod) -> str:
-        """Why pending resizes are worth another try: a pod ended, or needs less than before; "" if neither."""
+        """Return why pending resizes are worth another try: a pod ended, or needs less than before; "" if neither."""
         if pod.status.phase in TERMINAL and before.status.phase not in TERMINAL:
             return POD_TERMINATED
         was, now = (
@@ -274,9 +277,9 @@ class SyncLoop:
     # ------------------------------------------------------------------ housekeeping
 
     async def _clean_up(self, ctx: Context) -> None:
-        """What nobody wants any more is stopped, or forgotten, and what is wanted anew is started.
+        """Stop or forget the pods that are wanted no more, and start those that are wanted anew.
 
-        Upstream: HandlePodCleanups. Mirrors that nothing stands behind are deleted by name.
+        Upstream: HandlePodCleanups. Mirror pods without a static pod are deleted by name.
         """
         shared, workers = self._shared, self._workers
         again: list[str] = []
@@ -308,7 +311,7 @@ class SyncLoop:
 
 
 def _asks_for(pod: Pod) -> tuple[Any, ...]:
-    """What a pod's spec asks for."""
+    """Return the requests of a pod's spec."""
     spec = pod.tree["spec"]
     containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     return spec.get("resources"), *(each.get("resources") for each in containers)

@@ -57,7 +57,7 @@ FAILURES = (ApiError, LinkBroken, CsiError, ValueError)
 class VolumeManager:
     """The volumes of one kubelet's pods.
 
-    `told` wakes the worker of a pod, by uid; `report` wakes whoever tells of the node.
+    `told` wakes the worker of a pod, by uid; `report` wakes the task that reports the node.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class VolumeManager:
         return False
 
     def in_use(self) -> list[str]:
-        """What the node's status is to show."""
+        """Return the volumes that the node's status shows as in use."""
         return self.state.in_use()
 
     def reported(self, names: Sequence[str]) -> None:
@@ -237,7 +237,7 @@ class VolumeManager:
         )
 
     def _changed(self, uid: str) -> None:
-        """What is wanted or mounted is something else now."""
+        """The wanted or mounted volumes have changed."""
         self._told(uid)
         self._work.notify_all()
         if self.state.in_use() != list(self.state.reported):
@@ -246,7 +246,7 @@ class VolumeManager:
     # ------------------------------------------------------------------ the reconciler
 
     async def _reconciler(self, ctx: Context) -> None:
-        """Unmount what is not wanted, mount what is, and let go what nobody has."""
+        """Unmount the volumes that are wanted no more, mount those that are, and release those without a pod."""
         while True:
             now = ctx.now
             again = self.state.next_try(now)

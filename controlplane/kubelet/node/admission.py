@@ -1,4 +1,4 @@
-"""Whether a node takes a pod that was bound to it: the kubelet's own predicates.
+"""Admission of a pod that was bound to the node: the kubelet's own predicates.
 
 Upstream: pkg/kubelet/lifecycle/predicate.go and pkg/scheduler `AdmissionCheck`. The scheduler has
 decided already; this check is what catches races (two schedulers, stale caches, changed labels).
@@ -60,7 +60,7 @@ class Insufficient:
 
     @property
     def missing(self) -> int:
-        """How much must be freed."""
+        """Return the amount that must be freed."""
         return self.requested - (self.capacity - self.used)
 
 
@@ -99,10 +99,10 @@ ADMITTED: Final = Admission(admitted=True)
 
 
 class Disk(Protocol):
-    """What a handler keeps on the machine: it is there again after a restart."""
+    """Data of a handler on the machine: they are there again after a restart."""
 
     def read(self, key: str, default: Any = None) -> Any:
-        """What was written last."""
+        """Return the value that was written last."""
 
     def write(self, key: str, value: Any) -> None:
         """Keep it."""
@@ -113,16 +113,16 @@ Amounts = dict[str, int]
 
 
 def requested(pod: Pod) -> Amounts:
-    """What a pod that is there counts for: what it was promised, or has."""
+    """Return the amounts that a running pod counts for: its allocation, or its actual resources."""
     found = pod_requests(pod, WITH_STATUS)
     return {name: amount(name, quantity) for name, quantity in found.items()}
 
 
 @attrs.frozen
 class NodeState:
-    """What handlers look at: the node, its other active pods in the order of their admission, and the disk.
+    """Input of the handlers: the node, its other active pods in the order of their admission, and the disk.
 
-    `requested` tells what another pod counts for; who asks often remembers it.
+    `requested` tells the amounts that another pod counts for; a frequent caller caches them.
     """
 
     node: Node
@@ -132,7 +132,7 @@ class NodeState:
 
 
 class AdmitHandler(Protocol):
-    """One of those who are asked about a pod. Upstream: pkg/kubelet/lifecycle/interfaces.go (PodAdmitHandler)."""
+    """A handler of pod admission. Upstream: pkg/kubelet/lifecycle/interfaces.go (PodAdmitHandler)."""
 
     def admit(self, pod: Pod, state: NodeState) -> Admission:
         """Refuse it, or admit it, perhaps at the cost of others."""
@@ -151,7 +151,7 @@ class Predicates:
     """The scheduler's predicates once more; critical pods may be admitted at the cost of less important ones."""
 
     preempts: bool = True
-    """Whether a critical pod may: not for its resize where the scheduler makes room for those (KEP-5836)."""
+    """A critical pod may preempt: not for its resize where the scheduler makes room for resizes (KEP-5836)."""
 
     def admit(self, pod: Pod, state: NodeState) -> Admission:
         """Refuse with the first predicate that fails and that killing others does not help."""
@@ -180,7 +180,7 @@ class Predicates:
 
 
 HANDLERS: Final[tuple[AdmitHandler, ...]] = (OperatingSystem(), Predicates())
-"""Who is asked, in upstream's order. A new one is one more entry here."""
+"""The handlers in upstream's order. A new one is one more entry here."""
 WITHOUT_PREEMPTION: Final[tuple[AdmitHandler, ...]] = (
     OperatingSystem(),
     Predicates(preempts=False),
@@ -308,7 +308,7 @@ def amount(name: str, quantity: Quantity) -> int:
 
 
 def together(pods: Sequence[Pod]) -> Amounts:
-    """What pods ask for of CPU and memory, and their number."""
+    """Return the CPU and memory requests of pods, and their number."""
     found = dict.fromkeys((CPU, MEMORY), 0)
     for pod in pods:
         for name, quantity in pod_requests(pod).items():

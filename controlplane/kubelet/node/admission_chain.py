@@ -1,4 +1,4 @@
-"""Who is asked before a pod is taken, or resized, in upstream's order: the first refusal counts.
+"""The handlers that are asked before a pod is admitted, or resized, in upstream's order: the first rejection counts.
 
 Upstream: the list of admit handlers of pkg/kubelet/kubelet.go. A handler that hands something out does so
 when it is asked; what a later one refuses comes back when stale state is removed.
@@ -26,7 +26,7 @@ from controlplane.kubelet.node.admission import ADMITTED, Admission, Amounts, re
 from controlplane.kubelet.steps import FetchNode, Kill, Steps
 
 SPARE: Final = 16
-"""So many pods that are gone, besides as many as there are, may be remembered."""
+"""The number of pods that are gone and remembered, besides as many as there are."""
 
 
 def _no_pressure(_pod: Pod) -> str:
@@ -42,14 +42,14 @@ class AdmissionChain:
     allocation: Callable[[str], PodResources | None]
     containers: ContainerManager | None = None
     scheduler_makes_room: bool = False
-    """Whether making room for resizes is the scheduler's business alone (KEP-5836)."""
+    """Only the scheduler makes room for resizes (KEP-5836)."""
     pressure: Callable[[Pod], str] = _no_pressure
-    """Why the node's pressure forbids to take a pod; "" if it does not."""
+    """Returns why the node's pressure forbids to admit a pod; "" if it does not."""
     _known: dict[str, tuple[Pod, Amounts]] = attrs.field(factory=dict)
-    """What each of the pods counts for, by uid, and for which object of it that was worked out."""
+    """The amounts that each pod counts for, by uid, with the object from which they were computed."""
 
     def _requested(self, pod: Pod) -> Amounts:
-        """What another pod counts for, worked out once for each object."""
+        """Return the amounts that another pod counts for, computed once for each object."""
         known = self._known.get(pod.uid)
         if known is None or known[0] is not pod:
             known = self._known[pod.uid] = (pod, alike(requested(pod)))

@@ -1,4 +1,4 @@
-"""What a kubelet's numbers are called and mean. Upstream: pkg/kubelet/metrics/metrics.go.
+"""Names and meanings of a kubelet's metrics. Upstream: pkg/kubelet/metrics/metrics.go.
 
 The managers count under names without `kubelet_`, which all of them begin with.
 """

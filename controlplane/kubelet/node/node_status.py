@@ -18,7 +18,7 @@ LEASE_SECONDS: Final = 40
 LEASE_RENEW_INTERVAL: Final = 10 * SECOND
 """A quarter of the lease duration."""
 STATUS_INTERVAL: Final = 10 * SECOND
-"""How often the status is computed; it is sent when it changed or is due."""
+"""The status is computed once in this interval; it is sent when it changed or is due."""
 STATUS_REPORT_INTERVAL: Final = 300 * SECOND
 DEFAULT_PODS: Final = 110
 HARD_EVICTION_MEMORY: Final = parse("100Mi")

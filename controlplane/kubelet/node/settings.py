@@ -1,4 +1,4 @@
-"""How a kubelet is set up: the machine that it runs on, its policies and its feature gates."""
+"""Settings of a kubelet: its machine, its policies and its feature gates."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from controlplane.kubelet.machine import Machine
 
 @attrs.frozen
 class KubeletSettings:
-    """Without a machine nobody asks for CPUs or NUMA nodes: the policies are those that hand out none."""
+    """Settings of a kubelet. Without a machine the policies assign no CPUs and no NUMA nodes."""
 
     machine: Machine | None = None
     policies: Policies = attrs.field(factory=Policies)
     features: Features = DEFAULTS
     eviction: EvictionSettings = attrs.field(factory=default_settings)
     manifests: Mapping[str, Tree] | None = None
-    """What the files of static pods say at first, by name; None: there is no folder of them."""
+    """The initial files of static pods, by name; None: there is no folder of them."""
 
     @property
     def hands_out(self) -> bool:

@@ -1,4 +1,4 @@
-"""The emulated container runtime: what runs in a pod, since when, and how it ended.
+"""The emulated container runtime: the containers of a pod, their start and their end.
 
 It survives a restart of its kubelet. Nothing is executed: how long pulling, starting, running and
 stopping take is asked of the caller, so that whoever owns the choices decides it. Annotations of
@@ -64,7 +64,7 @@ def fixed(durations: Mapping[str, int] = DEFAULTS) -> Durations:
 
 @attrs.frozen
 class Program:
-    """What a container does: `run_ns` None means that it runs until it is stopped."""
+    """The behaviour of a container: `run_ns` None means that it runs until it is stopped."""
 
     run_ns: int | None = None
     exit_codes: tuple[int, ...] = (0,)
@@ -80,13 +80,13 @@ class Program:
         return since >= self.ready_ns and (self.ready or probe == STARTUP)
 
     def changes(self, probe: str) -> int | None:
-        """How long after the start that answer becomes another one, if it does."""
+        """Return the time after the start at which that answer changes, if it does."""
         if probe == LIVENESS:
             return self.live_ns
         return self.ready_ns or None
 
     def exit_code(self, attempt: int) -> int:
-        """How run number `attempt` (0 is the first) ends."""
+        """Return the exit code of run number `attempt` (0 is the first)."""
         return self.exit_codes[min(attempt, len(self.exit_codes) - 1)]
 
 
@@ -131,12 +131,12 @@ def refuses_update(pod: Pod, container: str, refused: int, happens: Callable[[],
 
 
 def memory_usage(pod: Pod, container: str) -> int:
-    """What a container uses, in bytes, by the annotation `emulate.controlplane/memory-usage`; else nothing."""
+    """Return a container's memory usage in bytes, by the annotation `emulate.controlplane/memory-usage`; else 0."""
     return usage(pod, container, "memory-usage")
 
 
 def usage(pod: Pod, container: str, name: str) -> int:
-    """How much a container uses by an annotation of that name, in bytes or as a number; else nothing."""
+    """Return a container's usage by an annotation of that name, in bytes or as a number; else 0."""
     try:
         return parse(_annotation(pod, name, container) or "0").value()
     except QuantityError:
@@ -164,7 +164,7 @@ def seconds(text: str) -> int | None:
 
 @attrs.frozen
 class Exit:
-    """How a run ended; times in nanoseconds."""
+    """The end of a run; times in nanoseconds."""
 
     exit_code: int
     reason: str
@@ -176,7 +176,7 @@ class Exit:
 
 @attrs.frozen
 class Seen:
-    """A container as somebody saw it."""
+    """A container as the runtime reported it."""
 
     attempt: int = -1
     running_since: int | None = None
@@ -200,26 +200,26 @@ class Container:
     """Number of the current or last run, -1 before the first."""
     running_since: int | None = None
     ends_at: int | None = None
-    """When the current run ends by itself, or by the stop it was asked for."""
+    """The time at which the current run ends by itself, or by the requested stop."""
     stopping: bool = False
     _stop_code: int = 0
     exit: Exit | None = None
-    """How the last run ended; None while one is running or before the first."""
+    """The end of the last run; None while one is running or before the first."""
     previous: Exit | None = None
-    """How the run before ended."""
+    """The end of the run before."""
     container_id: str = ""
     resources: Tree | None = None
-    """What the run was given, and what updates made of it."""
+    """The resources of the run, with its updates."""
     cpus: str = ""
     """The CPUs it may run on, as a list; "" for all."""
     exclusive: bool = False
-    """Whether these CPUs are its own."""
+    """These CPUs are exclusive."""
     _told: Seen | None = None
 
     def seen(self) -> Seen:
-        """What the runtime tells of it: the same value for as long as nothing changed.
+        """Return the runtime's report: the same value for as long as nothing changed.
 
-        A relist compares all containers of a pod; those that are the same value cost it nothing.
+        A relist compares all containers of a pod; identical values cost it nothing.
         """
         told = self._told
         if (
@@ -297,7 +297,7 @@ class Sandbox:
     """By container, "" for the pod: how many updates of resources were refused; None while none was."""
 
     def refusals(self, container: str) -> int:
-        """How many updates of a container's resources were refused, or ("") of the pod's."""
+        """Return the number of refused updates of a container's resources, or ("") of the pod's."""
         return 0 if self.refused is None else self.refused.get(container, 0)
 
     def ready(self, now: int) -> bool:

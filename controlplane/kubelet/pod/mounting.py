@@ -30,7 +30,7 @@ CLAIM_DELAY: Final = 10 * SECOND
 
 @attrs.define
 class Retry:
-    """When something that failed is tried again: each delay twice the one before, up to the largest."""
+    """The time of the next try after a failure: each delay twice the one before, up to the largest."""
 
     error: str
     at: int
@@ -38,7 +38,7 @@ class Retry:
     largest: int
 
     promising: bool = False
-    """Whether the next try is worth it."""
+    """The next try is worth it."""
 
     def armed(self, now: int) -> int:
         """The next try would find something: when it is. Tries that lie behind are passed over."""
@@ -65,7 +65,7 @@ class _Volume:
 
 
 class Volumes(Protocol):
-    """Who looks after the volumes of a node's CSI drivers."""
+    """The volume manager of a node's CSI drivers."""
 
     def look(self, pod: Pod, volume: str, claim: Tree) -> str | None:
         """Return whether a pod has the volume of its claim: "" if so, why not if that is known, None if it is on its
@@ -118,7 +118,7 @@ class Mounting:
         return not self._left
 
     def next_try(self, pod: Pod, now: int) -> int | None:
-        """When the next try is that would not fail as the last one did."""
+        """Return the time of the next try that would not fail as the last one did."""
         times: list[int] = []
         for volume in self._left:
             claim = self._claim_error(pod, volume)
@@ -130,7 +130,7 @@ class Mounting:
         return min(times, default=None)
 
     def _claim_error(self, pod: Pod, volume: _Volume) -> str | None:
-        """Why a volume's claim cannot be processed; None while its driver's volume is on its way."""
+        """Return why a volume's claim cannot be processed; None while its driver's volume is on its way."""
         error = claim_error(pod, volume.tree, self._find)
         source = volume.tree.get("persistentVolumeClaim")
         if error or not source or self._volumes is None:

@@ -1,4 +1,4 @@
-"""What the kubelet knows of its containers: a relist once a second finds what changed since the one before.
+"""The pod lifecycle event generator: a relist once a second finds the changes since the one before.
 
 Upstream: GenericPLEG (pkg/kubelet/pleg/generic.go) and the pod cache (pkg/kubelet/container/cache.go). Between
 two relists the runtime is ahead of the cache; a worker that has just synced waits for an entry that is
@@ -53,7 +53,7 @@ class PodCache:
         return sandbox is None or _seen(sandbox) == self.get(uid)
 
     def wait(self, uid: str) -> None:
-        """Somebody wants an entry of this pod that is newer: let there be a relist."""
+        """Request a relist: a worker waits for a newer entry of this pod."""
         self._waiting[uid] = None
 
     def look_at(self, uid: str) -> None:
@@ -85,7 +85,7 @@ class PodCache:
         return min(ends, default=None)
 
     def relist(self, now: int) -> tuple[list[str], list[str]]:
-        """Ask the runtime: the pods whose containers changed, and those that somebody waited for."""
+        """Ask the runtime; return the pods whose containers changed, and those for which a worker waits."""
         changed: list[str] = []
         for uid in list(self._moving):
             sandbox = self._sandboxes.get(uid)

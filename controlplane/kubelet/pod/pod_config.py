@@ -46,7 +46,7 @@ def differ_semantically(old: Object[Pod], new: Object[Pod]) -> bool:
 
 
 class PodConfig:
-    """What each source said last."""
+    """The last update of each source."""
 
     def __init__(self, sources: Iterable[str] = (API,)) -> None:
         self._known: dict[str, dict[str, Object[Pod]]] = {source: {} for source in sources}

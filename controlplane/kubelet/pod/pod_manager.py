@@ -1,6 +1,6 @@
 """The pods that the kubelet's sources want, by uid and by full name. Upstream: pkg/kubelet/pod/pod_manager.go.
 
-Mirror pods are kept apart: the API server shows static pods by them, and nobody runs them.
+Mirror pods are kept apart: the API server shows static pods by them, and the kubelet does not run them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PodManager:
             self._translations[mirror.uid] = pod.uid
 
     def remove(self, pod: Pod) -> None:
-        """Forget a pod; and its name, whoever has it by now."""
+        """Forget a pod, and its name even if another pod has it by now."""
         if is_mirror(pod):
             self._mirrors.pop(pod.key, None)
             self._translations.pop(pod.uid, None)

@@ -61,7 +61,7 @@ FINISHED: Final = "finished"
 MINIMUM_GRACE: Final = SECOND
 DEFAULT_GRACE_SECONDS: Final = 30
 RETRY: Final = 10 * SECOND
-"""How long after a sync that failed the next one comes."""
+"""The delay of the next sync after one that failed."""
 DEADLINE_STATUS: Final = {
     "phase": "Failed",
     "reason": "DeadlineExceeded",
@@ -145,9 +145,9 @@ class _Slot:
     pull_ns: int = 0
     asked_to_stop: bool = False
     restarts: bool = False
-    """Whether it is killed so that it starts anew."""
+    """The pod is killed so that it starts anew."""
     unmade: Retry | None = None
-    """Why it could not be made, until it is."""
+    """The reason why it could not be made, until it is."""
 
     @property
     def running(self) -> bool:
@@ -209,7 +209,7 @@ class PodWorker:
         self.phase = SYNC
         self._static = is_static(pod)
         self.waits_for_cache = False
-        """Whether the next sync waits for a newer entry of the pod cache."""
+        """The next sync waits for a newer entry of the pod cache."""
         self.start_time = pod.status.start_time or now
         self.durations = durations
         self.host_ip = host_ip
@@ -306,7 +306,7 @@ class PodWorker:
             self._terminate(now, None)
 
     def step(self, now: int) -> tuple[list[Action], int | None]:
-        """What to do now, in order, and when to step again (None: only after a change)."""
+        """Return the actions to take now, in order, and the time of the next step (None: only after a change)."""
         actions: list[Action] = []
         while self._advance(now, actions):
             pass
@@ -404,7 +404,7 @@ class PodWorker:
         self._synced_at = now
 
     def _take_in(self, entry: Mapping[str, Seen], actions: list[Action]) -> None:
-        """What is known of the containers from now on."""
+        """Take over an entry of the pod cache."""
         for name, slot in self._slots.items():
             seen = entry.get(name, NOT_SEEN)
             if seen == slot.seen:
@@ -492,7 +492,7 @@ class PodWorker:
         return True
 
     def _take_truth(self, slot: _Slot, actions: list[Action]) -> None:
-        """Who kills a container asks the runtime itself what became of it."""
+        """Ask the runtime itself for the result of a killed container."""
         was_running = slot.running
         slot.seen = slot.container.seen()
         if was_running and not slot.running:
@@ -671,7 +671,7 @@ class PodWorker:
         return self._probes.get(READINESS, slot.seen.container_id) is True
 
     def _timer(self, now: int) -> bool:
-        """Whether a sync is due that nobody asked for."""
+        """Return whether a periodic sync is due."""
         times = [self._look_again_at, self._again_at, self._deadline()]
         for slot in self._slots.values():
             times.append(slot.waits_until)
@@ -850,7 +850,7 @@ class PodWorker:
             actions.append(SetStatus(self.uid, tree))
 
     def _before(self) -> Tree | None:
-        """What was reported last, with the conditions that others set meanwhile."""
+        """Return the last reported status, with the conditions that others set meanwhile."""
         if self._reported is None:
             return None
         current = (self.pod.tree.get("status") or {}).get("conditions") or ()

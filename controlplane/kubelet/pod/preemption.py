@@ -1,4 +1,4 @@
-"""Which pods make room for a critical pod on its node.
+"""Preemption on a node: the pods that make room for a critical pod.
 
 Upstream: pkg/kubelet/preemption/preemption.go and pkg/kubelet/types/pod_update.go. The kubelet
 prefers BestEffort victims, then Burstable, then Guaranteed, and as few and as fitting as possible.
@@ -63,7 +63,7 @@ def preemptable(preemptor: Pod, pod: Pod) -> bool:
 
 
 def request_of(pod: Pod, resource: str) -> int:
-    """What a pod asks for: CPU in millicores, one of `pods`, else whole units."""
+    """Return a pod's request: CPU in millicores, one of `pods`, else whole units."""
     if resource == PODS:
         return 1
     quantity = pod_requests(pod).get(resource)
@@ -97,7 +97,7 @@ def _nothing_found(short: Requirements) -> str:
 
 
 def _subtract(requirements: Requirements, pods: Iterable[Pod]) -> Requirements:
-    """What is still missing once these pods are gone."""
+    """Return the amounts that are still missing once these pods are gone."""
     left = {}
     for name, amount in requirements.items():
         for pod in pods:

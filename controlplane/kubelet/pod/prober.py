@@ -22,7 +22,7 @@ _INITIAL: Final = {STARTUP: None, READINESS: False, LIVENESS: True}
 
 
 class Results:
-    """What probes of one node found last, by kind and container id."""
+    """The last results of the probes of one node, by kind and container id."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], bool] = {}
@@ -62,7 +62,7 @@ class ProbeWorker:
         return (self.probe.period_seconds or 10) * SECOND
 
     def at_or_after(self, time: int) -> int:
-        """When it looks next from this time on."""
+        """Return the time of the next look from this time on."""
         late = max(0, time - self.first)
         return self.first + -(-late // self.period) * self.period
 
@@ -98,7 +98,7 @@ class ProbeWorker:
         return news, said
 
     def next_look(self, status: Tree | None, now: int) -> int | None:
-        """When a look can find something that is not known yet; None: not before the status changes."""
+        """Return the time at which a look can find something new; None: not before the status changes."""
         since = _running_since(status)
         if status is None or since is None:
             return None

@@ -1,4 +1,4 @@
-"""What a pod needs from the API server before its containers can be made: config maps, secrets, claims.
+"""Objects that a pod needs from the API server before its containers can be made: config maps, secrets, claims.
 
 Upstream: pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables), the configmap, secret and projected
 volume plugins, and volumemanager/populator. Errors carry upstream's texts.
@@ -19,7 +19,7 @@ CLAIMS: Final = "persistentvolumeclaims"
 SERVICE_ACCOUNTS: Final = "serviceaccounts"
 DEFAULT_ACCOUNT: Final = "default"
 _CACHED: Final = {CONFIG_MAPS: "configmap", SECRETS: "secret"}
-"""What the kubelet's caches call these resources; others are called as the API server does."""
+"""Names of resources in the kubelet's caches; other resources have the API server's names."""
 
 Reference = tuple[str, str]
 """A resource by its plural name, and the name of an object in the pod's namespace."""
@@ -42,7 +42,7 @@ Find = Callable[[str, str], Tree]
 
 
 def volumes_of(pod: Pod) -> list[Tree]:
-    """The volumes that a container mounts: what nobody mounts is not set up."""
+    """Return the volumes that a container mounts: other volumes are not set up."""
     used: dict[str, None] = {}
     for container in _containers(pod):
         for part in ("volumeMounts", "volumeDevices"):
@@ -92,7 +92,7 @@ def _account(pod: Pod) -> str:
 
 
 def _environment(container: Tree) -> Iterator[tuple[str, str, str, bool]]:
-    """Where variables come from: resource, object, key ("" for all), and whether it may be missing."""
+    """Yield the sources of variables: resource, object, key ("" for all), and whether it may be missing."""
     for each in container.get("envFrom") or ():
         for part, resource in (("configMapRef", CONFIG_MAPS), ("secretRef", SECRETS)):
             if part in each:
@@ -108,7 +108,7 @@ def _environment(container: Tree) -> Iterator[tuple[str, str, str, bool]]:
 
 
 def environment_error(pod: Pod, container: str, find: Find) -> str:
-    """Why a container's environment cannot be made up; "" if it can."""
+    """Return why a container's environment cannot be made; "" if it can."""
     for tree in _containers(pod):
         if tree["name"] != container:
             continue
@@ -129,7 +129,7 @@ def environment_error(pod: Pod, container: str, find: Find) -> str:
 
 
 def claim_error(pod: Pod, volume: Tree, find: Find) -> str:
-    """Why a volume's claim cannot be processed; "" if it can, or the volume has none."""
+    """Return why a volume's claim cannot be processed; "" if it can, or the volume has none."""
     if "persistentVolumeClaim" not in volume:
         return ""
     name = volume["persistentVolumeClaim"].get("claimName", "")
@@ -145,7 +145,7 @@ def claim_error(pod: Pod, volume: Tree, find: Find) -> str:
 
 
 def set_up_error(pod: Pod, volume: Tree, find: Find) -> str:
-    """Why the files of a volume cannot be written; "" if they can."""
+    """Return why the files of a volume cannot be written; "" if they can."""
     if "configMap" in volume:
         source = volume["configMap"]
         return _content_error(CONFIG_MAPS, source.get("name", ""), source, find)

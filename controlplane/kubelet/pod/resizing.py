@@ -38,7 +38,7 @@ from controlplane.kubelet.steps import Content
 GATE: Final = "132851"
 POD_LEVEL_GATE: Final = "InPlacePodLevelResourcesVerticalScaling"
 Running = Callable[[str], bool]
-"""Whether the container with this name runs."""
+"""Returns whether the container with this name runs."""
 
 
 def _nobody_forbids() -> str:
@@ -47,7 +47,7 @@ def _nobody_forbids() -> str:
 
 @attrs.define
 class Resizing:
-    """What the workers of one kubelet share about resizes.
+    """State that the workers of one kubelet share about resizes.
 
     `allocation` tells what a pod was promised by now, `write` leaves a file, `record` reports an event.
 
@@ -84,7 +84,7 @@ class Resizing:
             self.record(events.completed(pod, cleared.observed_generation, self.features))
 
     def plan(self, pod: Pod, running: Running) -> actuation.Plan:
-        """What is to be done for the pod's running containers."""
+        """Return the actions for the pod's running containers."""
         return actuation.plan(pod, self.actuated.get(pod.uid), running, self.features)
 
     def failed(self, pod: Pod, message: str, now: int) -> None:
@@ -100,14 +100,14 @@ class Resizing:
         return actuated.containers[step.container]
 
     def promised_whole(self, pod: Pod) -> Tree | None:
-        """What the pod as a whole was promised; None when it has none of its own, or that cannot be resized."""
+        """Return the allocation of the pod as a whole; None when it has none, or it cannot be resized."""
         if not self.features.enabled(POD_LEVEL_GATE):
             return None
         promised = self.allocation(pod.uid)
         return None if promised is None else promised.pod_level
 
     def whole(self, pod: Pod) -> Tree | None:
-        """What the pod as a whole has: what it was promised, until its first container is made."""
+        """Return the resources of the pod as a whole: the allocated ones, until its first container is made."""
         promised = self.promised_whole(pod)
         actuated = self.actuated.get(pod.uid)
         return promised if promised is None or actuated is None else actuated.pod_level

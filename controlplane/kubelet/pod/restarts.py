@@ -1,4 +1,4 @@
-"""Whether a container starts again after it ended, and how long it is held back.
+"""Restarts of containers, and their back-off.
 
 Upstream: pkg/kubelet/container (ShouldContainerBeRestarted, restart rules) and client-go's
 flowcontrol back-off as the container runtime manager uses it.

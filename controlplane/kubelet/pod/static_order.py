@@ -1,4 +1,4 @@
-"""Which static pod of a full name may start: one after the other, in the order in which they came.
+"""Order of static pods with one full name: one after the other, in the order in which they came.
 
 Upstream: allowStaticPodStart of pkg/kubelet/pod_workers.go. A file that changes is a pod with another uid and
 the same full name: it waits until nothing of the one before is left.
@@ -12,7 +12,7 @@ from typing import Final
 from controlplane.api.times import SECOND
 
 BACK_OFF: Final = 10 * SECOND
-"""How long a pod that may not start yet waits before it asks again; up to half as long comes on top."""
+"""The time after which a pod that may not start yet asks again; up to half as long comes on top."""
 
 
 class StaticOrder:

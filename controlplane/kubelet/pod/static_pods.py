@@ -21,7 +21,7 @@ from controlplane.kubelet.pod.preemption import CONFIG_MIRROR, CONFIG_SOURCE, is
 CONFIG_HASH: Final = "kubernetes.io/config.hash"
 CONFIG_SEEN: Final = "kubernetes.io/config.seen"
 FOLDER: Final = "manifests/"
-"""Where manifests lie on the node's disk: each a pod as JSON."""
+"""Folder of the manifests on the node's disk: each a pod as JSON."""
 
 __all__ = [
     "CONFIG_HASH", "CONFIG_MIRROR", "CONFIG_SOURCE", "FOLDER", "Manifests", "is_mirror", "is_mirror_of",
@@ -84,7 +84,7 @@ def static_pod(manifest: Tree, node: str, file: str, now: int) -> Tree:
 
 
 def mirror_of(pod: Pod, node: Node) -> Tree:
-    """What is created at the API server to show a static pod."""
+    """Return the mirror pod that shows a static pod at the API server."""
     tree = pod.tree
     metadata = tree["metadata"]
     owner = {
@@ -102,7 +102,7 @@ def mirror_of(pod: Pod, node: Node) -> Tree:
 
 
 class Disk(Protocol):
-    """Where files lie that outlive the process."""
+    """The store of files that outlive the process."""
 
     def write(self, key: str, value: Any) -> None:
         """Write a file."""
@@ -115,7 +115,7 @@ class Disk(Protocol):
 
 
 def write_manifest(disk: Disk, file: str, manifest: Tree | None) -> None:
-    """Put a file of a static pod on a node's disk, or (None) take it away, as whoever has a shell there does."""
+    """Write a file of a static pod to a node's disk, or (None) remove it, as an administrator does."""
     if manifest is None:
         disk.remove(FOLDER + file)
     else:
@@ -124,7 +124,7 @@ def write_manifest(disk: Disk, file: str, manifest: Tree | None) -> None:
 
 
 class Manifests:
-    """What the files of one node say, by the full name of the pod. Upstream: sourceFile and its store."""
+    """Contents of the files of one node, by the full name of the pod. Upstream: sourceFile and its store."""
 
     def __init__(self, node: str) -> None:
         self._node = node

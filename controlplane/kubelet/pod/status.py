@@ -44,7 +44,7 @@ OWN_CONDITIONS: Final = (
 
 @attrs.frozen
 class ContainerReport:
-    """What the kubelet knows of a container: running, ended or waiting for `waiting` reason."""
+    """The kubelet's knowledge of a container: running, ended or waiting for `waiting` reason."""
 
     name: str
     image: str
@@ -60,11 +60,11 @@ class ContainerReport:
     container_id: str = ""
     image_id: str = ""
     may_restart: bool = False
-    """Whether it would be started again after its last end."""
+    """The container would be started again after its last end."""
     resources: Tree | None = None
-    """What it has; of a container that does not run, what it was promised."""
+    """Its actual resources; the allocated ones of a container that does not run."""
     allocated: Tree | None = None
-    """What it was promised."""
+    """Its allocated resources."""
 
     @property
     def done(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the kubelet has to say about its pods, and how much of it the API server has been told.
+"""The status manager: the statuses of pods, and the versions that were sent to the API server.
 
 Upstream: pkg/kubelet/status/status_manager.go. Statuses are known by uid and numbered: each change
 raises the version of its pod, and what is above the version last sent is still to be sent. A sender
@@ -34,7 +34,7 @@ class Versioned:
     status: Tree
     version: int
     finished: bool = False
-    """Whether nothing of the pod is left on the node: it may be deleted."""
+    """Nothing of the pod is left on the node: it may be deleted."""
 
 
 class StatusManager:
@@ -77,7 +77,7 @@ class StatusManager:
             self._unsent[pod.uid] = None
 
     def renew(self, uid: str) -> bool:
-        """Whoever was told has gone: tell it once more. Whether there is anything to tell."""
+        """Report a status again after its receiver has gone; return whether there is one."""
         known = self._known.get(uid)
         if known is None:
             return False
@@ -109,7 +109,7 @@ class StatusManager:
     # ------------------------------------------------------------------ what is to be sent
 
     def unsent(self) -> list[Versioned]:
-        """What changed since it was last sent, in the order in which it did first."""
+        """Return the statuses that changed since they were last sent, in the order of their first change."""
         return [self._known[uid] for uid in self._unsent]
 
     def sent(self, told: Versioned, uid: str) -> None:
@@ -170,18 +170,18 @@ def differs(api: Tree, known: Tree) -> bool:
 
 _COMPARED_APART: Final = frozenset(("conditions", *_IGNORED))
 _same: dict[tuple[int, int], tuple[list[Tree], list[Tree], bool]] = {}
-"""Whether two lists of conditions say the same: by the identity of both, which an entry keeps alive."""
+"""Results of comparing two lists of conditions, by the identity of both, which an entry keeps alive."""
 
 
 def _own(conditions: Sequence[Tree]) -> list[Any]:
-    """What of conditions is the kubelet's."""
+    """Return the kubelet's own conditions."""
     found = [item for item in conditions if item["type"] in OWN_CONDITIONS]
     found.sort(key=lambda item: str(item["type"]))
     return [[item.get(key) for key in ("type", "status", "reason", "message")] for item in found]
 
 
 def merged(api: Tree, known: Tree, *, held: bool = False) -> Tree:
-    """What is written: the kubelet's status, with the conditions of others as the API server has them.
+    """Return the status to write: the kubelet's, with the conditions of others as the API server has them.
 
     A phase that was terminal stays. `held`: that the pod has ended is not said yet, nor why.
     """

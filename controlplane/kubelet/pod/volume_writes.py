@@ -1,4 +1,4 @@
-"""What the program of a pod writes to its volumes, by the pod's annotations.
+"""Writes of a pod's program to its volumes, by the pod's annotations.
 
 `emulate.controlplane/writes-to: "log data"` names volumes of the pod. It writes 0 to the first, 1 to the second and
 so on, in turn, and waits until each write is there before it goes on; so what is later was written by somebody who
@@ -29,7 +29,7 @@ class Writing:
     pause_ns: int = SECOND
 
     def volume(self, number: int) -> str:
-        """Where write `number` goes."""
+        """Return the volume of write `number`."""
         return self.volumes[number % len(self.volumes)]
 
     def over(self, number: int) -> bool:
@@ -38,7 +38,7 @@ class Writing:
 
 
 def writing_of(pod: Pod) -> Writing | None:
-    """What a pod's program writes; None for nothing. What an annotation says wrongly is ignored."""
+    """Return the writes of a pod's program; None for none. A malformed annotation is ignored."""
     notes = pod.annotations
     volumes = tuple(notes.get(f"{PREFIX}writes-to", "").split())
     if not volumes:

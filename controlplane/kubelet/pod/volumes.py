@@ -1,4 +1,4 @@
-"""What a kubelet knows of the CSI volumes of its pods: what they want, what is attached, staged and published.
+"""A kubelet's view of the CSI volumes of its pods: wanted, attached, staged and published ones.
 
 Upstream: pkg/kubelet/volumemanager (cache/desired_state_of_world.go, cache/actual_state_of_world.go). Times are
 nanoseconds.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
 
 LOOP_NS: Final = 100 * MILLISECOND
-"""How long after a pass of the populator, or of the reconciler, the next one comes."""
+"""The pause after a pass of the populator, or of the reconciler."""
 CALL_NS: Final = 120 * SECOND
 """So long a call to the driver may take."""
 FIRST_DELAY: Final = 500 * MILLISECOND
@@ -43,23 +43,23 @@ class PodVolume:
 
     @property
     def unique(self) -> str:
-        """What the node's status calls it."""
+        """The volume's name in the node's status."""
         return unique_name(self.driver, self.handle)
 
     @property
     def target(self) -> str:
-        """Where the pod has it."""
+        """The volume's path in the pod."""
         return f"/var/lib/kubelet/pods/{self.uid}/volumes/kubernetes.io~csi/{self.volume}/mount"
 
     @property
     def staging(self) -> str:
-        """Where the node has it, for all pods."""
+        """The volume's path on the node, for all pods."""
         return f"/var/lib/kubelet/plugins/kubernetes.io/csi/{self.driver}/{self.handle}/globalmount"
 
 
 @define
 class Mounts:
-    """What is mounted on a machine: it outlives the kubelet's process."""
+    """Mounts on a machine: they outlive the kubelet's process."""
 
     staged: dict[str, PodVolume] = field(factory=dict)
     """By unique name; of whichever pod wanted it first."""
@@ -94,14 +94,14 @@ class PodVolumes:
     dropped: dict[str, None] = field(factory=dict)
     """Pods that have ended, of which it has not been taken in yet."""
     errors: dict[Place, str] = field(factory=dict)
-    """Why a volume could not be looked up, the last time."""
+    """The reason why a volume could not be looked up, the last time."""
     plain: dict[Place, None] = field(factory=dict)
     """Volumes that no CSI driver of the node serves: there is nothing to be done about them."""
     attached: dict[str, None] = field(factory=dict)
     sure: dict[Place, None] = field(factory=dict)
-    """What this process published: of what one before it did, it has to make sure."""
+    """Volumes that this process published: those of an earlier process have to be checked."""
     reported: tuple[str, ...] = ()
-    """What the node's status is known to show as in use."""
+    """The volumes that the node's status is known to show as in use."""
     _operations: dict[Place, _Operation] = field(factory=dict)
 
     def look(self, pod: Pod, name: str, claim: Tree) -> str | None:
@@ -120,7 +120,7 @@ class PodVolumes:
         return self.errors.get(place)
 
     def take_in(self, lookup: Lookup, found: PodVolume | None) -> None:
-        """What a lookup found; None if no driver of the node serves the volume."""
+        """Take over the result of a lookup; None if no driver of the node serves the volume."""
         place = (lookup.pod.uid, lookup.name)
         self.lookups.pop(place, None)
         self.errors.pop(place, None)
@@ -148,7 +148,7 @@ class PodVolumes:
         return not any(place[0] == uid for each in kept for place in each)
 
     def in_use(self) -> list[str]:
-        """What the node's status is to show: what is wanted, and what is still mounted, of what is attached."""
+        """Return the volumes to show as in use: wanted or still mounted ones, of those attached."""
         found = dict.fromkeys(
             each.unique
             for kept in (self.wanted, self.mounts.staged)
@@ -160,16 +160,16 @@ class PodVolumes:
     # ------------------------------------------------------------------ what is to be done
 
     def to_unpublish(self) -> list[PodVolume]:
-        """What pods have and want no more."""
+        """Return the published volumes that are wanted no more."""
         published = self.mounts.published.items()
         return [each for place, each in published if place not in self.wanted]
 
     def to_mount(self) -> list[PodVolume]:
-        """What pods want and do not have for sure."""
+        """Return the wanted volumes that are not known to be published."""
         return [each for place, each in self.wanted.items() if place not in self.sure]
 
     def unused(self) -> list[str]:
-        """What is staged or attached although no pod wants or has it."""
+        """Return the volumes that are staged or attached although no pod wants or has them."""
         used = {each.unique for each in self.wanted.values()}
         used.update(each.unique for each in self.mounts.published.values())
         known = dict.fromkeys((*self.mounts.staged, *self.attached))
@@ -200,6 +200,6 @@ class PodVolumes:
         found.due = now + found.delay
 
     def next_try(self, now: int) -> int | None:
-        """When the next operation that failed may be tried again."""
+        """Return the time at which the next failed operation may be tried again."""
         times = [each.due for each in self._operations.values() if not each.pending]
         return min((due for due in times if due > now), default=None)

@@ -1,1 +1,1 @@
-"""Which CPUs belong to which container. Upstream: pkg/kubelet/cm/cpumanager."""
+"""Exclusive CPUs of containers. Upstream: pkg/kubelet/cm/cpumanager."""

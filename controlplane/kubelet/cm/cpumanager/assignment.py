@@ -1,4 +1,4 @@
-"""Which CPUs to take: packed as closely as the machine allows, or spread evenly over NUMA nodes.
+"""Choice of CPUs: packed as closely as the machine allows, or spread evenly over NUMA nodes.
 
 Upstream: pkg/kubelet/cm/cpumanager/cpu_assignment.go. "Free" sockets, cores and caches are found by
 comparing with the machine's average size, as upstream does, although the whole element is taken.
@@ -226,7 +226,7 @@ def take_distributed(
 def _range_of_nodes(
     topology: CPUTopology, count: int, group: int, available: int
 ) -> tuple[int, int]:
-    """How many NUMA nodes it takes at least and at most."""
+    """Return the smallest and the largest number of NUMA nodes that the CPUs need."""
     groups = (len(topology.all_cpus) - 1) // group + 1
     per_node = (groups - 1) // len(topology.numas) + 1
     needed = (count - 1) // group + 1
@@ -348,7 +348,7 @@ def _best_combination(
 def _best_rest(
     nodes: Sequence[int], after: Mapping[int, int], rest: int, group: int
 ) -> tuple[float, _Slice | None]:
-    """Which of the nodes should give the rest, and how even that leaves the machine."""
+    """Return the nodes that should give the rest, and the resulting imbalance."""
     able = [numa for numa in nodes if after[numa] >= group]
     best = NO_BALANCE
     chosen: _Slice | None = None

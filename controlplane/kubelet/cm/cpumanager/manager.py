@@ -1,4 +1,4 @@
-"""The CPU manager: a policy with its state, who is active, and what each container runs on.
+"""The CPU manager: a policy with its state, the active pods, and the CPUs of each container.
 
 Upstream: pkg/kubelet/cm/cpumanager/cpu_manager.go.
 """
@@ -35,7 +35,7 @@ STALE_REMOVED: Final = "kubelet.cpu_manager.stale_state_removed"
 
 
 class NonePolicy(HandsOutNothing):
-    """Nobody gets a CPU for itself."""
+    """A policy without exclusive CPUs."""
 
     name = NONE
 
@@ -142,7 +142,7 @@ class CPUManager(HintProvider):
 
     @property
     def state(self) -> CPUState:
-        """Who has which CPUs."""
+        """The assigned CPUs."""
         return self.policy.state
 
     def start(self, text: str | None, containers: Containers | None = None) -> Steps[None]:
@@ -186,7 +186,7 @@ class CPUManager(HintProvider):
     def remove_stale_state(self) -> Steps[None]:
         """Take back the CPUs of containers of pods that are not active. Nothing else frees CPUs.
 
-        While not all sources of pods have been heard, nobody can tell who is active.
+        Until all sources of pods are ready, the active pods are not known.
         """
         if self.fixes.sources_first and not self.sources_ready():
             return
@@ -194,7 +194,7 @@ class CPUManager(HintProvider):
             yield from self.remove(pod_uid, name)
 
     def updates(self, running: Callable[[Pod, str], str | None]) -> list[Update]:
-        """What a pass of the reconcile loop has to change, after stale state was removed.
+        """Return the changes that a pass of the reconcile loop makes, after stale state was removed.
 
         `running` tells the id of the running container of a name, None when none runs, from the
         status manager's picture of the pod. Whoever applied an update calls `applied`.

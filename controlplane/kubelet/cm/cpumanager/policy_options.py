@@ -42,7 +42,7 @@ _EXCLUSIVE: Final = (
 
 @attrs.frozen
 class StaticOptions:
-    """What was turned on."""
+    """The enabled options."""
 
     full_pcpus_only: bool = False
     distribute_numa: bool = False

@@ -62,7 +62,7 @@ NO_CPUS_LEFT: Final = (
 
 
 class Affinity(Protocol):
-    """Where hints that were decided upon are kept: the topology manager."""
+    """The store of decided hints: the topology manager."""
 
     @property
     def policy_name(self) -> str:
@@ -164,12 +164,12 @@ class StaticPolicy:
 
     @property
     def allocatable(self) -> CPUSet:
-        """What containers may get for themselves at all."""
+        """Return the CPUs that containers may get exclusively at all."""
         return self.topology.all_cpus - self.reserved
 
     @property
     def available(self) -> CPUSet:
-        """What containers may get for themselves now."""
+        """Return the CPUs that containers may get exclusively now."""
         return self.state.default - self.reserved
 
     def _set(self, state: CPUState) -> Write:
@@ -316,7 +316,7 @@ class StaticPolicy:
             raise EmptyPodSharedPoolError(NO_CPUS_LEFT)
 
     def _shares(self, pod: Pod, bubble: CPUSet) -> dict[str, CPUSet]:
-        """Which container of a pod has which of the pod's CPUs. Raises AssignmentError."""
+        """Return the CPUs of each container of a pod, of the pod's CPUs. Raises AssignmentError."""
         shares: dict[str, CPUSet] = {}
         sidecars = EMPTY
         sharing: list[str] = []
@@ -381,7 +381,7 @@ class StaticPolicy:
         return tuple(found)
 
     def topology_hints(self, pod: Pod, container: Container) -> Hints:
-        """Where a container could get its CPUs; None when it needs none of its own."""
+        """Return the NUMA nodes that could give a container its CPUs; None when it needs none of its own."""
         count = exclusive_cpus(pod, container, self.features)
         if count == 0 or left_alone(pod, self.features):
             return None
@@ -393,7 +393,7 @@ class StaticPolicy:
         return {CPU: self._hints(self.available, self._reuse.get(pod.uid, EMPTY), count)}
 
     def pod_topology_hints(self, pod: Pod) -> Hints:
-        """Where a pod could get its CPUs; None when it needs none of its own."""
+        """Return the NUMA nodes that could give a pod its CPUs; None when it needs none of its own."""
         count = exclusive_cpus_of_pod(pod, self.features)
         if count == 0 or left_alone(pod, self.features):
             return None

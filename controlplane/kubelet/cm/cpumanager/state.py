@@ -47,7 +47,7 @@ _V3: Final = Struct("CPUManagerCheckpointV3", {**_V2.fields, "podEntries": _PODS
 
 @attrs.frozen(slots=False)
 class CPUState:
-    """Who has which CPUs; the default set is what is left for everybody else.
+    """The assigned CPUs; the default set is left for all other containers.
 
     `pods` are the CPUs of pods with resources of their own; None without their gate.
     """

@@ -86,7 +86,7 @@ class CPUTopology:
         return sum(1 for mask in self.uncores.values() if mask & cpus.mask) <= 1
 
     def numa_counts(self, cpus: CPUSet) -> dict[int, int]:
-        """How many of these CPUs each NUMA node has, where any."""
+        """Return the number of these CPUs on each NUMA node that has any."""
         found = {}
         for numa, mask in self.numas.items():
             count = (mask & cpus.mask).bit_count()

@@ -1,1 +1,1 @@
-"""Which NUMA nodes give memory to which container. Upstream: pkg/kubelet/cm/memorymanager."""
+"""NUMA nodes that give memory to containers. Upstream: pkg/kubelet/cm/memorymanager."""

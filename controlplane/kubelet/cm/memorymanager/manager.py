@@ -1,4 +1,4 @@
-"""The memory manager: a policy with its state, who is active, and the NUMA nodes of each container.
+"""The memory manager: a policy with its state, the active pods, and the NUMA nodes of each container.
 
 Upstream: pkg/kubelet/cm/memorymanager/memory_manager.go.
 """
@@ -37,14 +37,14 @@ _ZERO: Final = parse("0")
 
 @attrs.frozen
 class MemoryReservation:
-    """What the system keeps of a NUMA node, by resource."""
+    """Memory that is reserved for the system on a NUMA node, by resource."""
 
     numa_node: int
     limits: Mapping[str, Quantity]
 
 
 class NonePolicy(HandsOutNothing):
-    """Nobody gets memory of a particular node."""
+    """A policy without memory of a particular node."""
 
     name = NONE
 
@@ -99,7 +99,7 @@ class MemoryManager(HintProvider):
 
     @property
     def state(self) -> MemoryState:
-        """Who has which memory."""
+        """The assigned memory."""
         return self.policy.state
 
     def start(self, text: str | None) -> Steps[None]:
@@ -149,7 +149,7 @@ def check_reservation(
     reservation: Mapping[str, Quantity],
     reserved: Sequence[MemoryReservation],
 ) -> None:
-    """What the NUMA nodes keep back must add up to what the node does. Raises ManagerError."""
+    """Check that the reservations of the NUMA nodes add up to that of the node. Raises ManagerError."""
     known = dict.fromkeys(node.id for node in nodes)
     total: dict[str, Quantity] = {}
     for each in reserved:

@@ -61,7 +61,7 @@ Amounts = dict[str, int]
 
 
 class Affinity(Protocol):
-    """Where hints that were decided upon are kept: the topology manager."""
+    """The store of decided hints: the topology manager."""
 
     def affinity(self, pod_uid: str, container: str) -> TopologyHint:
         """The hint of a container."""
@@ -333,13 +333,13 @@ class StaticPolicy:
                 )
 
     def _requested(self, pod: Pod, container: Container) -> Amounts:
-        """What a container gets for itself. Of a pod with resources of its own only some get any."""
+        """Return the memory that a container gets exclusively. Of a pod with resources of its own only some get any."""
         if managed_as_a_whole(pod, self.features) and not has_own_guarantee(container):
             return {}
         return amounts_of(container.resources.requests)
 
     def _shares(self, pod: Pod, wanted: Amounts) -> dict[str, Amounts]:
-        """Which container of a pod has how much of the pod's memory."""
+        """Return the share of each container of a pod in the pod's memory."""
         shares: dict[str, Amounts] = {}
         sidecars: Amounts = {}
         sharing: list[str] = []
@@ -386,7 +386,7 @@ class StaticPolicy:
     # -- hints -------------------------------------------------------------------------------
 
     def topology_hints(self, pod: Pod, container: Container) -> Hints:
-        """Where a container could get its memory; None without preference."""
+        """Return the NUMA nodes that could give a container its memory; None without preference."""
         if not is_guaranteed(pod) or left_alone(pod, self.features):
             return None
         try:
@@ -399,7 +399,7 @@ class StaticPolicy:
         return self._hints(pod, wanted)
 
     def pod_topology_hints(self, pod: Pod) -> Hints:
-        """Where a pod could get its memory; None without preference.
+        """Return the NUMA nodes that could give a pod its memory; None without preference.
 
         The first container with memory decides, although it is compared with the sums of the pod.
         """
@@ -529,7 +529,7 @@ def amounts_of(requests: Mapping[str, Quantity]) -> Amounts:
 
 
 def requested_by_pod(pod: Pod) -> Amounts:
-    """What a pod needs at most at any moment. Raises ManagerError.
+    """Return the largest amount that a pod needs at any moment. Raises ManagerError.
 
     Only kinds that app containers ask for: others are forgotten (kubernetes/kubernetes#140814).
     """

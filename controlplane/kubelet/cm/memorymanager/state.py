@@ -47,7 +47,7 @@ class MemoryTable:
 
 @attrs.frozen
 class NUMANodeState:
-    """How many blocks lie on a node, the group of nodes that it belongs to, and its memory by kind."""
+    """The number of blocks on a node, the group of nodes to which it belongs, and its memory by kind."""
 
     assignments: int
     cells: tuple[int, ...]
@@ -100,7 +100,7 @@ _V2: Final = Struct("MemoryManagerCheckpointV2", {**_V1.fields, "podEntries": _P
 
 @attrs.frozen(slots=False)
 class MemoryState:
-    """Who has which memory; `pods` are the blocks of pods as a whole, None without their gate."""
+    """The assigned memory; `pods` are the blocks of pods as a whole, None without their gate."""
 
     policy: str
     machine: MachineState = attrs.field(factory=dict)

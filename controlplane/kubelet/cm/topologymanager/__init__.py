@@ -1,1 +1,1 @@
-"""Agreement on NUMA nodes between those who hand out resources. Upstream: pkg/kubelet/cm/topologymanager."""
+"""Alignment of resources on NUMA nodes between hint providers. Upstream: pkg/kubelet/cm/topologymanager."""

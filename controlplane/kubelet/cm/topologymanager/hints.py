@@ -20,7 +20,7 @@ class TopologyHint(NamedTuple):
 
 
 NO_HINT: Final = TopologyHint()
-"""What is known of a container for which nothing was decided."""
+"""The hint of a container for which nothing was decided."""
 
 Hints = Mapping[str, Sequence[TopologyHint] | None] | None
 """By resource: None is no preference, an empty list is impossible."""

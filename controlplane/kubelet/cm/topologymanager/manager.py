@@ -1,4 +1,4 @@
-"""The topology manager: asks everybody who hands out resources, decides, and lets them allocate.
+"""The topology manager: asks all hint providers, decides, and lets them allocate.
 
 Upstream: pkg/kubelet/cm/topologymanager/topology_manager.go, scope*.go. It is the handler of pod
 admission through which CPUs and memory are allocated.
@@ -38,13 +38,13 @@ COLLECTED: Final = "kubelet.topology_manager.hints"
 
 
 class HintProvider(Protocol):
-    """Who hands out resources. Upstream: HintProvider."""
+    """A manager that assigns resources. Upstream: HintProvider."""
 
     def topology_hints(self, pod: Pod, container: Container) -> Steps[Hints]:
-        """Where a container could get what it asks for."""
+        """Return the NUMA nodes from which a container could get its resources."""
 
     def pod_topology_hints(self, pod: Pod) -> Steps[Hints]:
-        """Where a pod could get what all of it asks for."""
+        """Return the NUMA nodes from which all containers of a pod could get their resources."""
 
     def allocate(self, pod: Pod, container: Container) -> Steps[None]:
         """Give a container what it asks for. Raises ManagerError."""
@@ -55,7 +55,7 @@ class HintProvider(Protocol):
 
 @attrs.frozen
 class Decision:
-    """Whether a pod is admitted, and if not, why."""
+    """The admission of a pod, and the reason for a rejection."""
 
     admitted: bool
     reason: str = ""
@@ -98,7 +98,7 @@ class TopologyManager:
         return NONE if self.policy is None else self.policy.name
 
     def affinity(self, pod_uid: str, container: str) -> TopologyHint:
-        """What was decided for a container; neither mask nor preference when nothing was."""
+        """Return the decided hint of a container; neither mask nor preference when nothing was decided."""
         return self._affinity.get(pod_uid, {}).get(container, NO_HINT)
 
     def merge(self, given: Sequence[Hints]) -> tuple[TopologyHint, bool]:

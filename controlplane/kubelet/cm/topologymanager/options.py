@@ -18,7 +18,7 @@ DEFAULT_MAX_NODES: Final = 8
 
 @attrs.frozen
 class TopologyOptions:
-    """What was configured; `max_numa_nodes` is how many a machine may have."""
+    """The configured options; `max_numa_nodes` is the largest number of NUMA nodes of a machine."""
 
     prefer_closest: bool = False
     max_numa_nodes: int = DEFAULT_MAX_NODES

@@ -1,4 +1,4 @@
-"""How the hints of several providers become one. Upstream: pkg/kubelet/cm/topologymanager/policy*.go.
+"""Merging the hints of several providers into one. Upstream: pkg/kubelet/cm/topologymanager/policy*.go.
 
 Upstream folds a comparison over the whole cross product of all lists. That comparison is a total
 order of (preferred, mask), so only the distinct outcomes matter, and those are found list by list.
@@ -38,7 +38,7 @@ class NUMAInfo:
 
     @classmethod
     def of(cls, nodes: Iterable[NUMANode], options: TopologyOptions) -> NUMAInfo:
-        """What a machine reports. Raises ManagerError when distances are wanted and there are none."""
+        """Return the NUMA nodes of a machine. Raises ManagerError when distances are wanted and there are none."""
         distances = {}
         for node in nodes:
             if options.prefer_closest and not node.distances:
@@ -125,7 +125,7 @@ class Policy:
 
 
 def hint_lists(given: Iterable[Hints]) -> list[HintList]:
-    """One list for each resource of each provider; whoever has no preference is pleased with anything.
+    """Return one list for each resource of each provider; a provider without preference accepts any hint.
 
     Resources of one provider come in no order upstream; here by name.
     """
@@ -167,5 +167,5 @@ def _intersections(lists: Sequence[HintList], everywhere: int) -> list[int]:
 
 
 def _narrowest(hints: HintList) -> int:
-    """How many nodes the narrowest mask of a list has; 0 without masks."""
+    """Return the number of nodes in the narrowest mask of a list; 0 without masks."""
     return min((hint.mask.bit_count() for hint in hints if hint.mask is not None), default=0)
