@@ -1,4 +1,4 @@
-"""Trying again when somebody else wrote first. Upstream: client-go util/retry (without its jitter)."""
+"""Retries after a conflict with another writer. Upstream: client-go util/retry (without its jitter)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MS = 1_000_000
 
 
 class Retries(NamedTuple):
-    """How often to try, how long to wait before the second time, and how much longer each further time."""
+    """The number of tries, the wait before the second one, and the factor of each further wait."""
 
     attempts: int
     first_ns: int
@@ -22,9 +22,9 @@ class Retries(NamedTuple):
 
 
 BACKOFF: Final = Retries(4, 10 * _MS, 5)
-"""retry.DefaultBackoff: where somebody else is at work on the object."""
+"""retry.DefaultBackoff: where other writers are at work on the object."""
 RETRY: Final = Retries(5, 10 * _MS, 1)
-"""retry.DefaultRetry: where nobody else should be."""
+"""retry.DefaultRetry: where no other writer is expected."""
 
 
 def retry_on_conflict(

@@ -1,4 +1,4 @@
-"""What a controller wrote and has not read back yet. Upstream: pkg/controller/util/consistency (KEP-5647).
+"""Writes of a controller that it has not read back yet. Upstream: pkg/controller/util/consistency (KEP-5647).
 
 Before an owner is reconciled, its caches have to show what the last reconcile wrote for it. Else the
 controller would decide on a state older than its own writes, and act twice or count twice. A

@@ -1,4 +1,4 @@
-"""What every controller is: caches, handlers that note keys, and a reconcile for each of its queues.
+"""Common parts of controllers: caches, handlers that queue keys, and a reconcile for each of the queues.
 
 A controller is decisions only. It asks its `Host` for the time and for its queues, tells it events,
 and yields effects (`controllers.effects`). `controllers.loops.manager` runs it.
@@ -43,11 +43,11 @@ class Queue(Protocol):
         """The backoff of this key begins anew."""
 
     def failures(self, key: str) -> int:
-        """How often in a row this key was asked for with a backoff."""
+        """Return the number of failures in a row of this key."""
 
 
 class Host(Protocol):
-    """What a controller may ask of whoever runs it."""
+    """The interface of a controller to its runner."""
 
     @property
     def now(self) -> int:
@@ -59,7 +59,7 @@ class Host(Protocol):
 
     @property
     def fixes(self) -> FixGates:
-        """Which fixes of published races are in force."""
+        """The fixes of published races that are in force."""
 
     @property
     def rest_mapper(self) -> RESTMapper:
@@ -67,7 +67,7 @@ class Host(Protocol):
 
     @property
     def root_ca(self) -> str:
-        """What pods check the API server's certificate against (PEM)."""
+        """The certificate against which pods check the API server's (PEM)."""
 
     def queue(self, name: str) -> Queue:
         """The queue of this name; the controller's `queues` says what is done with its keys."""
@@ -80,7 +80,7 @@ class Host(Protocol):
 
 
 class Caches:
-    """The stores of the shared informers: one per resource, with the indexes of all who read it."""
+    """The stores of the shared informers: one per resource, with the indexes of all readers."""
 
     def __init__(self) -> None:
         self.stores: dict[Resource[Any], Indexer[Any]] = {}
@@ -97,7 +97,7 @@ class Caches:
 
 
 class Handlers(NamedTuple):
-    """What a controller does about changes of one resource. The flag says that the final state is unknown."""
+    """Handlers of changes of one resource. The flag says that the final state is unknown."""
 
     added: Callable[[Object[Any]], None]
     updated: Callable[[Object[Any], Object[Any]], None]
@@ -106,7 +106,7 @@ class Handlers(NamedTuple):
 
 @frozen
 class Work:
-    """What is done with the keys of a queue.
+    """The reconcile of the keys of a queue.
 
     After `max_retries` failures in a row a key is dropped until it is asked for again; None never
     drops. `workers` None is what the manager was told.
@@ -122,13 +122,13 @@ class Work:
 
 @frozen
 class Periodic:
-    """What is done every so many nanoseconds; it does not keep a run from settling."""
+    """A periodic task; it does not keep a run from settling."""
 
     name: str
     interval_ns: int
     reconcile: Callable[[], Reconcile[None]]
     after_ns: int = 0
-    """When the first time is, counted from the start."""
+    """The time of the first run, counted from the start."""
 
 
 class Controller:
@@ -138,7 +138,7 @@ class Controller:
     """As `--controllers` of upstream's controller manager calls it."""
 
     any_kind: ClassVar[bool] = False
-    """Whether it looks at objects of all kinds, also of those that are defined later."""
+    """The controller watches objects of all kinds, also of those that are defined later."""
 
     component: ClassVar[str] = ""
     """The source of its events; its name unless said otherwise."""
@@ -147,11 +147,11 @@ class Controller:
         self.host = host
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
-        """What is done about changes, by resource."""
+        """Return the handlers of changes, by resource."""
         return {}
 
     def handlers_of_kind(self, kind: ServedKind) -> Handlers | None:
-        """What is done about changes of a custom kind that is served from now on, if anything."""
+        """Return the handlers of changes of a custom kind that is served from now on, if any."""
         return None
 
     def work(self) -> Sequence[Work]:
@@ -159,7 +159,7 @@ class Controller:
         return ()
 
     def periodic(self) -> Sequence[Periodic]:
-        """What is done from time to time."""
+        """Return the periodic tasks."""
         return ()
 
 

@@ -1,7 +1,8 @@
-"""What a controller does, as values: its reconcile is a generator that yields these and is sent the answers.
+"""Effects of a controller as values: its reconcile is a generator that yields them and is sent the answers.
 
-So a controller knows no runtime: whoever runs it (`controllers.loops.running` in a world, a plain
-loop in a test) carries the effects out, one after the other, and decides what happens in between.
+So a controller knows no runtime: its runner (`controllers.loops.running` in a world, a plain loop in a test) carries
+the
+effects out, one after the other, and decides what happens in between.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from controlplane.client.errors import ApiError, ConnectionLost
 T = TypeVar("T")
 
 RequestFailed = (ApiError, ConnectionLost)
-"""What a request can end with; for `except`."""
+"""The failures of a request; for `except`."""
 
 Failure = ApiError | ConnectionLost
 
@@ -43,7 +44,7 @@ class Point:
 
 @frozen
 class Sleep:
-    """Wait for so many nanoseconds."""
+    """Wait for a number of nanoseconds."""
 
     duration_ns: int
     point: str
@@ -87,9 +88,9 @@ class Together:
 
 @frozen
 class Spawn:
-    """Let this be carried out in a task of its own, called `name`; nobody waits for it.
+    """Carry this out in a task of its own, called `name`, without waiting for it.
 
-    It has to catch what it can fail with.
+    The part has to catch its own failures.
     """
 
     name: str

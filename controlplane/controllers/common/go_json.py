@@ -51,7 +51,7 @@ def _bare(kind: str) -> str:
 
 
 def _field(kind: str, value: Any, *, kept: bool = False) -> Any:
-    """How a field of that type is written, or that it is not."""
+    """Return the written form of a field of that type, or the mark of an omitted one."""
     if kind.startswith("*"):
         return _ABSENT if value is None else _value(kind[1:], value)
     if kind == "v1.Time":

@@ -161,7 +161,7 @@ def create_revision(
 def renumber(
     cache: Indexer[ControllerRevision], revision: ControllerRevision, number: int
 ) -> Reconcile[ControllerRevision]:
-    """Give a revision another number; over what the cache has when somebody else wrote it."""
+    """Give a revision another number; on a conflict, over the cached object."""
     current = revision
 
     def attempt() -> Reconcile[ControllerRevision]:

@@ -1,4 +1,4 @@
-"""What controllers ask about namespaces."""
+"""Questions of controllers about namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who owns whom: controller references, adoption and release. Upstream: pkg/controller/controller_ref_manager.go."""
+"""Controller references, adoption and release. Upstream: pkg/controller/controller_ref_manager.go."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def controller_references(owner: View) -> list[Tree]:
 
 
 class Decision(Enum):
-    """What becomes of a candidate: it is the owner's already, or a patch makes it so, or frees it."""
+    """The decision about a candidate: it is owned already, or a patch adopts it, or releases it."""
 
     MINE = "mine"
     ADOPT = "adopt"

@@ -1,4 +1,4 @@
-"""What controllers ask about pods. Upstream: pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go."""
+"""Questions of controllers about pods. Upstream: pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def is_available(pod: Pod, min_ready_seconds: int, now: int) -> bool:
 
 
 def available_at(pod: Pod, min_ready_seconds: int) -> int | None:
-    """When a ready pod counts as available, in nanoseconds since the epoch; None if it does not say since when."""
+    """Return the time at which a ready pod becomes available, in nanoseconds since the epoch; None if its start is
+    unknown.
+    """
     since = _ready_since(pod)
     return since + min_ready_seconds * SECOND if since else None
 
@@ -106,7 +108,7 @@ def _restarts(pod: Pod) -> tuple[int, int]:
 
 
 def _later_first(one: int | None, other: int | None, now: int, uids: tuple[str, str]) -> int:
-    """Which of two different times counts as later: an absent one, then by the logarithm of the age, then by uid."""
+    """Order two different times: an absent one is later, then by the logarithm of the age, then by uid."""
     if not one or not other:
         return -1 if not one else 1
     ranks = _log_rank(now - one), _log_rank(now - other)

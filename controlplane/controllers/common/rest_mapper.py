@@ -1,4 +1,4 @@
-"""Which resource serves a kind: what clients learn from discovery. Upstream: k8s.io/client-go/restmapper."""
+"""Resources by kind, as clients learn them from discovery. Upstream: k8s.io/client-go/restmapper."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ServedKind:
     namespaced: bool
     verbs: tuple[str, ...] = ()
     scalable: bool = False
-    """Whether it has the subresource scale."""
+    """The resource has the subresource scale."""
 
     def has(self, *verbs: str) -> bool:
         """Return whether all of these are served."""

@@ -1,4 +1,4 @@
-"""Which controllers run. Upstream: `--controllers` of kube-controller-manager."""
+"""Selection of the controllers to run. Upstream: `--controllers` of kube-controller-manager."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STANDARD: Final = (
     "node-lifecycle-controller",
     "taint-eviction-controller",
 )
-"""What a scenario has unless it asks for more: every further controller makes its schedules longer."""
+"""The default controllers of a scenario: every further controller makes its schedules longer."""
 
 
 ALIASES: Final = {
@@ -38,7 +38,7 @@ ALIASES: Final = {
 
 
 BY_NAME_ONLY: Final = frozenset({"persistentvolume-attach-detach-controller"})
-"""What `*` leaves out: the cluster names it where a driver's volumes have to be attached."""
+"""Controllers that `*` leaves out: the cluster names them where a driver's volumes have to be attached."""
 
 
 class UnknownController(ValueError):

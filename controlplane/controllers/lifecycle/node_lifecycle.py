@@ -1,4 +1,4 @@
-"""What the node lifecycle controller decides about one node: is it heard of, and which taints follow.
+"""Decisions of the node lifecycle controller about one node: its health, and the taints that follow.
 
 Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go. Times are nanoseconds; whether
 a node lives is judged by when *this* controller saw a heartbeat change, not by the times in it.
@@ -64,7 +64,7 @@ def has_taint(node: Node, key: str, effect: str) -> bool:
 
 
 def scheduling_taints(node: Node) -> TaintChange:
-    """What makes the NoSchedule taints of the node follow its conditions; other taints are not touched."""
+    """Return the changes that make the NoSchedule taints of the node follow its conditions; other taints stay."""
     wanted = [
         key
         for found in node.status.conditions
@@ -136,7 +136,7 @@ def zone_of(node: Node) -> str:
 
 @define
 class Health:
-    """What the controller remembers of one node.
+    """State of one node in the controller.
 
     `heartbeat` is that of the Ready condition last seen (None without one), `probed_at` when the
     node was last heard of, `renewed` the renew time of the lease last seen, `status` the Ready
@@ -161,7 +161,7 @@ class Probe(NamedTuple):
 
 
 class HealthBook:
-    """When each node was last heard of."""
+    """The last sign of life of each node."""
 
     __slots__ = ("_grace", "_known", "_startup_grace")
 
@@ -178,7 +178,7 @@ class HealthBook:
         return known is not None and known.status not in {None, "True"}
 
     def restart_clocks(self, now: int) -> None:
-        """Take every node for just heard of: after a time in which the controller could hear nobody."""
+        """Take every node for healthy as of now, after a time without the API server."""
         for health in self._known.values():
             health.probed_at = now
 

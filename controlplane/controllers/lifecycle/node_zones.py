@@ -1,4 +1,4 @@
-"""How fast nodes may be tainted NoExecute: a rate-limited queue per zone, slowed down or stopped by disruption.
+"""The rate of NoExecute taints: a rate-limited queue per zone, slowed down or stopped by disruption.
 
 Upstream: pkg/controller/nodelifecycle (handleDisruption, ComputeZoneState) and
 scheduler/rate_limited_queue.go. Rates are intervals in nanoseconds; bursts are 1.
@@ -79,7 +79,7 @@ class TaintQueue:
         return min(self._due, key=self._due.__getitem__, default=None)
 
     def next_at(self) -> int | None:
-        """When the next node may be handled; None if none waits or the rate is nought."""
+        """Return the time at which the next node may be handled; None if none waits or the rate is zero."""
         head = self.head()
         if head is None or self.limiter.next_at is None:
             return None
@@ -110,7 +110,7 @@ class TaintQueue:
 
 
 class Verdict(NamedTuple):
-    """What a change of the zones' states asks of the monitor."""
+    """Actions of the monitor after a change of the zones' states."""
 
     untaint_all: bool = False
     restart_clocks: bool = False

@@ -1,4 +1,5 @@
-"""Which pods leave a node with NoExecute taints, and when. Upstream: pkg/controller/tainteviction.
+"""Taint eviction: the pods that leave a node with NoExecute taints, and the times. Upstream:
+pkg/controller/tainteviction.
 
 Work is keyed by namespace and name only, as upstream: a pod created again under the name, and seen
 as one update on the same node, keeps the dead pod's timer.
@@ -39,7 +40,7 @@ def matching(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> list
 
 
 def shortest(used: Iterable[Toleration]) -> int | None:
-    """How long tolerations hold together, in nanoseconds; None: for ever."""
+    """Return the time for which tolerations hold together, in nanoseconds; None: for ever."""
     limits = [each.toleration_seconds for each in used if each.toleration_seconds is not None]
     return max(0, min(limits)) * SECOND if limits else None
 
@@ -82,7 +83,7 @@ class Evictions:
         self._timers.pop(key, None)
 
     def next_due(self) -> int | None:
-        """When the first timer fires."""
+        """Return the time of the first timer."""
         return min((timer.fires_at for timer in self._timers.values() if timer), default=None)
 
     def fire(self, now: int) -> list[str]:
@@ -95,7 +96,7 @@ class Evictions:
 
 
 class Outcome(NamedTuple):
-    """What a look at a pod on a tainted node led to: a scheduled deletion given up, and a deletion to begin now."""
+    """The result for a pod on a tainted node: a cancelled deletion, and a deletion to begin now."""
 
     cancelled: bool = False
     delete_now: bool = False

@@ -1,1 +1,1 @@
-"""How the controllers live: one actor with informers, work queues and workers."""
+"""Loops of the controllers: one actor with informers, work queues and workers."""

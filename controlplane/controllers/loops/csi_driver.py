@@ -1,4 +1,4 @@
-"""How an emulated CSI driver lives: a task per call, and one mutex for all of them, as the hostpath driver has.
+"""The loop of an emulated CSI driver: a task per call, and one mutex for all of them, as the hostpath driver has.
 
 Points: `csi.begin` (a call has arrived), `csi.work` (the mutex is held), `csi.copied` (between the volumes of a
 group), `csi.answer` (the work is done). Its volumes, snapshots and groups are its disk; calls die with the
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from controlplane.controllers.storage.csi.hostpath import DriverOptions
 
 MOODS: Final = ("well", "refused", "answer lost")
-"""What may become of a call where that is explored; the first is the dull one."""
+"""Outcomes of a call where they are explored; the first is the default one."""
 MOST_FAILURES: Final = 6
 """Of a process's calls so many fail at most where that is explored: backoff grows, and a run has to end."""
 
@@ -50,7 +50,7 @@ class ClearFaults:
 
 @define
 class SeenCall:
-    """One call as it was seen, for whoever watches the run; steps are the world's."""
+    """One observed call, for observers of the run; steps are the world's."""
 
     method: str
     fields: Mapping[str, Any]
@@ -62,7 +62,7 @@ class SeenCall:
 
 @define
 class DriverProbe:
-    """Where a driver shows itself: its disk, and every call."""
+    """Observation of a driver: its disk, and every call."""
 
     driver: HostpathDriver | None = None
     calls: list[SeenCall] = field(factory=list)

@@ -1,4 +1,4 @@
-"""How the controller manager lives: shared informers, and per controller a work queue and some workers.
+"""The loops of the controller manager: shared informers, and per controller a work queue and some workers.
 
 `CONTROLLERS` is the table: one line per controller, in the order in which they are told of changes.
 Points: those of `client.informer`, `controllers.loops.worker` and `controllers.loops.running`, those

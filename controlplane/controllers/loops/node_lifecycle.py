@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 WORKERS = 8
 POD_WORKERS = 4
 PASS_NS = 100 * MILLISECOND
-"""How often the queues of nodes to be tainted are looked at."""
+"""The interval at which the queues of nodes to be tainted are looked at."""
 HEALTH_TRIES = 5
 HEALTH_RETRY_NS = 20 * MILLISECOND
 TAINT_TRIES = 5

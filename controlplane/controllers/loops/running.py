@@ -1,4 +1,4 @@
-"""How a controller lives: its queues' workers, its periodic tasks, and its effects carried out.
+"""The loop of a controller: its queues' workers, its periodic tasks, and its effects carried out.
 
 Points: those of `controllers.loops.worker` for each queue, `<periodic>.sleep`, those that a
 controller names, `client.throttle` (a request waits for its turn, where the client has a rate limit), and one
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Throttle:
-    """The rate limit of a process's client: so many requests a second, after a burst.
+    """The rate limit of a process's client: a number of requests a second, after a burst.
 
     Upstream: client-go's flow control, which the process's own watches and lists pass too; here they do not,
     and neither do its events.

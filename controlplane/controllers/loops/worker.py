@@ -23,8 +23,10 @@ LOUD_FAILURES = 3
 
 
 LASTING_FAILURES = 18
-"""From so many failures of one key on nothing will make it succeed but a change elsewhere (the default backoff,
-doubled so often, is at its longest), so its next try does not keep a run from settling."""
+"""From this number of failures on, a key succeeds only after a change elsewhere: the default backoff is at its
+longest.
+doubled so often, is at its longest), so its next try does not keep a run from settling.
+"""
 
 
 class Sync(Protocol):
@@ -83,7 +85,7 @@ class Workers:
         self.limiter.forget(key)
 
     def failures(self, key: str) -> int:
-        """How often in a row a key was asked for with a backoff."""
+        """Return the number of failures in a row of a key."""
         return self.limiter.failures(key)
 
     async def _release(self, ctx: Context) -> None:

@@ -1,4 +1,6 @@
-"""Which services a pod belongs to, and when its changes matter. Upstream: endpointslice/util/controller_utils.go."""
+"""The services of a pod, and the changes of a pod that matter to them. Upstream:
+endpointslice/util/controller_utils.go.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ TERMINAL = ("Succeeded", "Failed")
 
 
 class PodChange(NamedTuple):
-    """What of a pod's change decides which services are concerned; `before` only if its labels changed."""
+    """The part of a pod's change that selects the services; `before` only if its labels changed."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -33,7 +35,7 @@ class PodChange(NamedTuple):
 
 
 def change_of(old: Object[Pod] | None, new: Object[Pod]) -> PodChange | None:
-    """What to look services up by; None when no service need care."""
+    """Return the keys for the lookup of services; None when no service is concerned."""
     pod = new.view
     if old is None:
         return PodChange(new.namespace, pod.labels)
@@ -88,7 +90,7 @@ class PodChanges:
         self._seen = 0
 
     def work(self) -> Work:
-        """What takes the changes up."""
+        """Return the work that takes the changes up."""
         return Work(self._name, self._ask_for_services)
 
     def handlers(self) -> dict[Resource[Any], Handlers]:

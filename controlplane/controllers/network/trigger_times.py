@@ -1,4 +1,4 @@
-"""When that changed which a write of endpoints tells. Upstream: endpointslice/util/trigger_time_tracker.go."""
+"""Trigger times: the change that a write of endpoints reports. Upstream: endpointslice/util/trigger_time_tracker.go."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANNOTATION: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
 class TriggerTimes:
-    """What was known of each service and its pods at its last sync. Times are nanoseconds."""
+    """State of each service and its pods at its last sync. Times are nanoseconds."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, dict[str, int]]] = {}

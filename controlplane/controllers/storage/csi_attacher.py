@@ -39,7 +39,7 @@ WORKERS: Final = 10
 
 @frozen
 class AttacherFlags:
-    """Which driver it serves, the actor that answers for it, and whether that can attach at all."""
+    """The driver that the attacher serves, the actor that answers for it, and whether it can attach at all."""
 
     driver: str
     process: str
@@ -69,7 +69,7 @@ class CsiAttacher(Controller):
 
     @property
     def finalizer(self) -> str:
-        """What it puts on attachments, and on volumes that are attached."""
+        """The finalizer on attachments, and on attached volumes."""
         return f"external-attacher/{self.flags.driver.replace('/', '-')}"
 
     def work(self) -> tuple[Work, ...]:
@@ -80,7 +80,7 @@ class CsiAttacher(Controller):
         )
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
-        """What the attacher itself wrote about a failure is no reason to try at once."""
+        """Return the handlers; the attacher's own report of a failure is no reason to try at once."""
 
         def added(obj: Object[Any]) -> None:
             self._queue.add(obj.name)
@@ -238,7 +238,7 @@ class CsiAttacher(Controller):
         return found.tree
 
     def _node_id(self, attachment: Tree, *, known: bool) -> str:
-        """What the driver calls the node; `known`: what the attachment remembers will do."""
+        """Return the driver's name of the node; `known`: the name that the attachment holds will do."""
         node, driver = attachment["spec"]["nodeName"], self.flags.driver
         found = self._nodes.get(node)
         error = f'csinode.storage.k8s.io "{node}" not found'

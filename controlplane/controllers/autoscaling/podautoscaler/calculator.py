@@ -1,4 +1,6 @@
-"""How many replicas a metric asks for. Upstream: podautoscaler/replica_calculator.go. Values are in thousandths."""
+"""The number of replicas that a metric asks for. Upstream: podautoscaler/replica_calculator.go. Values are in
+thousandths.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ INITIAL_READINESS_NS: Final = 30 * SECOND
 MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
 NOTHING_SHARED: Final = -(2**63)
-"""What Go makes of an infinite whole number."""
+"""Go's conversion of an infinite number to an integer."""
 NO_PODS: Final = "no pods returned by selector while calculating replica count"
 NO_METRICS: Final = "did not receive metrics for targeted pods (pods might be unready)"
 
@@ -29,7 +31,7 @@ Measured = Mapping[str, PodMetric]
 
 
 class Tolerances(NamedTuple):
-    """How far the ratio of use and target may be from 1 before anything is done."""
+    """The distance of the ratio of usage and target from 1 within which nothing is done."""
 
     down: float = 0.1
     up: float = 0.1
@@ -40,7 +42,7 @@ class Tolerances(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """So many replicas; the use per pod, and its share of the request in percent."""
+    """A number of replicas; the usage per pod, and its share of the request in percent."""
 
     replicas: int
     usage: int
@@ -91,7 +93,7 @@ def _group(pods: Sequence[Pod], metrics: Measured, resource: str, now: int) -> _
 
 
 def requests_of(pods: Sequence[Pod], container: str, resource: str) -> dict[str, int]:
-    """What each pod, or one container of each, requests. Raises Retry where a request is missing."""
+    """Return the request of each pod, or of one container of each. Raises Retry where a request is missing."""
     return {pod.name: _request(pod, container, resource) for pod in pods}
 
 

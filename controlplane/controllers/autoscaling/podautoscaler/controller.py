@@ -56,7 +56,7 @@ SCALED: Final[dict[tuple[str, str], Resource[Any]]] = {
     ("apps", "StatefulSet"): STATEFUL_SETS,
     ("", "ReplicationController"): REPLICATION_CONTROLLERS,
 }
-"""What has a scale, by group and kind."""
+"""Resources with a scale, by group and kind."""
 
 
 @define
@@ -67,7 +67,7 @@ class Turn:
     key: str
     status: Tree
     windowed: bool = False
-    """Whether rules down were looked at: what is sent says for how long they look back."""
+    """Rules for scaling down were considered: the write says how far back they look."""
 
     def say(self, kind: str, status: bool, reason: str, message: str, now: int) -> None:
         """Set a condition; its time moves when its status does."""

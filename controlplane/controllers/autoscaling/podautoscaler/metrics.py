@@ -1,4 +1,4 @@
-"""Where an autoscaler has its metrics from. Values are in thousandths, times in nanoseconds."""
+"""Sources of an autoscaler's metrics. Values are in thousandths, times in nanoseconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_EXTERNAL = "no metrics returned from external metrics API"
 
 
 class PodMetric(NamedTuple):
-    """What was measured of a pod, over which time, and when."""
+    """The measured usage of a pod, its window, and its time."""
 
     value: int
     window: int = 0
@@ -115,7 +115,7 @@ class EmulatedMetrics:
 
 
 def _use(pod: Tree, name: str, container: str) -> int | None:
-    """What the running containers of a pod use, or one of them; None where nothing is known."""
+    """Return the usage of the running containers of a pod, or of one of them; None where nothing is known."""
     known = [
         amount
         for each in usage.running_containers(pod)

@@ -1,4 +1,4 @@
-"""What one metric asks for, and what the status says of it. Upstream: podautoscaler/horizontal.go."""
+"""The replicas that one metric asks for, and its status. Upstream: podautoscaler/horizontal.go."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ class Scale(NamedTuple):
 
     @property
     def replicas(self) -> int:
-        """How many replicas are wanted."""
+        """The number of replicas in the spec."""
         return int((self.tree.get("spec") or {}).get("replicas") or 0)
 
     @property
     def status_replicas(self) -> int:
-        """How many there are."""
+        """The number of replicas in the status."""
         return int((self.tree.get("status") or {}).get("replicas") or 0)
 
     @property
     def selector(self) -> str:
-        """Which pods they are, as text."""
+        """The selector of the pods, as text."""
         return str((self.tree.get("status") or {}).get("selector") or "")
 
 
 class Read(NamedTuple):
-    """What one metric came to: what it asks for, how it is called, and its status."""
+    """The result of one metric: its replicas, its name, and its status."""
 
     proposal: Proposal
     name: str

@@ -1,4 +1,6 @@
-"""How fast an autoscaler may follow its metrics. Upstream: podautoscaler/horizontal.go. Times are nanoseconds."""
+"""The rate at which an autoscaler may follow its metrics. Upstream: podautoscaler/horizontal.go. Times are
+nanoseconds.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ class Stamped(NamedTuple):
 
 @define
 class Memory:
-    """What is remembered of one autoscaler; a restart forgets it."""
+    """State of one autoscaler; a restart forgets it."""
 
     recommendations: list[Stamped] = field(factory=list)
     ups: list[Stamped] = field(factory=list)
@@ -74,7 +76,7 @@ class Normalized(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What is, what the metrics ask for, and what is allowed."""
+    """The current replicas, those that the metrics ask for, and the allowed ones."""
 
     current: int
     desired: int
@@ -162,7 +164,7 @@ def _limit(
 
 
 def _at_start(memory: Memory, policy: HPAScalingPolicy, current: int, now: int) -> int:
-    """How many replicas there were when the policy's period began."""
+    """Return the number of replicas at the start of the policy's period."""
     cutoff = now - policy.period_seconds * SECOND
     added = sum(each.value for each in memory.ups if each.at > cutoff)
     removed = sum(each.value for each in memory.downs if each.at > cutoff)

@@ -109,7 +109,7 @@ class GarbageCollectorController(Controller):
         return {each.resource: self.handlers_of(each) for each in self.monitored()}
 
     def handlers_of(self, kind: ServedKind) -> Handlers:
-        """What is done about changes of one resource."""
+        """Return the handlers of changes of one resource."""
 
         def updated(old: Object[Any], new: Object[Any]) -> None:
             one, other = old.metadata, new.metadata
@@ -170,7 +170,7 @@ class GarbageCollectorController(Controller):
     # ------------------------------------------------------------------ deleting
 
     def attempt_to_delete(self, key: str) -> Reconcile[None]:
-        """Look live at a node, and delete its object if nobody owns it any more."""
+        """Read a node live, and delete its object if it has no owner any more."""
         node = self._asked.get(key)
         if node is None:
             return
@@ -390,7 +390,7 @@ class GarbageCollectorController(Controller):
         yield from self._patch(node, body, merge)
 
     def _remove_finalizer(self, identity: Identity, finalizer: str) -> Reconcile[None]:
-        """Take a finalizer off, again with a live look when somebody else wrote meanwhile."""
+        """Remove a finalizer; after a conflict with another writer, read it live again."""
         pause = CONFLICT_PAUSE_NS
         for attempt in range(CONFLICT_STEPS):
             if attempt:

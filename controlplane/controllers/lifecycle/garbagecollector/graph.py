@@ -1,4 +1,5 @@
-"""Who owns whom, as far as has been heard. Upstream: pkg/controller/garbagecollector/graph_builder.go, graph.go.
+"""The graph of owners, as far as it has been observed. Upstream: pkg/controller/garbagecollector/graph_builder.go,
+graph.go.
 
 A node stands for an object by uid. An owner that was only referred to is a virtual node, at the
 coordinates of the reference that made it, until the object itself is heard of or found absent.
@@ -23,7 +24,7 @@ ABSENT_OWNERS = 500
 
 
 class Coordinates(NamedTuple):
-    """What an owner reference says about its object."""
+    """The object of an owner reference."""
 
     api_version: str
     kind: str

@@ -1,4 +1,6 @@
-"""What a namespace says about its deletion. Upstream: pkg/controller/namespace/deletion/status_condition_utils.go."""
+"""Conditions of a namespace about its deletion. Upstream:
+pkg/controller/namespace/deletion/status_condition_utils.go.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ _FINE: Final = {
 
 @define
 class Findings:
-    """What was found while the content of a namespace was being removed."""
+    """Findings while the content of a namespace was being removed."""
 
     undiscovered: Mapping[str, str] = field(factory=dict)
     """Group and version, and why it could not be asked what it serves."""
@@ -72,7 +74,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def discovery_error(undiscovered: Mapping[str, str]) -> str:
-    """What discovery answers when some groups cannot be asked."""
+    """Return discovery's error when some groups are unavailable."""
     groups = ", ".join(f"{group}: {text}" for group, text in sorted(undiscovered.items()))
     return f"unable to retrieve the complete list of server APIs: {groups}"
 

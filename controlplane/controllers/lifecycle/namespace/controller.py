@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SECOND = 1_000_000_000
 WORKERS = 10
 GRACE_NS = 5 * SECOND
-"""How long the other servers may take to hear that nothing more goes into the namespace."""
+"""The time for other servers to notice that the namespace takes no more objects."""
 BACKOFF_NS = (5_000_000, 60 * SECOND)
 FINALIZER = "kubernetes"
 FINALIZER_ESTIMATE = 15
@@ -55,7 +55,7 @@ class _Unexpected(Retry):
 
 
 class _Removed(NamedTuple):
-    """What became of one resource: estimated seconds, how many objects are left, and what holds them."""
+    """The result for one resource: estimated seconds, the number of remaining objects, and their finalizers."""
 
     estimate: int = 0
     left: int = 0

@@ -1,1 +1,1 @@
-"""Deletes pods that nobody else would. Upstream: pkg/controller/podgc."""
+"""Deletes pods that no other component would. Upstream: pkg/controller/podgc."""

@@ -22,7 +22,7 @@ SECOND: Final = 1_000_000_000
 INTERVAL_NS: Final = 20 * SECOND
 QUARANTINE_NS: Final = 40 * SECOND
 THRESHOLD: Final = 12_500
-"""How many finished pods are kept (`--terminated-pod-gc-threshold`); none is kept back at 0 or below."""
+"""The number of finished pods that are kept (`--terminated-pod-gc-threshold`); 0 or below keeps all."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 
@@ -69,7 +69,7 @@ class PodGCController(Controller):
         return sorted(finished, key=rank)[: max(0, len(finished) - self._threshold)]
 
     def _is_out_of_service(self, pod: Pod) -> bool:
-        """Whether a pod is being deleted on a node that somebody declared out of service."""
+        """Return whether a pod is being deleted on a node with the out-of-service taint."""
         if pod.metadata.deletion_timestamp is None:
             return False
         node = self._nodes.get(pod.spec.node_name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def calculate_usage(
     spec: Tree, objects: Mapping[tuple[str, str], Iterable[Tree]], now: int
 ) -> Amounts:
-    """What is used of the names that a quota limits. `objects` are those of its namespace, by group and resource.
+    """Return the usage of the names that a quota limits. `objects` are those of its namespace, by group and resource.
 
     Names that no resource tracks are left out.
     """

@@ -37,8 +37,11 @@ vZ5grP3FOCNOx0XJdzzbGhLxH6FhyXiwcvO8MuxoZwIgQRYPcObE711RceH4OnQA
 URBIH7AbrG0lCZYYbofvxc4=
 -----END CERTIFICATE-----
 """
-"""The certificate of an authority whose key nobody has. That of a served session is made anew each time, outside of
-the world, so a run that published it could not be repeated."""
+"""The certificate of an authority without a known key.
+
+That of a served session is made anew each time, outside of the world, so a run that published it could not be
+repeated.
+"""
 
 
 def published(namespace: str, root_ca: str = ROOT_CA) -> Tree:

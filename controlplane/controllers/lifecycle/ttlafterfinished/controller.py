@@ -78,7 +78,9 @@ def needs_cleanup(job: Job) -> bool:
 
 
 def expires_at(job: Job) -> int:
-    """When a finished Job is to go, in nanoseconds since the epoch. Raises Retry if it does not say when it ended."""
+    """Return the time at which a finished Job expires, in nanoseconds since the epoch. Raises Retry without an end
+    time.
+    """
     ended = next(filter(_ends, job.status.conditions)).last_transition_time
     if not ended:
         raise Retry(f"unable to find the time when the Job {job.key} finished")

@@ -1,1 +1,1 @@
-"""Which addresses stand behind a service, in one object of the old form."""
+"""Addresses of a service, in one object of the old form."""

@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 
 MAX_RETRIES: Final = 15
 SLICE: Final = 20_000
-"""So many ports of pods are looked at before others come between."""
+"""The number of ports of pods that are handled before other tasks may run."""
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 MANAGER: Final = "endpoint-controller"
 OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 TRUNCATED: Final = "truncated"
 ONCE_NS: Final = 100 * 365 * 86400 * SECOND
-"""What is done at the start only comes again when nobody is there any more."""
+"""A period so long that a task of the start never comes again."""
 
 
 class EndpointsController(Controller):
@@ -86,7 +86,7 @@ class EndpointsController(Controller):
         )
 
     def periodic(self) -> tuple[Periodic, ...]:
-        """What was left behind is looked for once."""
+        """Return the clean-up of leftovers, which runs once."""
         return (Periodic("endpoint.leftover", ONCE_NS, self._leftover),)
 
     def handlers(self) -> dict[Resource[Any], Handlers]:

@@ -64,7 +64,7 @@ def _digest(kind: str, value: Tree) -> bytes:
 
 
 def count(subsets: Iterable[Tree], *names: str) -> int:
-    """How many addresses the subsets have under these names."""
+    """Return the number of addresses that the subsets have under these names."""
     return sum(len(subset.get(name) or ()) for subset in subsets for name in names)
 
 

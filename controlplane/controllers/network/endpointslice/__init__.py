@@ -1,1 +1,1 @@
-"""Which addresses stand behind a service, in slices of limited size."""
+"""Addresses of a service, in slices of limited size."""

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 MAX_ENDPOINTS: Final = 100
 MAX_RETRIES: Final = 15
 SLICE: Final = 20_000
-"""So many ports of pods are looked at before others come between."""
+"""The number of ports of pods that are handled before other tasks may run."""
 SLICE_DELAY_NS: Final = SECOND
 _TOPOLOGY: Final = "topologyQueueItemKey"
 
@@ -195,7 +195,7 @@ class EndpointSliceController(Controller):
     def _plan(
         self, service: Service, pods: Sequence[Pod], existing: Sequence[Tree], kind: str
     ) -> Reconcile[tuple[Plan, list[Exception]]]:
-        """What is to be done about the slices of one kind of address; pods on unknown nodes are left out."""
+        """Return the changes to the slices of one kind of address; pods on unknown nodes are left out."""
         groups: dict[tuple[Any, ...], list[Tree]] = {}
         plan = Plan()
         for found in existing:

@@ -120,7 +120,7 @@ def _hash_of(*values: object) -> str:
 
 
 def port_key(ports: Sequence[Tree]) -> tuple[tuple[object, ...], ...]:
-    """What slices are grouped by; `ports` in their order of hashes."""
+    """Return the key by which slices are grouped; `ports` in their order of hashes."""
     names = ("name", "protocol", "port", "appProtocol")
     return tuple(tuple(port.get(name) for name in names) for port in ports)
 
@@ -151,7 +151,7 @@ def pod_endpoint(pod: Pod, node: Node | None, service: Service, address_type: st
 
 
 def identity(endpoint: Tree) -> Identity:
-    """What makes two endpoints the same one: addresses, hostname and pod."""
+    """Return the identity of an endpoint: addresses, hostname and pod."""
     target = endpoint.get("targetRef") or {}
     return (
         tuple(sorted(endpoint.get("addresses") or ())),

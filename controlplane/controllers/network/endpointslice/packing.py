@@ -136,7 +136,7 @@ def pack(
     empty: Tree,
     limit: int,
 ) -> Plan:
-    """What is to be done so that slices of one set of ports hold what is desired.
+    """Return the changes after which slices of one set of ports hold the desired endpoints.
 
     Endpoints stay where they are. Slices that change anyway are filled up first, the fullest ones
     before others; the rest goes into the slice that it fills best, else into new ones like `empty`.

@@ -42,14 +42,14 @@ class Report(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """How many endpoints a zone should have."""
+    """The number of endpoints that a zone should have."""
 
     maximum: int
     desired: float
 
 
 class Unsuitable(Exception):
-    """Why there can be no hints."""
+    """The reason why there can be no hints."""
 
 
 def _disabled(message: str, address_type: str) -> Report:
@@ -211,7 +211,7 @@ def _hints_by_zone(
 def _giving_and_receiving(
     allocations: dict[str, Allocation], given: dict[str, int]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """How many endpoints zones should give away, and how many others should get."""
+    """Return the numbers of endpoints that zones should give away, and that others should get."""
     surplus = {zone: given.get(zone, 0) - each.desired for zone, each in allocations.items()}
     giving: dict[str, int] = {}
     receiving: dict[str, int] = {}

@@ -1,1 +1,1 @@
-"""Which volumes are attached to which nodes, and that it becomes so. Upstream: pkg/controller/volume/attachdetach."""
+"""The attach-detach controller: volumes attached to nodes. Upstream: pkg/controller/volume/attachdetach."""

@@ -1,4 +1,4 @@
-"""What is attached where, as far as is known, and what nodes are told of it.
+"""The actual state: volumes attached to nodes, as far as known, and the reports to nodes.
 
 Upstream: pkg/controller/volume/attachdetach/cache/actual_state_of_world.go. Times are nanoseconds.
 """
@@ -82,7 +82,7 @@ class ActualState:
         return found is not None and found.confirmed
 
     def nodes_of(self, volume: str) -> list[str]:
-        """Where it is attached for sure."""
+        """Return the nodes to which it is attached for sure."""
         return [
             each.node
             for each in self._attached.values()
@@ -90,7 +90,7 @@ class ActualState:
         ]
 
     def set_mounted(self, node: str, in_use: Collection[str]) -> bool:
-        """What a node says of its volumes; whether anything about them changed."""
+        """Take over a node's report of its volumes; return whether anything about them changed."""
         changed = False
         for (volume, where), each in self._attached.items():
             if where == node and each.mounted != (volume in in_use):
@@ -123,7 +123,7 @@ class ActualState:
             found.due = True
 
     def report_again(self, node: str) -> None:
-        """What its status shows may have been lost."""
+        """The status of a node may have been lost: report its volumes again."""
         found = self._reports.get(node)
         if found is not None:
             found.due = True
@@ -133,7 +133,7 @@ class ActualState:
         return [node for node, found in self._reports.items() if found.due]
 
     def take_report(self, node: str) -> list[str] | None:
-        """What a node is to be told now, once; None: nothing new."""
+        """Return the volumes to report to a node now, once; None: nothing new."""
         found = self._reports.get(node)
         if found is None or not found.due:
             return None

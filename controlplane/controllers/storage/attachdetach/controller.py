@@ -60,11 +60,11 @@ if TYPE_CHECKING:
     from controlplane.controllers.common.controller import Caches, Host
 
 LOOP_NS: Final = 100 * MILLISECOND
-"""How long after a pass the next one comes."""
+"""The pause between two passes."""
 POPULATE_NS: Final = 60 * SECOND
 VERIFY_NS: Final = 60 * SECOND
 MOST_WAIT_FOR_UNMOUNT_NS: Final = 360 * SECOND
-"""So long a volume of a node that is not ready may be in use there after nobody wants it any more."""
+"""The longest time for which an unwanted volume of a node that is not ready may be in use there."""
 ANSWER_NS: Final = 120 * SECOND
 """So long an operation waits for the attacher."""
 FIRST_LOOK_NS: Final = 500 * MILLISECOND
@@ -83,7 +83,7 @@ def _claim_index(obj: Object[Pod]) -> tuple[str, ...]:
 
 
 class AttachDetachController(Controller):
-    """Attaches what scheduled pods want, and detaches what nobody wants and no node uses any more."""
+    """Attaches the volumes of scheduled pods, and detaches those that no pod wants and no node uses any more."""
 
     name = "persistentvolume-attach-detach-controller"
     component = "attachdetach-controller"
@@ -352,7 +352,7 @@ class AttachDetachController(Controller):
         yield Spawn("attachdetach.attach", self._attach(spec, node, pods, key))
 
     def _tell_of_others(self, wanted: Wanted, nodes: Sequence[str]) -> None:
-        """Pods that wait are told who has the volume; pods of other namespaces are only counted."""
+        """Report to waiting pods which pods have the volume; pods of other namespaces are only counted."""
         elsewhere = [node for node in nodes if node != wanted.node]
         users = self.desired.pods_on(elsewhere, wanted.spec.unique)
         for pod in wanted.pods.values():
@@ -495,7 +495,7 @@ class AttachDetachController(Controller):
         )
 
     def _verify(self) -> Reconcile[None]:
-        """What is said to be attached but has no VolumeAttachment that says so may be attached or not."""
+        """Mark volumes without a matching VolumeAttachment as uncertain."""
         yield Point("attachdetach.verify")
         for each in self.actual.attached():
             if not each.confirmed or self._operations.pending(

@@ -1,4 +1,4 @@
-"""What ought to be attached where: nodes, their volumes, and the pods that want them.
+"""The desired state: nodes, their volumes, and the pods that want them.
 
 Upstream: pkg/controller/volume/attachdetach/cache/desired_state_of_world.go.
 """
@@ -23,7 +23,7 @@ class Wanted:
     node: str
     pods: dict[str, Pod] = field(factory=dict)
     told_of_others: bool = False
-    """Whether its pods were told that it is attached elsewhere."""
+    """The pods got the event that the volume is attached elsewhere."""
 
 
 @define
@@ -67,7 +67,7 @@ class DesiredState:
         return True
 
     def has(self, volume: str, node: str) -> bool:
-        """Whether somebody wants the volume there."""
+        """Return whether a pod wants the volume there."""
         return (volume, node) in self._wanted
 
     def wanted(self) -> list[Wanted]:

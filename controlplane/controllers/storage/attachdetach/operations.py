@@ -1,4 +1,4 @@
-"""Which operations are under way, and when one that failed may be tried again.
+"""Operations under way, and the time at which a failed one may be tried again.
 
 Upstream: pkg/volume/util/nestedpendingoperations and goroutinemap/exponentialbackoff: one operation at a time for
 a volume, of volumes that several nodes may have for a volume and a node.

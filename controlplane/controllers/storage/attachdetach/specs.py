@@ -1,4 +1,4 @@
-"""A volume as whoever attaches it needs it, and whether a pod still wants its volumes.
+"""A volume as its attacher needs it, and whether a pod still wants its volumes.
 
 Upstream: pkg/controller/volume/attachdetach/util/util.go and pkg/volume/util/util.go.
 """
@@ -31,7 +31,7 @@ class Spec:
 
     @property
     def unique(self) -> str:
-        """What nodes and controllers call it."""
+        """The volume's name for nodes and controllers."""
         return unique_name(self.driver, self.handle)
 
 

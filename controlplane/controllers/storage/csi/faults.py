@@ -1,4 +1,4 @@
-"""What can go wrong with a driver's calls, on purpose."""
+"""Faults of a driver's calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AFTER: Final = "after"
 
 @frozen
 class Fault:
-    """What happens to calls of a method.
+    """A fault of calls of a method.
 
     `count` calls are affected, all if None, after the first `skip` of them. With a `code` that is the answer:
     `when` says whether the driver does its work first. `delay_ns` passes before the work. The call

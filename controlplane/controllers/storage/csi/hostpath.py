@@ -58,7 +58,7 @@ class Volume:
 
 @frozen
 class Snapshot:
-    """What a volume held when it was cut. `group` is "" for a single one."""
+    """The content of a volume when the snapshot was cut. `group` is "" for a single one."""
 
     id: str
     name: str
@@ -83,10 +83,11 @@ class Group:
 
 @frozen
 class DriverOptions:
-    """How a driver behaves.
+    """The behaviour of a driver.
 
     `atomic_groups`: all volumes of a group are cut in one step. `groups` False: there is no group
-    service. A call takes `call_ns`. `upload_ns`: how long after its cut a snapshot is ready. `keeps_partial_groups`: as
+    service. A call takes `call_ns`. `upload_ns`: how long after its cut a snapshot is ready. `keeps_partial_groups`:
+    as
     upstream, a group that fails half-way leaves the snapshots that were cut. `aborts_duplicates`: a
     second call to make something of a name that is being made is refused. `attaches`: volumes have to be
     attached to a node before they can be used there. `topology`: a volume is on one node, and cannot be reached

@@ -1,4 +1,4 @@
-"""What the two halves of the sidecar share: its flags, stores and how it writes contents.
+"""Common parts of the two halves of the sidecar: its flags, stores and its writes of contents.
 
 Upstream: pkg/sidecar-controller/snapshot_controller.go, groupsnapshot_helper.go.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @frozen
 class SidecarFlags:
-    """Which driver a sidecar serves, where it is reached, and the flags that change what it decides."""
+    """The driver that a sidecar serves, its actor, and the flags that change its decisions."""
 
     driver: str
     process: str

@@ -102,7 +102,7 @@ class Single:
         return (yield from self._write_status(content, handle, found))
 
     def _query(self, handle: str, secrets: dict[str, str]) -> Reconcile[Tree]:
-        """What the driver says of a snapshot; without the capability it counts as ready."""
+        """Ask the driver for a snapshot; without the capability it counts as ready."""
         shared = self._shared
         answer = yield from shared.call("ControllerGetCapabilities")
         if LIST_SNAPSHOTS not in answer["capabilities"]:

@@ -61,7 +61,7 @@ def given_content(kind: Kind, tree: Tree) -> str | None:
 
 
 def dynamic_content_name(kind: Kind, tree: Tree) -> str:
-    """What the content of a dynamic object is called."""
+    """Return the name of the content of a dynamic object."""
     make = content_name if kind is SNAPSHOT else group_content_name
     return make(uid_of(tree))
 

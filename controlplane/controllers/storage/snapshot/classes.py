@@ -1,4 +1,4 @@
-"""Which class a snapshot or group snapshot has: looked at before every sync, also of ready ones.
+"""The class of a snapshot or group snapshot: checked before every sync, also of ready ones.
 
 Upstream: checkAndUpdateSnapshotClass, SetDefaultSnapshotClass and their group twins.
 """

@@ -73,7 +73,9 @@ class SnapshotController(Controller):
         return (Periodic("snapshots.resync", RESYNC_NS, self._resync, after_ns=RESYNC_NS),)
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
-        """Every change of the four kinds is a key in its own queue; classes, claims and volumes wake nobody."""
+        """Return the handlers: every change of the four kinds is a key in its own queue; classes, claims and volumes
+        queue nothing.
+        """
         shared = self.shared
         found: dict[Resource[Any], Handlers] = {}
         for kind in shared.queues:

@@ -1,4 +1,4 @@
-"""What the snapshot controller counts. Upstream: external-snapshotter pkg/metrics.
+"""Metrics of the snapshot controller. Upstream: external-snapshotter pkg/metrics.
 
 An operation begins when its object is first seen in need of it, and is only counted once it succeeded;
 failed attempts are not. What is under way is lost with the process.
@@ -46,12 +46,12 @@ class Metrics:
 
     durations: dict[Series, list[int]] = field(factory=dict)
     held: bool = False
-    """Whether the mutex is held by somebody who asks for it again (#581): nobody gets it any more."""
+    """The mutex is held by a task that asks for it again (#581): no task gets it any more."""
     _under_way: dict[tuple[str, str], _Begun] = field(factory=dict)
 
     @property
     def in_flight(self) -> int:
-        """How many operations are under way."""
+        """Return the number of operations under way."""
         return len(self._under_way)
 
     def begin(self, operation: str, uid: str, driver: str, snapshot_type: str, now: int) -> None:

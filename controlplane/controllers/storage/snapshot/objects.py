@@ -17,7 +17,7 @@ Patch = dict[str, Any]
 
 @frozen
 class Kind:
-    """How snapshots and group snapshots differ: one entry per thing that both have.
+    """The differences between snapshots and group snapshots: one entry per thing that both have.
 
     Kinds are equal whatever version of the API they are spoken of in.
     """
@@ -44,7 +44,7 @@ class Kind:
 
     @property
     def members_field(self) -> str:
-        """Where a group's content lists its members; in v1beta1 with their handles alone."""
+        """The field of a group's content that lists its members; in v1beta1 with their handles alone."""
         return PAIRS if self.resource.version == "v1beta1" else INFOS
 
 
@@ -164,7 +164,7 @@ def remove_annotation(annotation: str) -> list[Patch]:
 
 
 def update_error(name: str, error: object) -> Retry:
-    """What a failed write becomes (newControllerUpdateError)."""
+    """Return the error of a failed write (newControllerUpdateError)."""
     return Retry(f"snapshot controller failed to update {name} on API server: {error}")
 
 

@@ -21,7 +21,7 @@ class ParameterError(Exception):
 
 
 class Secret(NamedTuple):
-    """Which secret a class names for one purpose; `title` is what messages call it."""
+    """The secret that a class names for one purpose; `title` is its name in messages."""
 
     title: str
     key: str

@@ -1,4 +1,4 @@
-"""How far a (group) snapshot is: its metrics, and its content's status copied with the events that tell of it.
+"""Progress of a (group) snapshot: its metrics, and its content's status copied with the events about it.
 
 Upstream: updateSnapshotStatus and updateGroupSnapshotStatus, which say the same of either kind.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Words(NamedTuple):
-    """What a kind is called in reasons and texts of events, and its operations in metrics."""
+    """Names of a kind in reasons and texts of events, and of its operations in metrics."""
 
     title: str
     create: str
@@ -80,7 +80,7 @@ class Progress:
         )
 
     def _succeed(self, operation: str, uid: str, driver: str) -> Reconcile[None]:
-        """Before #581 whoever cancelled an operation took the mutex that it held already."""
+        """Record a success. Before #581 the cancelling task took the mutex that it held already."""
         yield from self._lock()
         shared = self._shared
         if not shared.fixes.fixed("581") and shared.metrics.cancels(operation, uid):

@@ -1,4 +1,4 @@
-"""What the parts of the snapshot controller share: caches, private stores, queues, and how they report errors."""
+"""Common parts of the snapshot controller: caches, private stores, queues, and reports of errors."""
 
 from __future__ import annotations
 

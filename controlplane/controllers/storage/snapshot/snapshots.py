@@ -355,7 +355,9 @@ class Snapshots:
             ) from None
 
     def _remove_finalizers(self, snapshot: Tree, removed: set[str]) -> Reconcile[None]:
-        """The claim is let go first: once the snapshot is gone nobody would do it (#413)."""
+        """Remove finalizers; that of the claim first, as no other component removes it once the snapshot is gone
+        (#413).
+        """
         try:
             yield from self._claims.release(snapshot, skip_own=True)
         except RequestFailed as error:
@@ -369,7 +371,7 @@ class Snapshots:
 
 
 def owner_reference(kind: Kind, group: Tree) -> Tree:
-    """What makes a snapshot a member of a group."""
+    """Return the owner reference that makes a snapshot a member of a group."""
     return {
         "apiVersion": kind.resource.api_version,
         "kind": kind.kind,

@@ -1,4 +1,4 @@
-"""What a status becomes when its content's is copied. Upstream: updateSnapshotStatus and its group twin."""
+"""The status after its content's was copied. Upstream: updateSnapshotStatus and its group twin."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class VolumeBinderController(Controller):
             self.host.event(claim, NORMAL, "WaitForFirstConsumer", text)
 
     def _provision(self, claim: PersistentVolumeClaim) -> Reconcile[None]:
-        """Ask the class's provisioner, which is always somebody else, for a volume."""
+        """Ask the class's provisioner, always another component, for a volume."""
         name = claim_class(claim)
         found = self._classes.get(name)
         if found is None:
@@ -370,7 +370,7 @@ class VolumeBinderController(Controller):
             raise
 
     def _reclaim(self, volume: PersistentVolume) -> Reconcile[None]:
-        """What becomes of a released volume: retained ones stay; whoever provisioned the others deletes them."""
+        """Reclaim a released volume: retained ones stay; the provisioner of the others deletes them."""
         policy = volume.spec.persistent_volume_reclaim_policy
         if policy in {"", "Retain"} or PROVISIONED_BY in volume.annotations:
             return

@@ -32,7 +32,7 @@ FOR_VOLUMES: Final[tuple[tuple[str, Secret], ...]] = (
     ("controllerExpandSecretRef", Secret("ControllerExpand", "controller-expand-secret")),
     ("nodeExpandSecretRef", Secret("NodeExpand", "node-expand-secret")),
 )
-"""Which field of a volume refers to which secret."""
+"""The fields of a volume that refer to secrets."""
 FS_TYPE: Final = f"{RESERVED}fstype"
 _KNOWN: Final = frozenset(
     (
@@ -72,7 +72,7 @@ def for_volume(parameters: Mapping[str, str], volume: str, claim: Tree) -> Tree:
 
 
 def credentials(named: SecretReference | None) -> Reconcile[dict[str, str]]:
-    """What is in a secret; read from the server each time."""
+    """Return the content of a secret; read from the server each time."""
     if named is None:
         return {}
     try:

@@ -85,7 +85,7 @@ WORKERS: Final = 10
 
 @frozen
 class ProvisionerFlags:
-    """Which driver it serves, and the actor that answers for it.
+    """The driver that the provisioner serves, and the actor that answers for it.
 
     `topology`: its volumes cannot be reached from everywhere. `attaches`: it can attach volumes.
     """
@@ -98,7 +98,7 @@ class ProvisionerFlags:
 
 
 class _Source(NamedTuple):
-    """What a volume is made from: a snapshot, or (without one) another volume."""
+    """The source of a volume: a snapshot, or (without one) another volume."""
 
     snapshot: Tree | None
     handle: str
@@ -261,7 +261,7 @@ class CsiProvisioner(Controller):
             yield from calls.update(CLAIMS, changed)
 
     def _places(self, claim: Tree, storage_class: Tree) -> dict[str, Any] | None:
-        """Where the volume may be made."""
+        """Return the topology in which the volume may be made."""
         if self._nodes is None or self._csi_nodes is None:
             return None
         try:
@@ -325,7 +325,7 @@ class CsiProvisioner(Controller):
     # ------------------------------------------------------------------ snapshots as sources
 
     def _source(self, claim: Tree, storage_class: Tree) -> Reconcile[_Source | None]:
-        """What a claim names as its source, if all checks let it be used."""
+        """Return the source that a claim names, if all checks pass."""
         given = claim["spec"].get("dataSource")
         if given and given.get("kind") == cloning.KIND:
             try:
@@ -440,7 +440,7 @@ class CsiProvisioner(Controller):
     # ------------------------------------------------------------------ volumes
 
     def delete(self, key: str) -> Reconcile[None]:
-        """Delete a released volume that nobody is to keep."""
+        """Delete a released volume that is not retained."""
         found = self._volumes.get(key)
         if found is None:
             return
@@ -472,7 +472,7 @@ class CsiProvisioner(Controller):
                 raise
 
     def _deletion_secrets(self, volume: Tree) -> Reconcile[dict[str, str]]:
-        """Those that were noted on the volume; who deleted them already is not waited for."""
+        """Return the secrets that were noted on the volume; a deleted one is not waited for."""
         notes = annotations_of(volume)
         if not notes.get(NAME) or not notes.get(NAMESPACE):
             return {}
@@ -484,7 +484,7 @@ class CsiProvisioner(Controller):
             return {}
 
     def _check_detached(self, volume: Tree) -> None:
-        """What is attached to a node is not deleted."""
+        """Refuse to delete a volume that is attached to a node."""
         name = volume["metadata"]["name"]
         for obj in self._attachments or ():
             spec = obj.tree["spec"]

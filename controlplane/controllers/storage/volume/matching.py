@@ -1,4 +1,4 @@
-"""Which volume a claim gets. Upstream: pkg/controller/volume/persistentvolume/index.go, component-helpers."""
+"""Matching of volumes to claims. Upstream: pkg/controller/volume/persistentvolume/index.go, component-helpers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def unfit(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str | None:
-    """Why a volume that the claim names cannot be its volume."""
+    """Return the reason why a volume that the claim names does not fit."""
     if volume.spec.capacity.get("storage", ZERO).cmp(asked(claim)) < 0:
         return "requested PV is too small"
     if volume_class(volume) != claim_class(claim):

@@ -85,7 +85,7 @@ class ExternalProvisioner(Controller):
         self.host.event(claim, NORMAL, "ProvisioningSucceeded", text)
 
     def delete(self, key: str) -> Reconcile[None]:
-        """Delete a released volume that nobody is to keep."""
+        """Delete a released volume that is not retained."""
         obj = self._volumes.get(key)
         if obj is None:
             return
@@ -118,7 +118,7 @@ def _is_asked(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool
 
 
 def _source(provisioner: str, name: str) -> Tree:
-    """A volume of a CSI driver, or a directory where the provisioner's name is none of a driver's."""
+    """Return a volume of a CSI driver, or a directory where the provisioner is no driver."""
     if "/" in provisioner:
         return {"hostPath": {"path": f"/var/lib/{provisioner}/{name}", "type": "DirectoryOrCreate"}}
     return {"csi": {"driver": provisioner, "volumeHandle": name}}

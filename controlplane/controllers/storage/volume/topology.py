@@ -1,4 +1,4 @@
-"""Where a volume may be made, and which nodes may have it.
+"""Topology of a volume: where it may be made, and the nodes that may have it.
 
 Upstream: external-provisioner pkg/controller/topology.go, with `--immediate-topology` and without
 `--strict-topology`, as they are by default. A term is one place: the values of the topology keys. Which node's keys
@@ -20,7 +20,7 @@ Term = tuple[tuple[str, str], ...]
 
 
 class TopologyError(Exception):
-    """Where a volume may be made cannot be said now."""
+    """The topology of a volume cannot be determined now."""
 
 
 def keys_of(csi_node: Tree, driver: str) -> tuple[str, ...]:

@@ -399,7 +399,7 @@ def zoned(cron_job: CronJob) -> str:
 
 
 def _ending(job: Job) -> str | None:
-    """How a Job ended: Complete or Failed."""
+    """Return the end of a Job: Complete or Failed."""
     for condition in job.status.conditions:
         if condition.type in ENDINGS and condition.status == "True":
             return condition.type

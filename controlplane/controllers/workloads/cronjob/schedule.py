@@ -34,7 +34,7 @@ class ScheduleError(ValueError):
 
 
 class Schedule(Protocol):
-    """When something is due."""
+    """Times at which something is due."""
 
     def next(self, after: int) -> int:
         """The first time after another one."""
@@ -135,7 +135,7 @@ class Fields:
 
 
 def _moved(seconds: int, zone: tzinfo, *, months: int = 0, days: int = 0) -> int:
-    """The same time of day so many months or days later, as Go's AddDate has it."""
+    """Return the same time of day a number of months or days later, as Go's AddDate has it."""
     shown = local(seconds, zone)
     hour = at(zone, shown.year, shown.month + months, shown.day + days, shown.hour)
     return hour + shown.minute * 60 + shown.second

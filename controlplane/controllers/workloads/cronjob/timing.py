@@ -1,4 +1,4 @@
-"""When a cron job is to start something. Upstream: pkg/controller/cronjob/utils.go. Times are nanoseconds."""
+"""Times at which a cron job starts Jobs. Upstream: pkg/controller/cronjob/utils.go. Times are nanoseconds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from controlplane.controllers.workloads.cronjob.schedule import Schedule
 
 DELTA_NS: Final = 100_000_000
-"""How long after the scheduled time the cron job is looked at, so that the time has surely come."""
+"""The delay of the look at a cron job after the scheduled time, so that the time has surely come."""
 MANY: Final = 100
 LONGEST: Final = 2**63
 """Go's durations do not reach further, either way."""
 
 
 class Missed(Enum):
-    """How many times have gone by, roughly."""
+    """The approximate number of missed times."""
 
     NONE = "none"
     FEW = "few"
@@ -27,7 +27,7 @@ class Missed(Enum):
 
 
 class Recent(NamedTuple):
-    """What `most_recent` found: from when on it looked, the last time that has come, what was missed."""
+    """The result of `most_recent`: the start of its search, the last due time, and the missed ones."""
 
     earliest: int
     time: int | None
@@ -71,7 +71,7 @@ def most_recent(
 
 
 def until_next(cron_job: CronJob, now: int, schedule: Schedule) -> int:
-    """How long until the cron job is to be looked at again."""
+    """Return the time until the next look at the cron job."""
     try:
         recent = most_recent(cron_job, now, schedule, starting_deadline=False)
     except NoInterval:

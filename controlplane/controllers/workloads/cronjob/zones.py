@@ -34,12 +34,12 @@ def load_location(name: str) -> tzinfo:
 
 
 def local(seconds: int, zone: tzinfo) -> datetime:
-    """What a clock in the zone shows at that second since the epoch."""
+    """Return the local time in the zone at that second since the epoch."""
     return datetime.fromtimestamp(seconds, zone)
 
 
 def offset(seconds: int, zone: tzinfo) -> int:
-    """How many seconds the zone is ahead of UTC then."""
+    """Return the offset of the zone from UTC then, in seconds."""
     shift = local(seconds, zone).utcoffset()
     return 0 if shift is None else int(shift.total_seconds())
 

@@ -94,7 +94,7 @@ class Revisions(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What pods of the current template are labelled with."""
+        """The label of pods of the current template."""
         return self.current.labels.get(REVISION_LABEL, "")
 
 
@@ -155,7 +155,7 @@ class DaemonSetController(Controller):
         return owner if owner is not None and owner.uid == reference.uid else None
 
     def _adoptable(self, orphan: View) -> None:
-        """Whoever selects a pod or a revision without a controller may adopt it."""
+        """Queue the DaemonSets that select a pod or a revision without a controller and may adopt it."""
         for obj in self._sets.by_index("namespace", orphan.namespace):
             if from_label_selector(obj.view.spec.selector).matches(orphan.labels):
                 self.queue.add(obj.key)
@@ -464,7 +464,7 @@ class DaemonSetController(Controller):
     def _on_node(
         self, found: DaemonSet, node: Node, pods: Sequence[Pod] | None, digest: str
     ) -> rolling.Moves:
-        """What is to become of the pods on one node; None says that there has never been one."""
+        """Return the actions for the pods on one node; None: there has never been one."""
         fits = fit(found, node)
         if fits.should_run and pods is None:
             return rolling.Moves([], [node.name])

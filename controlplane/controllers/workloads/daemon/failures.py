@@ -1,4 +1,4 @@
-"""How long the replacement of a failed daemon pod waits. Upstream: client-go util/flowcontrol/backoff.go."""
+"""The back-off of the replacement of a failed daemon pod. Upstream: client-go util/flowcontrol/backoff.go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes a DaemonSet's pods belong on, and how each is told its node.
+"""The nodes of a DaemonSet's pods, and the affinity that names the node.
 
 Upstream: pkg/controller/daemon/util/daemonset_util.go, NodeShouldRunDaemonPod of daemon_controller.go.
 """
@@ -39,7 +39,7 @@ class NoTargetNode(ValueError):
 
 
 class Fit(NamedTuple):
-    """Whether a pod is to be started on a node, and whether one that runs there may go on."""
+    """Whether a pod should run on a node, and whether a running one may continue."""
 
     should_run: bool
     should_continue: bool

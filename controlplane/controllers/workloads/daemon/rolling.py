@@ -1,4 +1,4 @@
-"""Which pods a rolling update of a DaemonSet replaces. Upstream: pkg/controller/daemon/update.go.
+"""The pods that a rolling update of a DaemonSet replaces. Upstream: pkg/controller/daemon/update.go.
 
 Upstream walks the nodes in the order of a Go map; any order is right, here it is that of the pods.
 """
@@ -50,7 +50,7 @@ def is_updated(pod: Pod, digest: str, generation: int | None) -> bool:
 
 
 def max_surge(found: DaemonSet, total: int) -> int:
-    """How many nodes may have two pods at a time. Raises BadIntOrPercent."""
+    """Return the number of nodes that may have two pods at a time. Raises BadIntOrPercent."""
     rolling = found.spec.update_strategy.rolling_update
     if found.spec.update_strategy.type != ROLLING_UPDATE or rolling is None:
         return 0
@@ -58,7 +58,7 @@ def max_surge(found: DaemonSet, total: int) -> int:
 
 
 def max_unavailable(found: DaemonSet, total: int) -> int:
-    """How many nodes may miss a pod that serves. Raises BadIntOrPercent."""
+    """Return the number of nodes that may lack an available pod. Raises BadIntOrPercent."""
     rolling = found.spec.update_strategy.rolling_update
     if found.spec.update_strategy.type != ROLLING_UPDATE or rolling is None:
         return 0
@@ -100,7 +100,7 @@ def replace_in_place(
 
 
 class _Surge:
-    """What there is to do while new pods come before old ones go."""
+    """The actions of an update whose new pods come before old ones go."""
 
     def __init__(self) -> None:
         self.delete: list[str] = []

@@ -26,7 +26,7 @@ NEW_AVAILABLE = "NewReplicaSetAvailable"
 PAUSED = "DeploymentPaused"
 RESUMED = "DeploymentResumed"
 RECHECK_AFTER_NS = SECOND
-"""How long after the deadline the progress is looked at again."""
+"""The delay of the next look at the progress after the deadline."""
 
 
 def status_of(deployment: Deployment) -> Tree:
@@ -221,7 +221,7 @@ def timed_out(deployment: Deployment, now: int) -> bool:
 
 
 def recheck_at(deployment: Deployment, status: Tree, now: int) -> int | None:
-    """When to look at the progress again, in nanoseconds; None if nothing more is to be expected.
+    """Return the time of the next look at the progress, in nanoseconds; None if no change is to be expected.
 
     A time in the past means at once, but rate limited.
     """

@@ -78,12 +78,12 @@ def _fence_posts(deployment: Deployment) -> tuple[int, int]:
 
 
 def max_surge(deployment: Deployment) -> int:
-    """How many pods more than wanted there may be; percentages are rounded up."""
+    """Return the number of pods beyond the desired ones; percentages are rounded up."""
     return _fence_posts(deployment)[0] if is_rolling(deployment) else 0
 
 
 def max_unavailable(deployment: Deployment) -> int:
-    """How many pods of those wanted may be missing; percentages are rounded down.
+    """Return the number of desired pods that may be missing; percentages are rounded down.
 
     At least 1 where nothing may be added, at most the replicas wanted.
     """
@@ -93,7 +93,7 @@ def max_unavailable(deployment: Deployment) -> int:
 
 
 def min_available(deployment: Deployment) -> int:
-    """How many pods have to be available while a rollout goes on."""
+    """Return the number of pods that have to be available during a rollout."""
     return wanted(deployment) - max_unavailable(deployment) if is_rolling(deployment) else 0
 
 
@@ -185,7 +185,7 @@ def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Tree:
 
 
 def sizing_annotations(deployment: Deployment) -> dict[str, str]:
-    """What a replica set notes about the size it was given; proportional scaling reads it."""
+    """Return the annotations of a replica set about its size; proportional scaling reads them."""
     replicas = wanted(deployment)
     return {
         DESIRED_REPLICAS: str(replicas),
@@ -275,7 +275,7 @@ def new_replica_set(deployment: Deployment, old: Sequence[ReplicaSet]) -> Tree:
 
 
 def new_size(deployment: Deployment, total: int, current: int) -> int:
-    """How large the new replica set of `current` pods may be now that there are `total` in all.
+    """Return the size that the new replica set of `current` pods may have when there are `total` in all.
 
     It grows as far as maxSurge allows. Raises BadIntOrPercent.
     """

@@ -55,7 +55,7 @@ def scale_new(
 
 
 def _to_spare(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> int:
-    """How many old pods may go at most: what unavailable new pods hold is not to spare."""
+    """Return the number of old pods that may go: pods held for unavailable new ones stay."""
     total = total_size(old) + size(new)
     least = wanted(deployment) - max_unavailable(deployment)
     return total - least - (size(new) - new.status.available_replicas)
@@ -178,7 +178,7 @@ def _proportional(deployment: Deployment, live: Sequence[ReplicaSet]) -> list[Re
 
 
 def _fraction(deployment: Deployment, replica_set: ReplicaSet) -> int:
-    """What a replica set gains or loses if it keeps its part of the whole, rounded half away from zero."""
+    """Return the change of a replica set that keeps its part of the whole, rounded half away from zero."""
     current = size(replica_set)
     if wanted(deployment) == 0:
         return -current

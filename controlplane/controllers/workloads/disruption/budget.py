@@ -1,4 +1,4 @@
-"""What a budget's status says. Upstream: pkg/controller/disruption/disruption.go, pkg/apis/policy helpers."""
+"""The status of a budget. Upstream: pkg/controller/disruption/disruption.go, pkg/apis/policy helpers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SECOND: Final = 1_000_000_000
 DELETION_TIMEOUT_NS: Final = 120 * SECOND
-"""How long an evicted pod counts as on its way out before its deletion was seen."""
+"""The time for which an evicted pod counts as disrupted before its deletion was observed."""
 STALE_TIMEOUT_NS: Final = 120 * SECOND
 ALLOWED: Final = "DisruptionAllowed"
 TARGET: Final = "DisruptionTarget"

@@ -205,7 +205,7 @@ class DisruptionController(Controller):
     def _expected(
         self, budget: PodDisruptionBudget, pods: Sequence[Pod]
     ) -> Reconcile[tuple[int, int, list[Pod]]]:
-        """Pods expected, pods that have to be healthy, and the pods that nobody manages."""
+        """Return the expected pods, the required healthy pods, and the unmanaged pods."""
         spec = budget.spec
         if spec.max_unavailable is not None:
             expected, unmanaged = yield from self._scale(pods)
@@ -287,7 +287,7 @@ class DisruptionController(Controller):
     # ------------------------------------------------------------------ evictions that came to nothing
 
     def sync_stale(self, key: str) -> Reconcile[None]:
-        """Take a pod's DisruptionTarget back two minutes after it was set and nobody deleted the pod."""
+        """Remove a pod's DisruptionTarget two minutes after it was set if the pod was not deleted."""
         obj = self._pods.get(key)
         if obj is None:
             return

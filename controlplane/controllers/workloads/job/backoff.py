@@ -1,4 +1,4 @@
-"""How long a failed pod's replacement has to wait. Upstream: job/backoff_utils.go."""
+"""The back-off of the replacement of a failed pod. Upstream: job/backoff_utils.go."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ class BackoffRecord:
 
 
 def remaining(failures: int, last_failure: int | None, now: int) -> int:
-    """Nanoseconds to wait after so many failures in a row: 10 s, doubled with each, at most 10 minutes."""
+    """Return the wait in nanoseconds after a number of failures in a row: 10 s, doubled with each, at most 10
+    minutes.
+    """
     if failures == 0 or last_failure is None:
         return 0
     wait = min(FIRST_NS << min(failures - 1, 62), LONGEST_NS)
@@ -51,7 +53,8 @@ def remaining(failures: int, last_failure: int | None, now: int) -> int:
 
 
 def finished_at(pod: Pod) -> int:
-    """When a pod finished: its last container, else the end of readiness, else its deletion, else its creation.
+    """Return the time at which a pod finished: its last container, else the end of readiness, else its deletion, else
+    its creation.
 
     A sidecar that has not ended leaves the containers' end open; other init containers do not count.
     """
@@ -80,7 +83,7 @@ def _containers_end(pod: Pod) -> int | None:
 
 
 def _last_end(statuses: Sequence[ContainerStatus]) -> int | None:
-    """When the last of these ended; None while one has not, or does not say when."""
+    """Return the last end of these; None while one has not ended, or its end is unknown."""
     last = 0
     for status in statuses:
         ended = status.state.terminated

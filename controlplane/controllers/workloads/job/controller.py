@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from controlplane.controllers.common.controller import Caches, Host
 
 NAME: Final = "kubernetes.io/job-controller"
-"""What spec.managedBy says of Jobs that are ours."""
+"""The value of spec.managedBy of Jobs of this controller."""
 BATCH_PERIOD_NS: Final = SECOND
 BACKOFF_NS: Final = (SECOND, 60 * SECOND)
 MAX_UNCOUNTED: Final = 500
@@ -143,7 +143,7 @@ class JobController(Controller):
         return owner if owner is not None and owner.uid == reference.uid else None
 
     def _orphaned(self, pod: Pod, *, adoptable: bool) -> None:
-        """A pod without a controller: its finalizer goes, and whoever selects it may adopt it."""
+        """Remove the finalizer of a pod without a controller, and queue the Jobs that may adopt it."""
         if jobpods.is_tracked(pod):
             self.orphans.add(pod.key)
         if not adoptable:
@@ -366,7 +366,7 @@ class JobController(Controller):
         return due, 0 if due else min(waits.values(), default=0)
 
     def _wait(self, lost: Pod | None) -> int:
-        """How long the replacement of an index's failed pod has to wait."""
+        """Return the wait of the replacement of an index's failed pod."""
         if lost is None:
             return 0
         return remaining(failures(lost) + 1, finished_at(lost), self.host.now)

@@ -1,4 +1,4 @@
-"""What a failed pod means under a pod failure policy. Upstream: job/pod_failure_policy.go."""
+"""The effect of a failed pod under a pod failure policy. Upstream: job/pod_failure_policy.go."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_RULE = Match(None, True, None)
 
 
 def match_pod_failure_policy(policy: PodFailurePolicy | None, pod: Pod) -> Match:
-    """What the policy says about a failed pod."""
+    """Return the policy's answer for a failed pod."""
     for number, rule in enumerate(policy.rules if policy is not None else ()):
         why = _why(rule, pod)
         if why is None:
@@ -46,7 +46,7 @@ def match_pod_failure_policy(policy: PodFailurePolicy | None, pod: Pod) -> Match
 
 
 def _why(rule: PodFailurePolicyRule, pod: Pod) -> str | None:
-    """How a rule fits a pod, as the message begins; None if it does not."""
+    """Return the beginning of the message of a rule that fits a pod; None if it does not."""
     if rule.on_exit_codes is not None:
         status = pod.status
         for statuses in (status.container_statuses, status.init_container_statuses):

@@ -53,7 +53,7 @@ class Intervals:
 
     @property
     def total(self) -> int:
-        """How many indexes there are."""
+        """The number of indexes."""
         return sum(last - first + 1 for first, last in self.parts)
 
     def merged(self, other: Intervals) -> Intervals:

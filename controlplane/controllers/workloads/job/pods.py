@@ -1,4 +1,4 @@
-"""What Jobs ask about their pods, and what they put on new ones.
+"""Questions of Jobs about their pods, and the parts of new pods.
 
 Upstream: job/indexed_job_utils.go, job/tracking_utils.go.
 """
@@ -82,12 +82,12 @@ def indexes_of(pods: Iterable[Pod]) -> list[int]:
 
 
 def failure_count(pod: Pod) -> int:
-    """How often pods of this index failed before it."""
+    """Return the number of failed pods of this index before it."""
     return _count(pod, FAILURE_COUNT)
 
 
 def ignored_failure_count(pod: Pod) -> int:
-    """How often pods of this index failed before it without that being counted."""
+    """Return the number of failed pods of this index before it that were not counted."""
     return _count(pod, IGNORED_FAILURE_COUNT)
 
 

@@ -31,7 +31,7 @@ class Ending:
     at: int
 
     def final(self, now: int) -> Ending:
-        """What follows an interim condition once all pods are done; any other stays."""
+        """Return the ending that follows an interim condition once all pods are done; any other stays."""
         kinds = {FAILURE_TARGET: FAILED_CONDITION, SUCCESS_CRITERIA_MET: COMPLETE_CONDITION}
         kind = kinds.get(self.kind)
         return self if kind is None else Ending(kind, self.reason, self.message, now)

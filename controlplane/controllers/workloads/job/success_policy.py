@@ -1,4 +1,4 @@
-"""Whether a Job counts as done early. Upstream: job/success_policy.go."""
+"""Success policy of a Job. Upstream: job/success_policy.go."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def match_success_policy(
     policy: SuccessPolicy | None, completions: int, succeeded: Intervals
 ) -> str | None:
-    """Which rule is met, as the condition says it; None if none is."""
+    """Return the rule that is met, as the condition says it; None if none is."""
     if policy is None or not succeeded:
         return None
     for number, rule in enumerate(policy.rules):
@@ -31,7 +31,7 @@ def match_success_policy(
 
 
 def _overlap(one: Intervals, other: Intervals) -> int:
-    """How many indexes are in both; walks both once, so a reversed interval counts as upstream counts it."""
+    """Return the number of indexes in both; walks both once, so a reversed interval counts as upstream counts it."""
     found = at = beside = 0
     ones, others = one.parts, other.parts
     while at < len(ones) and beside < len(others):

@@ -1,4 +1,4 @@
-"""Which finalizer removals of a Job's pods have not been seen yet. Upstream: job/tracking_utils.go."""
+"""Removals of finalizers of a Job's pods that have not been observed yet. Upstream: job/tracking_utils.go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one turn of a Job works with: its pods, its indexes and how it stands.
+"""Data of one sync of a Job: its pods, its indexes and its progress.
 
 Upstream: syncJobCtx of job/job_controller.go.
 """
@@ -63,7 +63,7 @@ class Turn:
     delayed: dict[int, Pod] = field(init=False, factory=dict)
     ending: Ending | None = field(init=False, default=None)
     base: Tree | None = field(init=False, default=None)
-    """What the server answered when the status was last written in this turn."""
+    """The server's answer when the status was last written in this sync."""
 
     def __attrs_post_init__(self) -> None:
         job = self.job
@@ -119,7 +119,7 @@ class Turn:
         return deadline
 
     def _known_ending(self) -> Ending | None:
-        """What an earlier turn decided."""
+        """Return the decision of an earlier sync."""
         for kind in (SUCCESS_CRITERIA_MET, FAILURE_TARGET):
             found = self.status.condition(kind)
             if found is not None and found.get("status") == "True":
@@ -236,7 +236,7 @@ class Turn:
     # ------------------------------------------------------------------ pods to run
 
     def wanted(self) -> int:
-        """How many pods are to be active."""
+        """The number of pods that should be active."""
         spec = self.job.spec
         parallelism = 1 if spec.parallelism is None else spec.parallelism
         if spec.completions is None:
@@ -254,7 +254,7 @@ class Turn:
         return taken.free(count, self.job.spec.completions or 0)
 
     def new_failures(self, index: int) -> tuple[int, int] | None:
-        """What a new pod's annotations say of its index: failures counted and ignored; None without per-index limit."""
+        """Return the counted and ignored failures of an index for a new pod; None without per-index limit."""
         if not self.per_index:
             return None
         replaced = self.delayed.get(index)
@@ -274,5 +274,5 @@ class Turn:
 
 
 def failures(pod: Pod) -> int:
-    """How often pods of this index failed before it, counted or not."""
+    """Return the number of failed pods of this index before it, counted or not."""
     return jobpods.failure_count(pod) + jobpods.ignored_failure_count(pod)

@@ -57,7 +57,7 @@ class ReplicaSetController(Controller):
     resource: ClassVar[Resource[Any]] = REPLICA_SETS
     queue_name: ClassVar[str] = "replicaset"
     counts_terminating: ClassVar[bool] = True
-    """Whether the status tells of pods that are being deleted."""
+    """The status counts pods that are being deleted."""
 
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
@@ -78,7 +78,7 @@ class ReplicaSetController(Controller):
         return (Work(self.queue_name, self.sync),)
 
     def set_of(self, obj: Object[Any]) -> ReplicaSet:
-        """What the cache holds, as a ReplicaSet."""
+        """Return the cached object as a ReplicaSet."""
         found: ReplicaSet = obj.view
         return found
 
@@ -123,7 +123,7 @@ class ReplicaSetController(Controller):
             self.queue.add(owner.key)
 
     def _orphan(self, pod: Pod) -> None:
-        """Whoever selects a pod without a controller may adopt it."""
+        """Queue the ReplicaSets that select a pod without a controller and may adopt it."""
         for obj in self._sets.by_index("namespace", pod.namespace):
             candidate = self.set_of(obj)
             if from_label_selector(candidate.spec.selector).matches(pod.labels):

@@ -1,4 +1,4 @@
-"""What a ReplicaSet controller decides. Upstream: pkg/controller/replicaset/replica_set.go, replica_set_utils.go."""
+"""Decisions of the ReplicaSet controller. Upstream: pkg/controller/replicaset/replica_set.go, replica_set_utils.go."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPLICA_FAILURE = "ReplicaFailure"
 
 
 class Plan(NamedTuple):
-    """How many pods to create, or which to delete (never both)."""
+    """The number of pods to create, or the pods to delete (never both)."""
 
     create: int
     delete: list[Pod]
@@ -108,7 +108,7 @@ def new_status(
 
 
 def _labelled(active: Sequence[Pod], template_labels: Mapping[str, str]) -> int:
-    """How many pods have all labels of the template. Most share their labels: each of these is looked at once."""
+    """Return the number of pods with all labels of the template. Equal label sets are compared once."""
     every = [pod.labels for pod in active]
     asked = template_labels.items()
     has = {at: asked <= labels.items() for at, labels in {id(each): each for each in every}.items()}
@@ -133,7 +133,7 @@ def status_differs(replica_set: ReplicaSet, status: Tree) -> bool:
 def next_available(
     replica_set: ReplicaSet, active: Sequence[Pod], status: Tree, now: int
 ) -> int | None:
-    """When to look again because a ready pod becomes available; None if all ready ones are."""
+    """Return the time at which the next ready pod becomes available; None if all ready ones are."""
     seconds = replica_set.spec.min_ready_seconds
     if not seconds or status.get("readyReplicas", 0) == status.get("availableReplicas", 0):
         return None

@@ -1,4 +1,4 @@
-"""Who owns the claims of a StatefulSet's pods, by the retention policy. Upstream: statefulset/stateful_set_utils.go."""
+"""Owners of a StatefulSet's claims, by the retention policy. Upstream: statefulset/stateful_set_utils.go."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELETE = "Delete"
 
 
 class Policy(NamedTuple):
-    """What becomes of claims when the set is deleted, and when it is scaled down."""
+    """Retention of claims when the set is deleted, and when it is scaled down."""
 
     when_deleted: str
     when_scaled: str
@@ -60,7 +60,7 @@ def _owned(claim: PersistentVolumeClaim, owner: View) -> bool:
 
 
 def has_unexpected_controller(claim: PersistentVolumeClaim, found: StatefulSet, pod: Pod) -> bool:
-    """Whether somebody else controls a claim that the policy is about."""
+    """Return whether another controller owns a claim that the policy is about."""
     if policy_of(found) == Policy(RETAIN, RETAIN):
         return False
     for reference in claim.metadata.owner_references:

@@ -80,13 +80,13 @@ if TYPE_CHECKING:
 
 Failed = (*RequestFailed, Retry)
 SLICE: Final = 1000
-"""A turn looks at so many pods of a set before others come between."""
+"""The number of pods of a set that a sync handles before other tasks may run."""
 AT_ONCE: Final = 512
-"""So many pods of a batch are brought forward side by side; upstream's goroutines have no such limit."""
+"""The number of pods of a batch that are processed side by side; upstream's goroutines have no such limit."""
 
 
 class Revisions(NamedTuple):
-    """What pods are at, and what they are to come to; and the collisions met on the way."""
+    """The current and the update revision of pods; and the collisions met on the way."""
 
     current: ControllerRevision
     update: ControllerRevision
@@ -154,7 +154,7 @@ class StatefulSetController(Controller):
         return owner if owner is not None and owner.uid == reference.uid else None
 
     def _adoptable(self, pod: Pod) -> None:
-        """Whoever selects a pod without a controller may adopt it."""
+        """Queue the StatefulSets that select a pod without a controller and may adopt it."""
         for obj in self._sets.by_index("namespace", pod.namespace):
             if from_label_selector(obj.view.spec.selector).matches(pod.labels):
                 self.queue.add(obj.key)

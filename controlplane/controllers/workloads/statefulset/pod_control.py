@@ -43,7 +43,7 @@ CONFLICTING = (
 
 
 class StatefulPodControl:
-    """What may be done with pods and claims, with the events about it."""
+    """Operations on pods and claims, with the events about them."""
 
     def __init__(
         self,

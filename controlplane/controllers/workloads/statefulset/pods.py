@@ -54,7 +54,7 @@ def in_range(found: StatefulSet, pod: Pod) -> bool:
 
 
 def partition_of(found: StatefulSet) -> int:
-    """How many of the first pods a rolling update leaves alone."""
+    """Return the number of first pods that a rolling update leaves alone."""
     rolling = found.spec.update_strategy.rolling_update
     return (rolling.partition or 0) if rolling is not None else 0
 
