@@ -1,4 +1,4 @@
-"""What a run is: a world, a workload, faults, invariants and options, in one value.
+"""A run's description: the cluster, the workload, faults, invariants and options, in one value.
 
     scenario   the value: `Scenario`, `Invariant`, `Fault`
     option     `Option`: declared once; command line, help, header and documentation follow from it

@@ -69,7 +69,7 @@ MAX_PODS = Option(
 
 @frozen
 class Given:
-    """What the files hold, checked."""
+    """The checked contents of the manifest files."""
 
     nodes: tuple[Tree, ...]
     submissions: tuple[reading.Submission, ...]
@@ -79,7 +79,7 @@ class Given:
     notes: tuple[str, ...]
     is_trace: bool = False
     asked_pods: int = 0
-    """How many pods the files ask for, themselves or by workloads."""
+    """The number of pods that the files ask for, directly or by workloads."""
 
 
 def prepare(setting: Setting) -> Given:
@@ -303,7 +303,7 @@ def show_progress(run: Execution, show: Callable[[str], None], clock: Callable[[
 
 
 def progress_text(steps: int, now_ns: int, elapsed_s: float, bound: int, asked: int) -> str:
-    """How far a run is."""
+    """The progress of a run."""
     rate = steps / elapsed_s if elapsed_s > 0 else 0.0
     text = f"{steps:,} steps, {rate:,.0f}/s, virtual time {span(now_ns // SECOND)}"
     if not asked:

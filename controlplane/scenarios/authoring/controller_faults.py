@@ -1,4 +1,4 @@
-"""The three published ways in which controllers go wrong, as faults (Sieve, OSDI 2022).
+"""The three published patterns of controller failures, as faults (Sieve, OSDI 2022).
 
 Each strikes so many times, at moments that are choices of kind "fault"; a moment that never comes is no
 harm. Points are named as a log names them: requests are `create pods`, deliveries `watch pods`, and the

@@ -315,7 +315,7 @@ WORDS: dict[str, Callable[[_Reader, str, Any], Act]] = {
     "uncordon": _of_node("uncordon"),
     "drain": _of_node("drain"),
 }
-"""What users can do. A new word is one function and a line here."""
+"""The actions of declared users. A new action is one function and one line here."""
 
 
 def _one_of(reader: _Reader, at: str, value: Any) -> Act:

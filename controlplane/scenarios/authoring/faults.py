@@ -1,4 +1,4 @@
-"""What may fail, as values: operations, and when they happen.
+"""Faults as values: operations, and the times at which they happen.
 
 An `Operation` is one thing that goes wrong, or is set right again, at one moment; whoever does it
 (a user, a fault, a strategy) leaves an event "fault" in the log. `sometimes` makes a fault of
@@ -30,7 +30,7 @@ class Operation:
     name: str
     does: Callable[[User], None]
     actor: str = ""
-    """Whose life it begins or ends."""
+    """The process that the fault stops or starts."""
 
 
 def crash(actor: str) -> Operation:
@@ -81,7 +81,7 @@ def sometimes(
     every_s: float = 1,
     lasts_s: tuple[float, ...] = (0, 1),
 ) -> Fault:
-    """A fault that strikes so many times, and is set right again.
+    """A fault that strikes a given number of times and is repaired each time.
 
     Each time it waits for one of `moments`, `every_s` virtual seconds apart, does `operation`, and
     after one of the durations `lasts_s` does `then`. Which ones are choices of kind "fault".
@@ -102,12 +102,12 @@ def sometimes(
 
 
 def restarts(actor: str, times: int = 1, **when: object) -> Fault:
-    """A process crashes and begins again, so many times; `when` as of `sometimes`."""
+    """Crash and restart a process a given number of times; `when` as in `sometimes`."""
     return sometimes(crash(actor), restart(actor), times=times, **when)  # type: ignore[arg-type]
 
 
 def restarts_amid(actor: str, times: int = 1, *, moments: int = 16, steps: int = 24) -> Fault:
-    """A process crashes and begins again, so many times, in the midst of what others have just begun.
+    """Crash and restart a process a given number of times, in the middle of work that has just begun.
 
     Each time it waits for one of `moments` half seconds, and then for so many of the next `steps`.
     """

@@ -1,4 +1,4 @@
-"""Faults with a budget, at any step: what may fail is drawn before it fails, a few times per run.
+"""Faults with a budget, at any step: each run draws in advance which few faults may strike.
 
 Each strike is two or three choices of kind "fault": which operation (0: none), before which step, and
 for how long. So a search meets every step, the plain run meets none, and shrinking drops strikes one by
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 NEMESIS = "nemesis"
 HORIZON = 600
-"""Before one of so many steps a strike happens."""
+"""The number of steps from which the step of a strike is drawn."""
 LASTS_S = (1, 5, 40, 200)
-"""How long, in virtual seconds, until it is set right again."""
+"""Virtual seconds until the fault is repaired."""
 
 
 @frozen
@@ -58,7 +58,7 @@ def refused(one: str, other: str, code: int, count: int = 1) -> Operation:
 
 
 def compacted() -> Operation:
-    """The store forgets its history: who lags too far has to list again."""
+    """Compact the store: a client whose revision is too old has to list again."""
 
     def does(user: User) -> None:
         store = user.cluster.store
@@ -68,7 +68,7 @@ def compacted() -> Operation:
 
 
 def of_components(user: User) -> list[Strike]:
-    """What may strike the processes of this cluster: each crashes, is cut off, slow, refused, its answers lost."""
+    """The faults for the processes of this cluster: crash, partition, slow, refused and lost answers."""
     from controlplane.scenarios.authoring.faults import (
         break_link,
         crash,

@@ -132,7 +132,7 @@ class ProvisionLabelled(Provision):
         return None if pod.labels.get("provision") == "soon" else Status(Code.SKIP)
 
     def is_bound(self, state: Any, pod: Any, node_name: str) -> bool:
-        """After so many looks, one each second."""
+        """Act after this many checks, one per second."""
         looks: int = (state.read("scenarios.looks") or 0) + 1
         state.write("scenarios.looks", looks)
         return looks >= self.looks

@@ -1,4 +1,4 @@
-"""Small forms: a scenario cut down to the few steps that its race needs, so that all its schedules can be run.
+"""Small forms: a scenario reduced to the few steps that its race needs, so that every schedule can be run.
 
 A scenario offers its small form by the option `SMALL` and reads it where it builds its world and
 does its work. Explored is one virtual second of it (`WINDOW`): before, the world gets ready, and

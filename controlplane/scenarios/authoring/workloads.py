@@ -1,4 +1,4 @@
-"""What users do, ready for use. They aim at nothing: what happens next is a choice each time.
+"""Ready-made user workloads. They aim at no race: each next action is a choice.
 
 The all-zero run creates and deletes in turn; a strategy decides how rough it gets.
 """
@@ -71,7 +71,7 @@ def config_map(name: str, **data: str) -> Tree:
 
 
 def pods_come_and_go(names: tuple[str, ...], operations: int) -> Main:
-    """Somebody creates, deletes and recreates pods under a few names, some of which fit no node, and touches nodes.
+    """Create, delete and recreate pods under a few names, some of which fit no node, and update nodes.
 
     Ends by deleting what is left.
     """
@@ -107,7 +107,7 @@ async def _touch_node(user: User) -> None:
 
 
 def config_maps_come_and_go(names: tuple[str, ...], operations: int) -> Main:
-    """Somebody creates and deletes config maps under a few names."""
+    """Create and delete config maps under a few names."""
 
     async def come_and_go(user: User) -> None:
         for _ in range(operations):

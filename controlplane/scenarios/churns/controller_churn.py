@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 MANAGER = "controller-manager"
 REST_S = 700
-"""How long is waited at the end: longer than expectations (5 min) and any backoff last."""
+"""The wait at the end: longer than expectations (5 min) and any backoff last."""
 
 
 def _workload(api: str, kind: str, name: str, spec: Tree, **metadata: Any) -> Tree:
@@ -72,7 +72,9 @@ def _image(image: str) -> Tree:
 
 
 async def _running(user: User, count: int, image: str = "") -> None:
-    """Wait until so many pods run, all from this image if one is named: what comes next is no race with it."""
+    """Wait until `count` pods run, all with this image if one is given, so that the next action does not race with
+    it.
+    """
 
     def holds(run: Run) -> bool:
         pods = run.objects(PODS)
@@ -191,7 +193,7 @@ PARTS: dict[str, tuple[Callable[[User], Coroutine[Any, Any, None]], tuple[str, .
     "namespaces": (namespaces, ("namespace", "garbage-collector")),
     "budgets": (budgets, ("disruption", "resourcequota")),
 }
-"""What happens, and the controllers that look after it besides the standard ones."""
+"""The actions of the churn, and the controllers that it needs besides the default ones."""
 PART = Option("part", choices=tuple(PARTS), default="jobs", help="Whose workloads change.")
 FAULTS: dict[str, Fault] = {
     "dies": restarts(MANAGER, 2, moments=16),
@@ -203,7 +205,7 @@ FAULTS: dict[str, Fault] = {
         cut(MANAGER, "apiserver"), heal(MANAGER, "apiserver"), times=2, lasts_s=(1, 5, 40)
     ),
 }
-"""What may happen to the controller manager, by name."""
+"""The faults for the controller manager, by name."""
 FAULT = Option(
     "fault",
     choices=("any", "none", *FAULTS),
@@ -249,7 +251,7 @@ def build(setting: Setting) -> ClusterConfig:
 
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
-    """What must hold. A CronJob's runs are named after the time, so where it ends depends on when."""
+    """The invariants. CronJobs name their runs after the time, so their final state depends on the timing."""
     nodes = [each["metadata"]["name"] for each in setting.nodes()]
     found = (
         no_orphans(),

@@ -44,7 +44,7 @@ QUEUE = Option(
 
 
 class _Server:
-    """What the server holds, and what happened so far."""
+    """The server's objects and its history so far."""
 
     def __init__(self, user: User) -> None:
         self.user = user
@@ -143,7 +143,7 @@ async def _follow(user: User) -> None:
 
 
 def _build(_setting: Setting) -> ClusterConfig:
-    """Nobody but the two: the cluster's own API server serves no one."""
+    """Start only the two servers: the cluster's own API server has no client."""
     from controlplane.cluster import ClusterConfig
 
     return ClusterConfig(kubelets=False, controllers=False, schedulers=0)

@@ -1,4 +1,4 @@
-"""The default churn for kubelets: one workload that aims at nothing, for finding races blind.
+"""The default churn for kubelets: one workload that aims at no race, for finding races without a hint.
 
 Somebody creates, resizes, deletes and recreates pods under a few names on nodes that give containers CPUs of
 their own: pods with and without such CPUs, of one container or two, some with one that prepares things, some that
@@ -48,10 +48,10 @@ SIZES = ("500m", "1", "1500m", "3", "64")
 """CPU requests of a resize: some fit, some have to wait for others to go, the last fits no node."""
 PAUSES = (0, 0, 1, 4, 12)
 STEPS = (2, 6, 15, 40, 100)
-"""After so many steps of the world the user goes on, when nothing is waited for: amid what was set off."""
+"""Steps of the world after which the user continues when no condition is awaited: amid running reactions."""
 MEMORY = ("64Mi", "128Mi", "512Mi")
 SOON = (1, 4, 12, 30)
-"""After so many steps something fails: in the midst of what was just begun."""
+"""Steps after which a fault strikes: in the middle of work that has just begun."""
 OUTAGES_S = (0.5, 15)
 
 OPERATIONS = Option(
@@ -76,7 +76,7 @@ async def churn(user: User) -> None:
 
 
 async def _pause(user: User) -> None:
-    """Some seconds, none, or so many steps of the world (four seconds at most)."""
+    """Wait for a few seconds, not at all, or for a number of steps of the world (four seconds at most)."""
     pause = user.choose(len(PAUSES) + len(STEPS), "pause")
     if pause < len(PAUSES):
         if PAUSES[pause]:

@@ -1,4 +1,4 @@
-"""The default churn: one workload that aims at nothing, for finding races blind.
+"""The default churn: one workload that aims at no race, for finding races without a hint.
 
 Somebody creates, changes, deletes and recreates pods under a few names: of several sizes and
 priorities, some gated, some held by a Permit plugin, failed once or kept waiting by PreBind plugins,
@@ -57,7 +57,7 @@ PODS = ("a", "b", "c")
 SIZES = ("2", "500m", "1500m", "2", "64")
 """CPU requests: the first fills an empty node, the last fits none."""
 SOON = (0, 4, 12, 40)
-"""After so many steps something fails: not only between two things that the user does."""
+"""Steps after which a fault strikes: not only between two actions of the user."""
 PRIORITIES = (0, 10, 100)
 GATE = "example.com/gate"
 FINALIZER = "example.com/wait"
@@ -243,7 +243,7 @@ async def _touch(user: User, name: str) -> None:
 
 
 async def _bind(user: User, name: str) -> None:
-    """Somebody else binds the pod."""
+    """Bind the pod as a second scheduler would."""
     target = {"apiVersion": "v1", "kind": "Node", "name": _chosen(user, _some_node(user))}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
     await user.attempt(user.client.bind("default", name, binding))
@@ -302,7 +302,7 @@ async def _register_tainted(user: User, node: str) -> None:
 
 
 async def _fault(user: User, _name: str) -> None:
-    """What may go wrong between the scheduler and the API server."""
+    """The faults between the scheduler and the API server."""
     ctx = user.ctx
     faults = (_break, _outage, _outage, _restart, _lose_answer, _lose_request, _refuse)
     await faults[ctx.choose("fault", len(faults), "what fails")](user)
@@ -391,7 +391,7 @@ async def _end(user: User) -> None:
 
 
 def _room_is_used(run: Run) -> str | None:
-    """Of runs that in the end leave nothing closed: room that is kept for a pod that cannot use it is not free.
+    """For runs that end with no gate closed: capacity reserved for a pod that cannot use it is not free.
 
     Sometimes only the flush of the unschedulable pool helps, and only patient runs wait for that: when a
     pod was rejected by the Permit plugin, which registers no event; and when somebody else binds an
@@ -420,7 +420,7 @@ def _drew(feature: str) -> Sometimes:
 
 
 def invariants(without: tuple[str, ...] = ()) -> tuple[Invariant, ...]:
-    """What must hold of the churn, but for invariants of these names; those of the queue are called I1 to I7."""
+    """The invariants of the churn, except those of these names; the queue's are named I1 to I7."""
     found = (
         THE_SCHEDULER_LIVES,
         *queue_holds([name for name in ALL if name not in without]),

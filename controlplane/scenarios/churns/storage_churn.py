@@ -1,9 +1,10 @@
-"""The default churn for storage: snapshots, groups and restores while processes die and the driver fails.
+"""The default churn for storage: snapshots, groups and restores while processes crash and the driver fails.
 
 A user takes snapshots, restores from them and deletes them; what differs is who goes first, what becomes of
 each call to the driver (done; refused; done, but the answer lost), and when the sidecar or the controller dies.
 In the end nothing is left over, on either side. In part "consistency" a program writes to two volumes in turn
-while both are snapshotted together: what is restored is one point in time. In part "pods" the program is a pod's, which
+while both are snapshotted together: what is restored is one point in time. In part "pods" the program is a pod's,
+which
 writes through what its kubelet mounted, and in part "attach" such a pod moves from one node to another.
 """
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 ATTACHER = "csi-attacher"
 REST_S = 2000
-"""How long is waited at the end: longer than two resyncs."""
+"""The wait at the end: longer than two resyncs."""
 PATIENCE_S = 900
 VOLUMES = 2
 WRITES = 40
@@ -44,7 +45,7 @@ RESTORED = ("restored-0", "restored-1")
 
 
 async def _die(user: User) -> None:
-    """Whoever the fault names dies at some moment."""
+    """Crash the process that the fault names, at a chosen moment."""
     victims = {"sidecar": SIDECAR, "controller": CONTROLLER}
     if user.options["part"] == "attach":
         victims = {"sidecar": ATTACHER, "controller": "controller-manager", "leader": "node-1"}
@@ -222,7 +223,7 @@ def build(setting: Setting) -> ClusterConfig:
 
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
-    """What must hold."""
+    """The invariants."""
     return (*ALWAYS, *(ATTACHED if setting[PART.key] in NODES else ()))
 
 

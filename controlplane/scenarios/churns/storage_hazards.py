@@ -1,4 +1,4 @@
-"""What is open upstream, made to go wrong on purpose: one part per hazard, each of which search is to find.
+"""Hazards that are open upstream, provoked on purpose: one part per hazard, each for a search to find.
 
 None of these has a fix to be turned off; most were derived by reading the controllers. Each part says which
 invariant breaks.
@@ -72,7 +72,7 @@ async def circle(user: User) -> None:
 
 
 async def early_deletion(user: User) -> None:
-    """A group is deleted before it has its finalizer, and its content, which stays, by hand later.
+    """Delete a group before it has its finalizer, and its content, which stays, by hand later.
 
     Nobody marks that content any more. Breaks I6.
     """
@@ -87,7 +87,7 @@ async def early_deletion(user: User) -> None:
 
 
 async def lost_answer(user: User) -> None:
-    """What the server sends to the controller at some moment is lost.
+    """Drop an event that the server sends to the controller, at a chosen moment.
 
     If that was the creation of a content, the controller takes "exists already" for success and keeps what
     it meant to create, which has no version: every change of it counts as old. Some snapshot never
@@ -143,7 +143,7 @@ async def partial_group(user: User) -> None:
 
 
 async def lost_provision(user: User) -> None:
-    """A claim is deleted while its volume is made, and the provisioner dies (external-provisioner 486).
+    """Delete a claim while its volume is created, and crash the provisioner (external-provisioner 486).
 
     It knew of the volume in its memory alone; when the driver is done nobody asks for it. Breaks I1.
     """
@@ -183,7 +183,7 @@ PART = Option("part", choices=tuple(PARTS), default="lost-mark", help="Which haz
 
 
 async def hazard(user: User) -> None:
-    """The chosen part; then nobody is left to mend it."""
+    """Run the chosen part; afterwards no process repairs its result."""
     await PARTS[user.options["part"]](user)
     storage.end(user)
 
@@ -195,7 +195,7 @@ def build(setting: Setting) -> ClusterConfig:
 
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
-    """What ought to hold."""
+    """The invariants."""
     if setting[PART.key] == "lost-answer":
         return (snapshots_get_ready(), *ALWAYS)
     if setting[PART.key] == "poll":

@@ -41,7 +41,7 @@ Tree = dict[str, Any]
 CONTROLLER_LEASE: Final = "snapshot-controller-leader"
 SIDECAR_LEASE: Final = "external-snapshotter-leader"
 CUT_S: Final = 40
-"""Longer than a lease, and than it takes somebody else to get it."""
+"""Longer than a lease, and than another process needs to acquire it."""
 GROUP_API: Final = "groupsnapshot.storage.k8s.io"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 VOLUME_CONTROLLERS: Final = (
@@ -185,7 +185,7 @@ def world(
 
 
 async def claims(user: User, count: int = 2) -> None:
-    """Classes, and so many claims called pvc-0, ..., bound to volumes of the driver."""
+    """Create classes, and `count` claims named pvc-0, ..., bound to volumes of the driver."""
     for kind, policy in (("", "Delete"), ("", "Retain"), ("Group", "Delete"), ("Group", "Retain")):
         await make(
             user,
@@ -232,7 +232,7 @@ async def claims(user: User, count: int = 2) -> None:
 
 
 def bound(run: Run) -> int:
-    """How many claims are bound."""
+    """The number of bound claims."""
     return sum(each.tree["status"].get("phase") == "Bound" for each in run.objects(CLAIMS))
 
 
@@ -357,7 +357,7 @@ def runs(run: Run, name: str) -> bool:
 
 
 async def force_away(user: User, content: str) -> None:
-    """Somebody takes a content away whatever its finalizers say."""
+    """Delete a content regardless of its finalizers."""
     await remove(user, "VolumeSnapshotContent", content)
     resource = _resource("snapshot.storage.k8s.io/v1", "VolumeSnapshotContent")
     body = {"metadata": {"finalizers": None}}
@@ -389,7 +389,7 @@ BY_HAND: Final[Tree] = {"accessModes": ["ReadWriteOnce"], "storageClassName": "m
 
 
 async def claim_for(user: User, name: str) -> Object:
-    """Ask for a claim that waits for a volume which somebody makes; as it was stored."""
+    """Create a claim that waits for a pre-provisioned volume; return it as stored."""
     return await user.create(
         {
             "apiVersion": "v1",
@@ -401,7 +401,7 @@ async def claim_for(user: User, name: str) -> Object:
 
 
 async def volume_for(user: User, name: str, handle: str, claim: Object) -> None:
-    """Make a volume that belongs to a claim, as who provisioned it, or who schedules its pod, would."""
+    """Create a volume for a claim, as the provisioner or a pod's scheduling would."""
     await user.create(
         {
             "apiVersion": "v1",
@@ -434,7 +434,7 @@ async def storage_class(user: User) -> None:
 
 
 def ready(run: Run, prefix: str = SNAPSHOTS) -> int:
-    """How many snapshots (or groups) are ready."""
+    """The number of ready snapshots (or groups)."""
     return sum(bool(each.tree.get("status", {}).get("readyToUse")) for each in run.objects(prefix))
 
 
@@ -451,7 +451,7 @@ async def die_amid(user: User, process: str, *, moments: int = 60) -> None:
 
 
 def leader(run: Run, process: str) -> str:
-    """Which of several equal processes leads."""
+    """The leader among several equal processes."""
     lease = SIDECAR_LEASE if process == SIDECAR else CONTROLLER_LEASE
     for obj in run.objects("/registry/leases/"):
         if obj.name.startswith(lease):
@@ -461,7 +461,7 @@ def leader(run: Run, process: str) -> str:
 
 
 async def change_leader(user: User, *, moments: int = 60) -> None:
-    """Some steps from now who leads dies, or is cut off for longer than its lease lasts.
+    """Crash the leader some steps from now, or partition it for longer than its lease.
 
     Who was cut off ends itself; what it had sent arrives when its successor is at work.
     """
@@ -484,7 +484,7 @@ async def _heal_later(user: User, process: str) -> None:
 
 
 def end(user: User) -> None:
-    """Nobody is there any more: what is not done by now counts as never done."""
+    """Stop all processes: work that is unfinished by now counts as never done."""
     names = user.cluster.storage_processes
     alive = [name for name in names if user.run.world.alive(name)]
     user.notes[BLOCKED] = user.run.world.blocked(*alive)

@@ -1,4 +1,4 @@
-"""Which parts of a cluster run: the options --controllers and --without."""
+"""The running parts of a cluster: the options --controllers and --without."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _listed(text: str) -> list[str]:
 
 
 def controllers(text: str) -> tuple[str, ...]:
-    """What --controllers names. Raises UsageError for a name that no controller has."""
+    """The controllers that --controllers names. Raises UsageError for an unknown name."""
     from controlplane.controllers.common.selection import UnknownController, selected
     from controlplane.controllers.loops.manager import names
 

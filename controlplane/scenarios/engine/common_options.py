@@ -1,4 +1,4 @@
-"""Options that every scenario has: who answers choices, which Kubernetes, which world."""
+"""Options that every scenario has: the strategy, the Kubernetes version, the cluster."""
 
 from __future__ import annotations
 

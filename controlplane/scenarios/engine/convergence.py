@@ -1,4 +1,4 @@
-"""What two worlds that have settled differ in, apart from what differs without anything going wrong.
+"""The differences between two settled clusters, except those that occur without any fault.
 
 The end of a run is a set of objects. Fields that say who, when and where are masked, and so is every
 field in which runs without faults differ among themselves (Sieve, OSDI 2022).
@@ -22,7 +22,7 @@ End = dict[str, list[Tree]]
 PASSING = ("Event", "Lease")
 """Kinds that tell what happened, not how things are."""
 METADATA = ("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences")
-"""What is compared of an object's metadata."""
+"""The compared fields of an object's metadata."""
 MASKED = frozenset(
     ("uid", "resourceVersion", "generation", "observedGeneration", "nodeName", "nominatedNodeName", "hostIP",
      "hostIPs", "podIP", "podIPs", "clusterIP", "clusterIPs", "containerID", "imageID", "message",
@@ -33,7 +33,7 @@ ANY = "*"
 
 
 def end_of(objects: Iterable[Object]) -> End:
-    """What is compared of these objects."""
+    """The compared fields of these objects."""
     found: End = {}
     for obj in objects:
         tree = obj.tree
@@ -78,7 +78,7 @@ def _text(value: Any) -> str:
 
 
 def unstable(ends: Sequence[End]) -> dict[str, frozenset[Path]]:
-    """Where worlds differ that should not: paths by key; the path () where not even the count is the same."""
+    """The unexpected differences: paths by key; the path () if even the number of objects differs."""
     found: dict[str, dict[Path, None]] = {}
     first = ends[0]
     for other in ends[1:]:

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Main
 
 DULL = ("jitter",)
-"""Kinds of choices that are dull in all of a run of which only a part is explored."""
+"""Kinds of choices that keep their default in a run of which only a part is explored."""
 QUOTING = frozenset(("apiserver.panic", "kubelet.error", "kubelet.fatal", "pod.written"))
 """Events whose data quote what programs and clients wrote."""
 LEFT = ("log.jsonl", "run.rec", "objects.yaml")
-"""What `Run.save` leaves; with `metrics.jsonl` when its numbers were kept over time, and with `traceback.txt`
+"""The files of `Run.save`; `metrics.jsonl` if metrics were sampled, `traceback.txt` if an exception ended the run.
 when the run ended with an exception.
 """
 
@@ -113,7 +113,7 @@ class Execution(Run):
 
     @property
     def result(self) -> RunResult:
-        """How it ended."""
+        """The verdict of the run."""
         if self._result is None:
             raise RuntimeUsageError("the run has not been executed yet")
         return self._result
@@ -166,7 +166,7 @@ class Execution(Run):
         return (*left, METRICS)
 
     def log_header(self) -> dict[str, Any]:
-        """What the first line of a log says."""
+        """The first line of the log."""
         header: dict[str, Any] = {
             "vocabulary": vocabulary.VERSION,
             "package": __version__,
@@ -184,12 +184,12 @@ def _secrets(run: Run) -> list[dict[str, Any]]:
 
 
 def cleaner_of_lines(run: Run) -> Callable[[Event, str], str]:
-    """What keeps secrets out of a run's log, with the Secrets that are stored now."""
+    """The redaction for a run's log, given the Secrets that are stored now."""
     return _clean_lines(cleaner(_secrets(run)))
 
 
 def _clean_lines(clean: Callable[[str], str]) -> Callable[[Event, str], str]:
-    """What keeps secrets out of a log: values of Secrets where texts of others are quoted, tokens everywhere."""
+    """The redaction for a log: values of Secrets inside quoted texts, and tokens everywhere."""
     plain = cleaner()
 
     def cleaned(event: Event, line: str) -> str:
@@ -206,7 +206,7 @@ def _as_user(ctx: Context, main: Main, run: Run) -> Coroutine[Any, Any, Any]:
 
 
 def recording_of(plan: Plan, result: RunResult, strategy: Strategy) -> Recording:
-    """The one form of recording there is: what was run, who answered, the answers, what came of it."""
+    """The one form of recording: the scenario and its options, the strategy, the answers, the result."""
     header = {**plan.header(), "seed": strategy.seed}
     return record(result, package=__version__, header=header, strategy=strategy)
 

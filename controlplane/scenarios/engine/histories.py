@@ -1,4 +1,4 @@
-"""What the users of a run asked the API for and were told, object by object."""
+"""The API requests of a run's users and their answers, object by object."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, str, str]
 
 
 class History:
-    """What the users of one run asked for and were told, by key."""
+    """The requests of one run's users and their answers, by key."""
 
     def __init__(self, resources: tuple[str, ...], *, cached_reads: bool) -> None:
         self.resources = resources
@@ -88,7 +88,7 @@ def _name(request: Request) -> str:
 
 
 def _expected(request: Request) -> Version:
-    """What the request insists on."""
+    """The preconditions of the request."""
     body = request.body if isinstance(request.body, dict) else {}
     found = body.get("preconditions") if request.verb == "delete" else body.get("metadata")
     if request.verb == "create" or not found:
@@ -97,7 +97,7 @@ def _expected(request: Request) -> Version:
 
 
 def _refusal(error: ApiError) -> str:
-    """What a refusal says of the object; "" when nothing: then perhaps the call took effect."""
+    """The object state that a refusal implies; "" if none: the request may have taken effect."""
     if is_not_found(error):
         return "not-found"
     if is_already_exists(error):

@@ -156,7 +156,7 @@ def _settings(
 
 
 def pictures(run: Run) -> list[str]:
-    """Who owns which CPUs and how much memory of each NUMA node, for every node that hands them out."""
+    """The CPUs and the memory per NUMA node that containers hold, for every node with a static policy."""
     from controlplane.kubelet.cm.cpuset import EMPTY
     from controlplane.kubelet.cm.picture import picture
 

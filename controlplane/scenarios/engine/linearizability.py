@@ -1,4 +1,4 @@
-"""Whether what clients saw of one object could have happened one after the other.
+"""Linearizability: a search for a sequential order that explains the answers that clients got for one object.
 
 Wing and Gong's search with Lowe's memo (as porcupine does it): every call must take effect at one moment
 between its begin and its end; a call whose outcome nobody knows may take effect at any later time, or never.
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 Verdict = Literal["ok", "violation", "undecided"]
 VISITS = 200_000
-"""After so many tries a history is left undecided."""
+"""The number of tries after which a history is left undecided."""
 OPEN = 1 << 60
-"""The end of a call that nobody saw end."""
+"""The end of a call whose answer no client received."""
 
 
 @frozen
 class Version:
-    """An object in one version; None stands for no object. Version 0: one that nobody has seen yet."""
+    """An object in one version; None stands for no object. Version 0: a version that no client has seen yet."""
 
     uid: str
     number: int
@@ -54,7 +54,7 @@ class Call:
 
 
 def next_states(state: State, call: Call) -> tuple[State, ...]:
-    """What the object may be after the call, if the call takes effect now; () if it cannot have."""
+    """The possible states of the object if the call takes effect now; () if it cannot."""
     if call.answer == "unknown":
         return _after_unknown(state, call)
     if call.answer == "not-found":
@@ -91,7 +91,7 @@ def _after_unknown(state: State, call: Call) -> tuple[State, ...]:
 
 
 def _is(state: Version, seen: Version) -> bool:
-    """Whether the object may be what was seen; what nobody has seen yet may be anything."""
+    """Return whether the object may have the observed state; an unobserved version matches any."""
     return (not state.uid or state.uid == seen.uid) and (
         not state.number or state.number == seen.number
     )
@@ -105,7 +105,7 @@ def _meets(state: Version, expected: Version) -> bool:
 
 @frozen
 class Answer:
-    """What the search says; `stuck` are the calls of which none could come next, where it got furthest."""
+    """The result of the search; `stuck` holds the calls that could not be ordered where the search got furthest."""
 
     verdict: Verdict
     stuck: tuple[Call, ...] = ()

@@ -1,4 +1,4 @@
-"""What all components of a cluster count, gathered by who may look into everything.
+"""The metrics of all components of a cluster, gathered from outside of the actors.
 
 Real components answer each at an address of its own; here one snapshot has them all. A kubelet's
 samples get the label `node`, and where several API servers or schedulers run, theirs get `instance`.

@@ -1,4 +1,4 @@
-"""Options: declared once, by whoever takes them.
+"""Options: declared once, by the code that reads them.
 
 The command line, its help, the recording's header, the cluster's configuration and the
 documentation are all made from the one declaration.
@@ -67,7 +67,7 @@ class Option:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What may be chosen; () when that is not a choice among names."""
+        """The allowed values; () if any value is allowed."""
         return self.choices() if callable(self.choices) else self.choices
 
     def check(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A scenario and its setting: all that an execution needs but somebody who answers its choices."""
+"""A scenario with its options: all that an execution needs except a strategy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"
 
 @frozen(kw_only=True)
 class Plan(Setting):
-    """What is run. Make one with `plan_of`, or from a recording's header with `plan_of_header`.
+    """The description of a run. Make one with `plan_of`, or from a recording's header with `plan_of_header`.
 
     `inputs` are digests of the files that the options name. `token_key` signed the tokens of a served
     session, as a hexadecimal number: "" when it is left out of its recording, None without a session.
@@ -40,10 +40,10 @@ class Plan(Setting):
     inputs: Mapping[str, str] = field(factory=dict)
     token_key: str | None = field(default=None, repr=False)
     found: dict[str, Any] = field(factory=dict, init=False, eq=False, repr=False)
-    """What somebody found out once for all runs of this very plan, by a name of his."""
+    """Values computed once for all runs of this plan, by name."""
 
     def invariants(self) -> Sequence[Invariant]:
-        """What must hold in these runs."""
+        """The invariants of these runs."""
         found = self.scenario.invariants
         return found(self) if callable(found) else found
 
@@ -52,7 +52,7 @@ class Plan(Setting):
         return plan_of(self.scenario, **{**self.options, **asked})
 
     def header(self) -> dict[str, Any]:
-        """What a recording says of what it recorded; the seed and the strategy are of each run."""
+        """The recording's description of the run; the seed and the strategy belong to each run."""
         origin = self.scenario.origin
         return {
             "scenario": {

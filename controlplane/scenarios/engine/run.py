@@ -26,7 +26,7 @@ class Run:
         self.cluster = cluster
         self.notes: dict[str, Any] = {}
         self.history: History | None = None
-        """What users were told, where an invariant wants it written down."""
+        """The answers that users got, if an invariant needs them."""
 
     @property
     def options(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What the components of a cluster count, over virtual time: what changes of it, at whole seconds.
+"""Samples of a cluster's metrics over virtual time: the changes, at whole seconds.
 
 Samples are taken when time is about to move on, so that everything of a second has happened, and
 nothing of a run depends on them: they take no step, and no clock but the world's is asked. Of a long
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "Row", "Samples", "rows_of"]
 
 MOST: Final = 600
-"""After so many samples the time between two of them doubles."""
+"""The number of samples after which the interval between samples doubles."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 Kind = Literal["counter", "gauge"]
 

@@ -1,4 +1,4 @@
-"""The one description of a run: which world, who uses it, what may fail, what must hold.
+"""The one description of a run: the cluster, its users, the faults, the invariants.
 
 `run`, `serve`, `race`, `explore`, `bench` and the tests differ only in which scenario they run and
 who answers its choices.
@@ -92,7 +92,7 @@ class Fault:
 
 @frozen
 class Origin:
-    """Where a scenario was written: the module's dotted name or the file's path, and a digest of the source."""
+    """The origin of a scenario: the module's dotted name or the file's path, and a digest of the source."""
 
     address: str
     digest: str
@@ -182,7 +182,7 @@ class Scenario:
         return (*self.options, *COMMON)
 
     def default(self, option: Option) -> Any:
-        """What an option is when nobody says."""
+        """The defaults of the options."""
         return self.defaults.get(option.key, option.default)
 
     def window(self, setting: Setting) -> Window:
@@ -190,7 +190,7 @@ class Scenario:
         return self.explored(setting) if callable(self.explored) else self.explored
 
     def mains(self) -> dict[str, Main]:
-        """Everybody who uses the cluster, by actor name."""
+        """All users of the cluster, by actor name."""
         return (
             dict(self.workload) if isinstance(self.workload, Mapping) else {"user": self.workload}
         )

@@ -1,4 +1,4 @@
-"""How a scenario's options are set: what the functions of a scenario are handed before there is a world."""
+"""The options of a scenario as set: the argument of the scenario's functions before the cluster exists."""
 
 from __future__ import annotations
 

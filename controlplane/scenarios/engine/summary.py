@@ -1,4 +1,4 @@
-"""What happened: nodes, workloads, pods, and why some are pending. Read off the objects at the end of a run."""
+"""A summary of a run: nodes, workloads, pods, and why pods are pending. Computed from the final objects."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PodLine:
 
 @frozen
 class ActivityLine:
-    """What was done on the way: pods created, bound and deleted, and how long they waited for a node (virtual).
+    """Counts over the run: pods created, bound and deleted, and their (virtual) time until bound.
 
     `writes` counts successful writes per kind of request, `refused` the others.
     """
@@ -103,7 +103,7 @@ class Summary:
 
 
 def summary_of(run: Execution) -> Summary:
-    """What happened in a run that has ended."""
+    """The summary of a finished run."""
     cluster, result = run.cluster, run.result
     pods = cluster.objects("/registry/pods/")
     return Summary(
@@ -191,7 +191,7 @@ WORKLOADS: Final = (
 
 
 def workload_lines(of_kind: Mapping[str, Iterable[Object]]) -> tuple[WorkloadLine, ...]:
-    """What keeps pods and has no owner, by kind and key."""
+    """The controllers of pods that have no owner themselves, by kind and key."""
     lines = [
         _workload(kind, obj)
         for kind, found in of_kind.items()

@@ -44,7 +44,7 @@ _SNAPSHOTS: Final = ("snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io")
 
 @frozen
 class Attention:
-    """What runs in a cluster, as far as it decides on whose objects somebody acts."""
+    """The parts of the cluster that decide which objects have a controller."""
 
     controllers: tuple[str, ...]
     custom_groups: tuple[str, ...]
@@ -52,7 +52,7 @@ class Attention:
 
     @classmethod
     def of(cls, config: ClusterConfig) -> Attention:
-        """That of the cluster with this configuration."""
+        """The parts of the cluster with this configuration."""
         from controlplane.controllers.common.selection import selected
         from controlplane.controllers.loops import manager
 
@@ -71,7 +71,7 @@ class Attention:
         return name in _NOBODYS or _CONTROLLED.get(name, "") not in ("", *self.controllers)
 
     def warning(self, info: ResourceInfo) -> str:
-        """What a client is told who creates an object of a resource; "" for nothing."""
+        """The warning for a client that creates an object of a resource without a controller; "" for none."""
         if not self.nobody_acts_on(info):
             return ""
         return (

@@ -1,4 +1,4 @@
-"""What a workload is handed: a person, an operator's script, a chaos tool. Uses the cluster from outside."""
+"""A workload's handle of the cluster: a user, an operator's script or a chaos tool, acting from outside."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 DEFAULT = "default"
 PREFERRED = ("v1", "apps/v1", "batch/v1", "policy/v1", "storage.k8s.io/v1")
-"""Where a kind that is only named is looked for first."""
+"""The group in which a bare kind is looked up first."""
 
 
 class AtPoint:
@@ -52,7 +52,7 @@ class AtPoint:
 
 
 class User:
-    """Somebody who uses the cluster, in one task.
+    """A user of the cluster, in one task.
 
     Objects are named by kind ("Pod", or "batch/v1/Job" where a kind alone would not do) and name;
     the namespace is "default" unless given. Everything that awaits is one request and one step;
@@ -69,7 +69,7 @@ class User:
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster, to look at; changing it from here would be a message that nobody sent."""
+        """The cluster, for reading only; a change through this field would bypass the messages."""
         return self.run.cluster
 
     @property
@@ -79,7 +79,7 @@ class User:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Where users and invariants of one run leave each other word."""
+        """Notes that the users and invariants of one run share."""
         return self.run.notes
 
     # ------------------------------------------------------------------ objects
@@ -254,7 +254,7 @@ class User:
         return True
 
     def at_point(self, actor: str, point: str, nth: int = 1) -> AtPoint:
-        """`async with user.at_point("scheduler", "scheduler.failure.read")`: while a process stands at a point.
+        """`async with user.at_point("scheduler", "scheduler.failure.read")`: hold a process at a point.
 
         Waits until a task of the process comes to the point (for the nth time from now on), and
         holds that task there until the block ends; everybody else goes on. `race run` and
@@ -273,7 +273,7 @@ class User:
         await self.ctx.point(name)
 
     def choose(self, n: int, label: str) -> int:
-        """A choice among 0 to n - 1, which the strategy takes; 0 is the dull one."""
+        """Choose among 0 to n - 1 through the strategy; 0 is the default."""
         return self.ctx.choose("workload", n, label)
 
     def spawn(self, body: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> Task:
@@ -332,7 +332,7 @@ def _recording(ctx: Context, history: History) -> Client:
 
 
 def _afresh(tree: Tree) -> Tree:
-    """What a user would submit to get the object again."""
+    """The manifest with which a user would create the object again."""
     kept = ("name", "namespace", "labels", "annotations", "finalizers")
     metadata = {key: tree["metadata"][key] for key in kept if key in tree["metadata"]}
     made = {key: value for key, value in tree.items() if key not in ("metadata", "status")}

@@ -1,1 +1,1 @@
-"""What a run is given in files: manifests, traces, and their way into the cluster."""
+"""The file inputs of a run: manifests, traces, and their submission to the cluster."""

@@ -1,4 +1,4 @@
-"""How many pods the workloads of files ask for: what no machine can hold is refused before anything runs."""
+"""The number of pods that workloads in files ask for: a number too large for one machine is refused in advance."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FIELDS: Final = {
     "ReplicationController": ("replicas",),
     "StatefulSet": ("replicas",),
 }
-"""Where a workload says how many, the first that is written counts; they are 1 when nothing is."""
+"""The fields with a workload's number of pods, the first present one counts; 1 if none is present."""
 
 
 def check_asked_pods(submissions: Iterable[Submission], limit: int) -> int:
-    """How many pods the files ask for. Raises UsageError at the object with which they are more than `limit`."""
+    """The number of pods that the files ask for. Raises UsageError at the object that exceeds `limit`."""
     asked = 0
     for submission in submissions:
         if submission.verb != CREATE:

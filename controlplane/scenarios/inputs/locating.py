@@ -1,4 +1,4 @@
-"""Which field a refusal is about that names it only in its words, as those of Go's decoders do."""
+"""The field of a refusal whose text alone names it, as with Go's decoders."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from controlplane.api.yaml_text import Excessive, Recursive, TooDeepText, check_
 from controlplane.errors import UsageError
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-"""What is read from a folder and the folders in it."""
+"""The files read from a folder and its subfolders."""
 STANDARD_INPUT: Final = "-"
 """Names standard input in place of a file."""
 _BUILT: Final = {
@@ -478,7 +478,7 @@ class _Converter:
 
 
 def plain_scalar(text: str) -> Any:
-    """What an unquoted scalar stands for: None, a bool, an int, a float or the text itself."""
+    """The value of a plain YAML scalar: None, a bool, an int, a float or the text itself."""
     if text in _NULL:
         return None
     if text in _TRUE:

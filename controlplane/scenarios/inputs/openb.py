@@ -87,7 +87,7 @@ class _Row:
 
 
 def detect(path: str | Path) -> Literal["nodes", "pods"] | None:
-    """What a file is by its header: a node list, a pod list, or no trace at all."""
+    """The type of a file by its header: a node list, a pod list, or no trace."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as lines:
             header = lines.readline(1000)

@@ -1,4 +1,4 @@
-"""What a run is given: nodes that are there from the start, and what is submitted when.
+"""The inputs of a run: nodes that exist from the start, and objects with their submission times.
 
 Manifests are submitted in file order at virtual time 0, those with the annotation
 `emulate.controlplane/submit-seconds` so much later. A trace (see `openb`) brings its nodes, and

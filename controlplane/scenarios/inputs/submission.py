@@ -1,4 +1,4 @@
-"""How the user's objects get into the cluster: checked as a whole first, then submitted at their times."""
+"""The submission of the user's objects: checked as a whole first, then submitted at their times."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 TRIES = 5
-"""How often pods are submitted again, a second apart."""
+"""The number of times that a pod is submitted again, one second apart."""
 _NO_ACCOUNT = "error looking up service account"
 
 
 class Resources:
-    """Which resource an object belongs to, by the API server's own table."""
+    """The resource of an object, by the API server's own table."""
 
     def __init__(self, server: ApiServer) -> None:
         self._table = server.table
 
     def of(self, submission: Submission) -> tuple[Resource, bool]:
-        """The resource, and whether it is namespaced. Raises UsageError for a kind that nobody serves."""
+        """The resource, and whether it is namespaced. Raises UsageError for a kind that no server has."""
         api_version, kind = submission.tree["apiVersion"], submission.tree["kind"]
         info = self._table.by_kind(api_version, kind)
         if info is None:
@@ -102,7 +102,7 @@ class _Preflight:
             raise refusal
 
     def _refused(self, submission: Submission) -> tuple[Exception | None, bool]:
-        """Why it cannot be created, if so, and whether another object may change that."""
+        """The reason why the object cannot be created, if any, and whether another object may change that."""
         try:
             resource, namespaced = self.resources.of(submission)
         except UsageError as error:
@@ -168,7 +168,7 @@ def _refusal(submission: Submission, status: Tree) -> Exception:
 
 
 async def submit(ctx: Context, submissions: Sequence[Submission], resources: Resources) -> None:
-    """Main task of the user: every submission at its time, one after the other. A refusal goes into the log.
+    """Main task of the user: submit every object at its time, in order. A refusal goes into the log.
 
     Pods whose namespace has no account yet, and objects whose kind this server does not serve yet, are
     submitted again, as whoever applies both together has to.

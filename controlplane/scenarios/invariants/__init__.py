@@ -1,1 +1,1 @@
-"""What must hold, ready for use; one module per thing that is looked at."""
+"""Ready-made invariants; one module per subject."""

@@ -1,4 +1,4 @@
-"""What must hold where volumes are attached to nodes: I15 and I16 of docs/interleavings-storage.md."""
+"""Invariants of attached volumes: I15 and I16 of docs/interleavings-storage.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PODS: Final = "/registry/pods/"
 
 
 def mounted_where_attached() -> Invariant:
-    """I15: no volume is detached from a node that has it mounted (while nobody has to be forced)."""
+    """I15: no volume is detached from a node that has it mounted (unless the detach is forced)."""
 
     def check(run: Run) -> str | None:
         disk = run.cluster.csi_drivers[DRIVER].driver

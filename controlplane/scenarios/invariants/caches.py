@@ -1,4 +1,4 @@
-"""What must hold of a cache that a component keeps of the API server's objects."""
+"""Invariants of a component's cache of the API server's objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of the contexts that the scheduler's operations derive from its own."""
+"""Invariants of the contexts that the scheduler's operations derive from its own."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _end(run: Run) -> End:
 
 
 def _calm(execution: Execution) -> tuple[End, dict[str, Any]]:
-    """How runs without faults end, and where they differ."""
+    """The final states of runs without faults, and their differences."""
     plan = execution.plan
     calm = evolve(plan, scenario=evolve(plan.scenario, faults=(), invariants=(), sometimes=()))
     ends = []

@@ -1,4 +1,4 @@
-"""The API of one key is linearizable: what users were told of an object could have happened in some order.
+"""The API of one key is linearizable: some sequential order explains the answers that users got.
 
 Only of resources that nobody but the users of the scenario writes; what components write is not recorded.
 """

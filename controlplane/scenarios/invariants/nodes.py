@@ -1,4 +1,4 @@
-"""What must hold of the CPUs and the memory that kubelets hand out, after every step of a node."""
+"""Invariants of the CPUs and the memory that kubelets assign, checked after every step of a node."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _between_writes(run: Run, nodes: Sequence[str]) -> Iterator[tuple[str, Host,
 
 
 def _of_nodes(look: Callable[[Run, str], Any], nodes: tuple[str, ...]) -> Callable[[Run], Any]:
-    """What a law looks at, of the node whose step it was."""
+    """The state of the node that took the step, as an invariant reads it."""
 
     def looks_at(run: Run) -> Any:
         stepped = run.cluster.world.stepped
@@ -50,7 +50,7 @@ def _of_nodes(look: Callable[[Run, str], Any], nodes: tuple[str, ...]) -> Callab
 
 @cache
 def _managers(*nodes: str) -> Callable[[Run], Any]:
-    """What the managers of these nodes remember, but for amid writes that belong together."""
+    """The state of these nodes' managers, except between writes that belong together."""
 
     def look(run: Run, node: str) -> Any:
         host = run.cluster.machines[node]
@@ -81,7 +81,7 @@ def _running(*nodes: str) -> Callable[[Run], Any]:
 
 @cache
 def _promises(*nodes: str) -> Callable[[Run], Any]:
-    """What the promises of these nodes go by."""
+    """The sources of these nodes' allocations."""
 
     def look(run: Run, node: str) -> Any:
         go_by = run.cluster.machines[node].promises_go_by
@@ -427,7 +427,7 @@ def nobody_is_turned_away(*nodes: str) -> Invariant:
 
 
 def mirrors_stay(*nodes: str) -> Invariant:
-    """Of static pods on these nodes whose files stay as they are: a mirror goes only if somebody asked for it."""
+    """Static pods of these nodes with unchanged files: a mirror pod goes only after a delete request."""
 
     def check(run: Run) -> str | None:
         from controlplane.kubelet.pod.static_pods import CONFIG_MIRROR

@@ -1,4 +1,4 @@
-"""What must hold of pods that wait for a node or have got one."""
+"""Invariants of pods that wait for a node or are bound to one."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _is_closed(node: Any) -> bool:
 
 
 def cpu_of(pod: Any) -> int:
-    """What a pod asks for, in thousandths of a CPU."""
+    """The CPU request of a pod, in millicores."""
     return sum(
         container.resources.requests["cpu"].milli_value()
         for container in pod.spec.containers

@@ -1,4 +1,4 @@
-"""What the scheduler believes must soon agree with what its own informers have told it.
+"""The scheduler's state soon agrees with the events that its own informers delivered.
 
 Between an informer's store and the cache, the queue and the nominator stand handlers and cycles, so
 for a moment each may differ from what the store says. Each law here says of what it sees how long
@@ -56,7 +56,7 @@ class Law:
     wrong: Callable[[Picture], Iterator[tuple[str, str]]]
     lasts: int = MOMENT
     settles: bool = True
-    """Whether nothing may be wrong once the run has settled."""
+    """Whether the state must be exact once the run has settled."""
 
 
 def entries(queue: PriorityQueue) -> Iterator[QueuedPodInfo]:
@@ -221,7 +221,7 @@ class _Watch:
 
 
 def _look(run: Run) -> Picture | None:
-    """What is to be seen now, made once for all laws that look at one step."""
+    """The current view, computed once for all invariants that check one step."""
     core = run.cluster.scheduler.core
     if core is None:
         return None

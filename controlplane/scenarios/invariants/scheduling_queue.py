@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AFTER_EVERY_STEP = ("I1", "I2", "I4", "I5", "I7")
 ONCE_SETTLED = ("I3", "I6")
 LEDGER = ("I1", "I2", "I3", "I7")
-"""What a leak of the in-flight ledger breaks."""
+"""The invariants that a leak of the in-flight ledger breaks."""
 ALL = ("I1", "I2", "I3", "I4", "I5", "I6", "I7")
 SCHEDULER = "scheduler"
 _FINISHED = ("Succeeded", "Failed")

@@ -1,4 +1,4 @@
-"""What must hold of the scheduler's own picture: its cache, its nominations, and the backoffs it lets pods serve."""
+"""Invariants of the scheduler's own state: its cache, its nominations, and the served backoffs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of the scheduler after each of its steps, without a moment's grace.
+"""Invariants of the scheduler after each of its steps, without a grace period.
 
 Each law is asked only when what it looks at has moved, as far as that is one thing that is told at once.
 """

@@ -1,4 +1,4 @@
-"""What laws look at: each value is another one whenever an answer may be."""
+"""The views that invariants read: a value is replaced whenever an answer may change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def the_cache(run: Run) -> Any:
 
 
 def the_room(run: Run) -> Any:
-    """Whom the scheduler evicts for whom, and who waits and who counts beside that."""
+    """The scheduler's preemptors and victims, with the waiting pods and the pods that count beside them."""
     core = run.cluster.scheduler.core
     if core is None:
         return None

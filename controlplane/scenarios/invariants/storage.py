@@ -1,4 +1,4 @@
-"""What must hold where volumes are snapshotted: the invariants I1 to I14 of docs/interleavings-storage.md."""
+"""Invariants of volume snapshots: I1 to I14 of docs/interleavings-storage.md."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ CLAIMS: Final = "/registry/persistentvolumeclaims/"
 VOLUMES: Final = "/registry/persistentvolumes/"
 VOLUME: Final = "vol-"
 BLOCKED: Final = "blocked"
-"""In the run's notes: who was blocked when the scenario had come to rest."""
+"""In the run's notes: the processes that were blocked when the scenario had settled."""
 NAMED: Final = 3
-"""So many objects that wait are named."""
+"""The number of waiting objects that are named."""
 WATCHED: Final = (SNAPSHOTS, CONTENTS, GROUPS, GROUP_CONTENTS, CLAIMS)
 
 
@@ -125,7 +125,7 @@ def no_leak() -> Invariant:
 
 
 def _retained(run: Run) -> dict[str, None]:
-    """Handles of snapshots and groups that were to be kept: who deletes their contents keeps them."""
+    """Handles of snapshots and groups with the policy Retain: a deletion of the content keeps them."""
     found: dict[str, None] = {}
     for prefix, field in (
         (CONTENTS, "snapshotHandle"),

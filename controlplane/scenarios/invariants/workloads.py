@@ -1,4 +1,4 @@
-"""What must hold of the objects that controllers make: nothing is left over, and nothing is there twice."""
+"""Invariants of the objects that controllers create: no orphans and no duplicates."""
 
 from __future__ import annotations
 

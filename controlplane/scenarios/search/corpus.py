@@ -35,7 +35,7 @@ class Corpus:
         self._what = {"plan": _plain(plan.header()), "strategy": strategy, "seed": seed}
         self.tally = Tally()
         self.pieces = 0
-        """How many pieces were run."""
+        """The number of pieces that were run."""
         self._places: dict[tuple[str, str], int] = {}
         self._written = 0
         make_folder(folder)
@@ -44,7 +44,7 @@ class Corpus:
 
     @property
     def known(self) -> int:
-        """How many different failures it holds."""
+        """The number of different failures that it holds."""
         return len(self._places)
 
     def place(self, failing: Failing) -> Path:

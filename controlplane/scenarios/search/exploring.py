@@ -43,7 +43,7 @@ class Campaign:
         progress: Callable[[int], None] | None = None,
         over: Callable[[], bool] | None = None,
     ) -> Exploration:
-        """Run up to so many schedules on the bare driver, with seeds `seed`, `seed + 1`, ..., or until it is `over`.
+        """Run up to `runs` schedules on the bare driver, with seeds `seed`, `seed + 1`, ..., or until it is `over`.
 
         One of every `check_every` is run twice, to see whether only its choices decide.
         """

@@ -48,7 +48,7 @@ class Applied:
 
     @property
     def refusal(self) -> UsageError | None:
-        """Why it was not taken; None if it was."""
+        """The reason why it was not taken; None if it was."""
         if 200 <= self.code < 300:
             return None
         return self.submission.error(
@@ -96,7 +96,7 @@ def forked(
 
 
 def _resources(plan: Plan) -> Resources:
-    """Which kinds are served: the standing ones, and those that the run's own files define."""
+    """The served kinds: the built-in ones, and those that the run's own files define."""
     known = getattr(plan.given, "resources", None)
     if isinstance(known, Resources):
         return known
@@ -123,7 +123,7 @@ def _request(number: int, submission: Submission, resources: Resources) -> dict[
 
 
 def _note(applied: Applied) -> Callable[[HttpAnswer | None], None]:
-    """What keeps the answer."""
+    """The objects that protect it from deletion."""
 
     def answered(answer: HttpAnswer | None) -> None:
         if answer is None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.allowed_code import AllowedCode
 
 BUILT_IN = "controlplane."
-"""What the modules of scenarios that come with the package begin with."""
+"""The prefix of the module names of scenarios that come with the package."""
 SUFFIX = ".py"
 ATTRIBUTE = "SCENARIO"
 NAMED = {
@@ -115,7 +115,7 @@ def recorded(told: Mapping[str, Any], beside: Path, allowed: AllowedCode | None 
 
 
 def _is_file(place: Path) -> bool:
-    """Whether there is such a file; there is none of a name that the system does not take."""
+    """Return whether the file exists; False for a name that the operating system refuses."""
     try:
         return place.is_file()
     except OSError:

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 BATCH = 48
 """Schedules in one piece: enough that every member of a portfolio has its turn several times."""
 LOOK_EVERY_S = 0.5
-"""How often it is looked whether the search is to be cut short, while nothing is done."""
+"""The interval at which an idle search checks for an interruption."""
 
 
 @frozen
 class Piece:
-    """What a worker is asked: schedules with the seeds `seed` and on. `number` is its place in the search."""
+    """The task of a worker: schedules with the seeds from `seed` on. `number` is its place in the search."""
 
     header: dict[str, Any]
     strategy: str
@@ -66,7 +66,7 @@ class _Cut:
 
     @classmethod
     def short(cls) -> bool:
-        """Whether somebody wanted an end."""
+        """Return whether an interruption was requested."""
         return cls.told is not None and cls.told.value != 0
 
 
@@ -148,7 +148,7 @@ def explore(
     cut_short: Callable[[], bool] = lambda: False,
     executor: Executor | None = None,
 ) -> Tally:
-    """Up to so many schedules on `jobs` processes, or on an executor of the caller's (a Dask client's, say).
+    """Run up to `runs` schedules on `jobs` processes, or on the caller's executor (a Dask client's, for example).
 
     It ends after so many different `failures` besides those that `tally` has already (None: with
     none). An earlier search is continued with its tally and `begin`, how many pieces it had. `heard`
@@ -176,7 +176,7 @@ def explore(
 
 
 def start_context() -> BaseContext:
-    """How processes for schedules are started: by fork, which is quick, or beside other threads by spawn.
+    """The start method of worker processes: fork, which is quick, or spawn if other threads run.
 
     A forked child that inherits a lock which another thread held waits for it for ever.
     """
@@ -187,7 +187,7 @@ def start_context() -> BaseContext:
 
 @frozen
 class _Pieces:
-    """How a search is cut into pieces."""
+    """The pieces into which a search is cut."""
 
     plan: Plan
     strategy: str
@@ -275,6 +275,6 @@ class _Search:
             self._heard(self._tally, seen)
 
     def _sum_the_rest(self) -> None:
-        """What the pieces showed that were cut short, and those after them."""
+        """The results of the pieces that were cut short, and of those after them."""
         for _, seen in sorted({**self._waiting, **self._partly}.items()):
             self._tally.add(seen)

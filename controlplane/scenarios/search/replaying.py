@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RECORDING = "run.rec"
 PARTS = ("scenario", "options", "inputs", "release", "gates")
 _TOLD = ("name", "address", "source")
-"""What a header says of its scenario."""
+"""The scenario that a header names."""
 
 
 def load(path: Path) -> Recording:
@@ -52,7 +52,7 @@ def check_replayable(recording: Recording, path: Path) -> None:
 
 
 def _misfit(header: Mapping[str, Any]) -> str:
-    """Which part of a header is of another form than every header, and of which; "" if none."""
+    """The header field of the wrong form and the expected form; "" if all are right."""
     for part in ("scenario", "options", "inputs", "gates"):
         found = header[part]
         if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
@@ -122,7 +122,7 @@ def replayed(plan: Plan, recording: Recording, log: EventLog | None = None) -> E
 
 
 def note_of(header: Mapping[str, Any]) -> str:
-    """What somebody should know who has a recording of a served session; "" if nothing."""
+    """The notice for a recording of a served session; "" if none."""
     key = header.get("token_key")
     if key is None:
         return ""

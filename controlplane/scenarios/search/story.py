@@ -1,4 +1,4 @@
-"""What happened in a finding, told in a few lines.
+"""The events of a finding, in a few lines.
 
 Which decisions it takes; the nearest schedule in which all is well, and where the two part; the two
 steps that met in the wrong order; and the events that led there, as `controlplane logs why violation` tells them.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.search.shrinking import Short
 
 DRAWN = 3
-"""So many draws of users and faults are named."""
+"""The number of draws of users and faults that are named."""
 
 
 @frozen
@@ -56,7 +56,7 @@ class Story:
     reason: str
 
     def lines(self, most: int = LINES) -> list[str]:
-        """The story, in at most so many lines."""
+        """The story, in at most `lines` lines."""
         told = [self.violation]
         told += [f"decision: {each}" for each in self.decisions[:4]]
         if len(self.decisions) > 4:

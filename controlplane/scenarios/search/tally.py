@@ -1,4 +1,4 @@
-"""What a search has seen so far: counts, and every different failure once, in its shortest run."""
+"""The result of a search so far: counts, and every different failure once, in its shortest run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Failing:
 
     @property
     def identity(self) -> Identity:
-        """What failed, whatever the run's details."""
+        """The identity of a failure, independent of the run's details."""
         return failure(self.verdict, self.reason)
 
     def later_by(self, schedules: int) -> Failing:
@@ -45,7 +45,7 @@ class Failing:
 
 @frozen
 class Seen:
-    """What some schedules showed."""
+    """The result of some schedules."""
 
     schedules: int
     steps: int
@@ -57,7 +57,7 @@ class Seen:
 
     @classmethod
     def of(cls, found: Exploration) -> Seen:
-        """What an exploration saw."""
+        """The result of an exploration."""
         failing: dict[Identity, Failing] = {}
         for each in found.findings:
             result = each.result
@@ -97,7 +97,7 @@ class Tally:
 
     @property
     def failures(self) -> int:
-        """How many different failures there are."""
+        """The number of different failures."""
         return len(self._failing)
 
     @property
@@ -106,7 +106,7 @@ class Tally:
         return min(self.failing, key=lambda each: len(each.choices), default=None)
 
     def add(self, seen: Seen) -> None:
-        """What the next schedules showed."""
+        """Add the result of the next schedules."""
         for one in seen.failing:
             _note(self._failing, one.later_by(self.schedules))
         self.schedules += seen.schedules
