@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.plan import Plan
 
 COMPONENT = "scheduler"
-"""The component whose gates are looked for when nobody says otherwise."""
+"""The component whose gates are tested by default."""
 CHURNS = {"scheduler": churn, "kubelet": kubelet_churn}
 """The default churn of each component."""
 
@@ -68,7 +68,7 @@ without 86320 a kubelet that was cut off may write one pod's status to another, 
 
 @frozen
 class Found:
-    """What one search found with a gate off: in which schedule (0: in none of `tried`), and what broke.
+    """The result of one search with a gate off: the finding schedule (0: none of `tried`), and the broken invariant.
 
     `strategy` is whose turn it was in the portfolio; `wall_s` is wall seconds.
     """
@@ -85,12 +85,12 @@ class Found:
 
     @property
     def title(self) -> str:
-        """What happens without the fix."""
+        """The effect of the missing fix."""
         return CATALOGUE[self.gate].title if self.gate else "every fix on"
 
     @property
     def law(self) -> str:
-        """What broke: the invariant's name, or the verdict."""
+        """The broken invariant's name, or the verdict."""
         return self.reason.partition(":")[0] if self.verdict == "violated" else self.verdict
 
     def to_json(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Found:
 
 @frozen
 class Power:
-    """What the searches for one gate found, one for each seed."""
+    """The results of the searches for one gate, one per seed."""
 
     gate: str
     searches: tuple[Found, ...]
@@ -138,12 +138,12 @@ class Power:
 
     @property
     def laws(self) -> tuple[str, ...]:
-        """What broke, most often first."""
+        """The broken invariants, most frequent first."""
         return _most_often_first(each.law for each in self.found)
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """Whose turn it was, most often first."""
+        """The actors whose turn it was, most frequent first."""
         return _most_often_first(each.strategy for each in self.found)
 
     def to_json(self) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def measure(
     clock: Callable[[], float] = _no_clock,
     component: str = COMPONENT,
 ) -> list[Power]:
-    """Search for each gate with so many seeds, on `jobs` processes.
+    """Search for each gate with this many seeds, on `jobs` processes.
 
     `seconds` limits the wall time of each search, by `clock`. `progress` is told how many searches
     are done, and of how many.

@@ -1,4 +1,4 @@
-"""Kubernetes issue 104648: a static pod whose file is put back under the same uid is never started again.
+"""Kubernetes issue 104648: a static pod whose file returns under the same UID never starts again.
 
 The manifest of a static pod names its uid. The file is removed, and put back while the pod still stops: the kubelet
 hears that a pod is gone, and that a pod of the same uid is there. Its worker is terminating and takes no new pod;
@@ -26,7 +26,7 @@ AGENT = static_pod("agent", uid="6f1cf3b4-0000-4000-8000-000000000001", stops_s=
 
 
 async def takes_the_file_away(user: User) -> None:
-    """Somebody moves the file out of the folder and back."""
+    """Move the file out of the folder and back."""
     await user.sleep(10)
     for _ in range(3):
         await user.write_manifest(NODE, "agent", None)

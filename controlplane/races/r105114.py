@@ -1,4 +1,4 @@
-"""Kubernetes issue 105114: CPUs that a sibling runs on go back to everybody.
+"""Kubernetes issue 105114: CPUs that a sibling container runs on return to the shared pool.
 
 An init container has CPUs of its own, and the container after it runs on the same ones. When what the init
 container had is taken back, its CPUs go to the shared set, although the other one still has them. A kubelet that

@@ -54,7 +54,7 @@ def job(completions: int, parallelism: int) -> dict[str, Any]:
 
 
 async def runs(user: User) -> None:
-    """A Job runs to its end; nobody deletes anything."""
+    """A Job runs to its end without any deletion."""
     await user.create(job(COMPLETIONS, 1))
     await user.sleep(400)
 

@@ -1,4 +1,4 @@
-"""Kubernetes issue 109236, pull request 109245: the nomination of a pod that was bound meanwhile stays for ever.
+"""Kubernetes issue 109236, pull request 109245: the nomination of a meanwhile bound pod stays for ever.
 
 A preemptor fails an attempt, and is to be nominated to the node where it preempts. Meanwhile somebody else binds
 it. The handlers of that news take the pod out of the queue with its nomination; then the failure handler writes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def bound_by_others(user: User) -> None:
-    """Pods that preempt, and which somebody else binds at about that time to a node of their own."""
+    """Pods that preempt, which a second scheduler binds at about that time to a node of their own."""
     await user.sleep(1)
     await user.create(pod("low", "2", priority=0, nodeName="node-1"))
     await user.create(pod("rival", "2", priority=20, nodeName="node-2"))

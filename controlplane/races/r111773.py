@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def pods_of_some_importance(user: User) -> None:
-    """Three pods that fill a node each, and two nodes: not on every node there is somebody to preempt."""
+    """Three pods that each fill a node, and two nodes: one node has no pod to preempt."""
     await user.sleep(1)
     for name, priority in (("low", 0), ("high", 10), ("middle", 5)):
         await user.create(pod(name, "2", priority=priority))

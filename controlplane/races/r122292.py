@@ -1,4 +1,4 @@
-"""Kubernetes issue 109437, pull request 122292: a node that was added with a taint wakes nobody when the taint goes.
+"""Kubernetes issue 109437, pull request 122292: removing the taint of a node added with it requeues no pod.
 
 A pod was rejected for want of room. A new node appears, with a taint: it is looked at before the queue, and found to
 be nothing for the pod. Then the taint goes, as it does on every new node. But no plugin that rejected the pod

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def touched_pod(user: User) -> None:
-    """A pod that fits nowhere, and somebody who labels it."""
+    """A pod that fits no node, while a user labels it."""
     await user.sleep(1)
     await user.create(pod("big", "64"))
     for number in range(3):

@@ -1,4 +1,4 @@
-"""Kubernetes issue 126033: a container starts with a size that was never promised.
+"""Kubernetes issue 126033: a container starts with a size that was never allocated.
 
 A resize has to wait, or can never be. Then the pod's container ends and is started again, as its policy wants it:
 the new one is made from the pod's spec, which asks for the new size. So it has what nobody promised, and a node is

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def touched_while_bound(user: User) -> None:
-    """A pod that fits, and somebody who labels it while it is being bound."""
+    """A pod that fits, while a user labels it during its binding."""
     await user.sleep(1)
     await user.create(pod("web"))
     for number in range(3):

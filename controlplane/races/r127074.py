@@ -1,4 +1,4 @@
-"""Kubernetes issue 113130: a restart compares memory node by node, which depends on who went first.
+"""Kubernetes issue 113130: a restart compares memory per node, which depends on the order of allocation.
 
 A pod that has memory of two NUMA nodes takes all that is left of the first one and the rest from the second. What
 pods give back goes to the first one first as well. So how much of each node is free depends on who came and went in

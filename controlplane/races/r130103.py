@@ -22,7 +22,7 @@ SEEN = "uids of pods"
 
 
 async def runs(user: User) -> None:
-    """A Job of one completion runs to its end; nobody deletes anything."""
+    """A Job of one completion runs to its end without any deletion."""
     await user.create(job(1, 1))
     await user.sleep(400)
 

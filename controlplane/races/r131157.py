@@ -1,4 +1,4 @@
-"""Kubernetes issue 131157: the condition of a resize names a later resize than the one it is about.
+"""Kubernetes issue 131157: the condition of a resize carries the generation of a later resize.
 
 PodResizeInProgress says with observedGeneration which generation of the spec is being carried out. Each sync of the
 pod sets the condition anew, with the generation that the pod has by then. When another resize is asked for that has

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def deleted(user: User) -> None:
-    """Two snapshots of a claim are taken while somebody labels it; then the claim is deleted."""
+    """Two snapshots of a claim are taken while a user labels it; then the claim is deleted."""
     await storage.claims(user, 1)
     await storage.take(user, "one")
     await storage.take(user, "two")

@@ -1,4 +1,4 @@
-"""Kubernetes issue 134249, pull request 134730: a preemption starts again while the last victim is being evicted.
+"""Kubernetes issue 134249, pull request 134730: a preemption restarts while the last victim is being evicted.
 
 Preemption evicts its victims in the background. So that the last victim's deletion wakes the preemptor, 1.33 took
 the preemptor out of the set of those who preempt before that last delete call. In between, an unrelated event

@@ -1,4 +1,4 @@
-"""Kubernetes issue 135107: room that a deferred resize would like is kept from everybody.
+"""Kubernetes issue 135107: the capacity that a deferred resize asks for is withheld from all pods.
 
 A pod asks for more than its node has left, and its kubelet defers that. The scheduler counts the pod with what it
 asks for all the same. The node has room, nobody uses it, and it is promised to nobody: small pods wait, for ever

@@ -1,4 +1,4 @@
-"""Kubernetes issue 102551: a rolling update that is scaled in its midst hangs for ever.
+"""Kubernetes issue 102551: a rolling update that is scaled midway hangs for ever.
 
 A replica set carries a note of what its deployment wanted when it was last sized. Where a live one's note is not
 what the deployment wants now, the controller follows the scale and leaves the rollout for a later turn. Following,
@@ -48,7 +48,7 @@ DEPLOYMENT = {
 
 
 def build(_setting: Setting) -> ClusterConfig:
-    """An API server and the controllers of deployments and replica sets; nobody runs their pods."""
+    """An API server and the controllers of Deployments and ReplicaSets; their pods never run."""
     from controlplane.cluster import ClusterConfig
 
     return ClusterConfig(
@@ -57,7 +57,7 @@ def build(_setting: Setting) -> ClusterConfig:
 
 
 async def scaled_midway(user: User) -> None:
-    """A deployment gets another image, and somebody who looks at it now and then makes it smaller."""
+    """A Deployment gets another image and is scaled down during the rollout."""
     await user.create(DEPLOYMENT)
     await user.sleep(5)
     await user.patch("apps/v1/Deployment", "web", {"spec": {"template": _template("web:2")}})
@@ -68,7 +68,7 @@ async def scaled_midway(user: User) -> None:
 
 
 def goes_on(run: Run) -> str | None:
-    """The new replica set has got pods: more of them wait for these to be ready, and nobody runs them here."""
+    """The new ReplicaSet has pods: the rollout waits for them to be ready, and none of them runs."""
     sizes = {
         each.tree["spec"]["template"]["spec"]["containers"][0]["image"]: each.tree["spec"][
             "replicas"

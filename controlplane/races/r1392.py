@@ -1,4 +1,4 @@
-"""external-snapshotter 1388: a deletion that waited for the snapshot to be made is forgotten.
+"""external-snapshotter 1388: a deletion that waited for the snapshot to be taken is forgotten.
 
 A driver does not answer in time, several times, while it makes a snapshot. Meanwhile the snapshot is
 deleted; the sidecar hears of it, but the content carries the mark that something is being made, so it

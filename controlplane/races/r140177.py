@@ -1,4 +1,4 @@
-"""Kubernetes issue 139602, pull request 140177: a late status patch says of a bound pod that it cannot be scheduled.
+"""Kubernetes issue 139602, pull request 140177: a late status patch marks a bound pod as unschedulable.
 
 An attempt fails in its binding cycle: the pod is put back, and then its status is patched to PodScheduled=False,
 by name and without a precondition. Meanwhile the pod is tried again and bound, and the API server sets

@@ -1,4 +1,4 @@
-"""Kubernetes issue 140989: a restart gives a pod with resources of its own its CPUs a second time.
+"""Kubernetes issue 140989: a restart allocates the CPUs of a pod with pod-level resources a second time.
 
 With the gate PodLevelResourceManagers a pod with resources of its own gets its CPUs as a whole. A kubelet that
 begins anew admits its pods once more. For a container it looks whether that has its CPUs already; for a pod it does

@@ -45,7 +45,7 @@ def build(setting: Setting) -> ClusterConfig:
 
 
 async def workload(user: User) -> None:
-    """One pod that never gets there, and somebody who labels it."""
+    """A pod that never becomes schedulable, while a user labels it."""
     await user.sleep(1)
     if user.options["part"] == "backoff":
         await _refused_pod(user)

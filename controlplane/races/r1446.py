@@ -1,4 +1,4 @@
-"""external-snapshotter 1446: a content waits for a mark that the client's rate limit holds back.
+"""external-snapshotter 1446: a content waits for an annotation that the client's rate limit delays.
 
 Somebody who cleans up deletes many snapshots with their contents at once. The sidecar touches no content that
 is being deleted before the snapshot controller has marked it, and the controller's client sends five requests

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def deleted(user: User) -> None:
-    """A snapshot is deleted while somebody takes its content away by force."""
+    """A snapshot is deleted while a user removes its content by force."""
     await storage.claims(user, 1)
     await storage.take(user, "daily")
     await user.wait_until(lambda run: storage.ready(run) == 1, patience_s=60)

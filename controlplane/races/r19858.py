@@ -29,7 +29,7 @@ STREAM = Option(
 
 
 async def replica_set(user: User) -> None:
-    """A ReplicaSet whose size nobody changes and whose pods nobody deletes."""
+    """A ReplicaSet with a constant size and no deletion of its pods."""
     labels = {"app": "web"}
     containers = [{"name": "main", "image": "app:1"}]
     await user.create(

@@ -1,4 +1,4 @@
-"""external-snapshotter 134: a snapshot whose making timed out is left in the storage.
+"""external-snapshotter 134: a snapshot whose creation timed out stays in the storage system.
 
 The sidecar calls CreateSnapshot, gives up waiting, and the driver goes on. The snapshot is deleted
 meanwhile: its content has no handle, so there seems to be nothing to delete in the storage, and it

@@ -1,4 +1,4 @@
-"""Kubernetes issue 26120: what was to outlive its owner goes with it.
+"""Kubernetes issue 26120: a dependent that should outlive its owner is deleted with it.
 
 Somebody deletes an owner and asks that what it owns stay. The garbage collector hears of it, takes the owner out
 of the references of everything in its graph, and lets the owner go. But caches of different kinds have no order
@@ -48,7 +48,7 @@ async def orphaned(user: User) -> None:
 
 
 def it_stays(run: Run) -> str | None:
-    """What was to outlive its owner is there."""
+    """The dependent that should outlive its owner exists."""
     uid = run.notes.get(KEPT)
     if uid is None or any(each.uid == uid for each in run.objects("/registry/configmaps/")):
         return None

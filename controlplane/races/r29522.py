@@ -1,4 +1,4 @@
-"""The shape of Kubernetes issue 29522: whoever reads the past and deletes by name deletes the living.
+"""The shape of Kubernetes issue 29522: a client that reads stale data and deletes by name deletes a live object.
 
 An operator keeps a volume for every cluster object, and deletes it when the cluster object is marked.
 The cluster object is marked, its volume goes, and it goes; then it is created again under its name, and
@@ -35,7 +35,7 @@ LIVING = "uid of the living volume"
 
 
 def build(setting: Setting) -> ClusterConfig:
-    """Two servers, of which one lags; the store and those who use it."""
+    """Two servers, one of which lags; the store and its clients."""
     from attrs import evolve
 
     from controlplane.client.features import ClientFeatures

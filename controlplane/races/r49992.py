@@ -1,4 +1,4 @@
-"""Kubernetes issue 49956, pull request 49992: a watch from before the server's list misses what lies between.
+"""Kubernetes issue 49956, pull request 49992: a watch from before the server's list misses the events between.
 
 A client lists at version 10. Somebody creates an object at version 11. An API server starts: its
 watch cache lists at 11 and has no events yet. The client watches there from version 10. The server
@@ -34,7 +34,7 @@ STREAM = Option(
 
 
 def build(setting: Setting) -> ClusterConfig:
-    """An API server and those who use it; in the small form nobody else."""
+    """An API server and its clients; in the small form nothing else."""
     from controlplane.client.features import ClientFeatures
     from controlplane.cluster import ClusterConfig
 

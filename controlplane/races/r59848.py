@@ -73,7 +73,7 @@ async def restart_kubelet(user: User) -> None:
 
 
 def one_at_most(run: Run) -> str | None:
-    """What runs on the machines, whatever the API server says."""
+    """The containers that run on the machines, independent of the API server."""
     uids = run.notes.get(UIDS, ())
     running = [
         node

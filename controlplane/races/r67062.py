@@ -1,4 +1,4 @@
-"""Kubernetes issue 66287, pull request 67062: the volume of a claim that the binder has not heard of is reclaimed.
+"""Kubernetes issue 66287, pull request 67062: the volume of a claim unknown to the binder is reclaimed.
 
 Somebody, the scheduler upstream, binds a volume to a claim by writing the claim's uid into the volume. The
 volume's change reaches the binder before the claim itself does. The claim is not in the binder's cache,

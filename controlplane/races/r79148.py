@@ -26,7 +26,7 @@ UID = "6f1cf3b4-0000-4000-8000-000000000001"
 
 
 async def deletes_mirrors(user: User) -> None:
-    """Somebody takes the mirror for a pod, and deletes it; somebody else touches the file."""
+    """A user mistakes the mirror for a pod and deletes it; another user changes the file."""
     await user.sleep(10)
     for at in range(4):
         await user.attempt(user.delete("Pod", f"agent-{NODE}"))

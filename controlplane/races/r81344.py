@@ -1,4 +1,4 @@
-"""Kubernetes issue 81324: the CPUs of all pods are taken back before a restarted kubelet knows its pods.
+"""Kubernetes issue 81324: a restarted kubelet releases the CPUs of all pods before it knows its pods.
 
 A kubelet is restarted. Its CPU manager has in its file which containers have CPUs of their own; their
 containers run on. Before the API server has told the kubelet of its pods, or before it has taken in all of

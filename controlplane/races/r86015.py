@@ -1,4 +1,4 @@
-"""Kubernetes pull request 86015: handlers are not told what a relist found changed.
+"""Kubernetes pull request 86015: handlers are not notified of the changes that a relist found.
 
 The watch drops, an object changes, and the reflector lists anew. What the list says was queued as Sync, as for a
 resync, and such a notification reaches only those handlers for which a resync is due: nobody else is told of the

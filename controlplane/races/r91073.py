@@ -1,4 +1,4 @@
-"""Kubernetes issue 91073: a version from one API server is too large for another, as long as nothing changes.
+"""Kubernetes issue 91073: one API server's resourceVersion is too large for another as long as no write happens.
 
 Two API servers over one store. Nothing of kind X changes, so each one's cache of X is as far as its own
 first list. The second server began later, at a higher version, and hands that out; the first server is
@@ -31,7 +31,7 @@ REFUSED = "refusal"
 
 
 def build(setting: Setting) -> ClusterConfig:
-    """Two API servers over one store, and nobody else."""
+    """Two API servers over one store, and no other component."""
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.cluster import ClusterConfig
 

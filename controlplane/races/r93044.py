@@ -1,4 +1,4 @@
-"""Kubernetes issue 104521, pull request 93044: two informers of pods, and a pod that fails early is dropped.
+"""Kubernetes issue 104521, pull request 93044: with two informers of pods, a pod that fails early is dropped.
 
 The scheduling queue was fed by one informer of pods, the failure handler read from another. A pod arrives
 through the first, is tried and fails before the second has heard of it. The handler finds no such pod, takes it

@@ -1,4 +1,4 @@
-"""What a catalogue entry is."""
+"""The fields of a catalogue entry."""
 
 from __future__ import annotations
 

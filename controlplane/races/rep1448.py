@@ -1,4 +1,4 @@
-"""external-provisioner 1449: a snapshot goes while a volume is restored from it, and the volume is left.
+"""external-provisioner 1449: a snapshot goes while a volume is restored from it, and the volume stays.
 
 A claim is restored from a snapshot, and the driver takes longer than the provisioner waits. The claim is
 deleted, and with it the reason why the snapshot controller keeps the snapshot: that is deleted too. The

@@ -1,4 +1,4 @@
-"""external-provisioner 131: a volume that was being made when its claim went is left in the storage.
+"""external-provisioner 131: a volume whose claim went during its creation stays in the storage system.
 
 A driver takes longer to make a volume than the provisioner waits. The claim is deleted, the provisioner
 has nothing more to do for a claim that is gone, and the driver finishes: nobody knows the volume.

@@ -1,4 +1,4 @@
-"""external-provisioner 546: a volume deleted before its claim is left in the storage.
+"""external-provisioner 546: a volume deleted before its claim stays in the storage system.
 
 Somebody deletes a volume object, which waits for its claim, and then the claim. With the claim the last
 thing goes that kept the object, and it vanishes before the provisioner has deleted what it stands for.
