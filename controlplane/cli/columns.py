@@ -1,4 +1,4 @@
-"""How wide the columns of a table are, and where their cells break: never inside a name, if that can be helped."""
+"""The widths of a table's columns, and the line breaks in its cells: never inside a name, if avoidable."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _cut(word: str, width: int) -> int:
-    """How much of a word that is too long stands in a line: up to its last separator there."""
+    """The part of an overlong word that fits in a line: up to its last separator there."""
     found = max(word.rfind(each, 0, width) for each in SEPARATORS)
     return found + 1 if found > 0 else width

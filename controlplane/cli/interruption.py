@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 STATUS = 130
-"""The exit status of a command that somebody ended: 128 and the number of SIGINT, as shells have it."""
+"""The exit status of an interrupted command: 128 plus the number of SIGINT, as in shells."""
 REASON = "interrupted"
 
 
 class Interruption:
-    """Whether somebody wanted an end."""
+    """Return whether an interruption was requested."""
 
     def __init__(self) -> None:
         self.came = False

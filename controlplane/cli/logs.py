@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 RUN = click.Path(path_type=Path)
 FOLLOW_S = 0.2
-"""How often a log that is followed is looked at."""
+"""The polling interval of a followed log."""
 SPARK = 24
-"""How wide the picture of a number over time is."""
+"""The width of a chart of a metric over time."""
 SHOWN = 20
-"""So many rows of stale reads and the like are shown."""
+"""The number of rows shown of stale reads and the like."""
 
 
 @click.group("logs", short_help="Ask what a run recorded.")
@@ -103,11 +103,11 @@ def _time(t: float) -> str:
 )  # fmt: skip
 @format_option()
 def why(about: str, place: Path, hops: int, output_format: str) -> int:
-    """Tell what happened to an object and why: who wrote it, what every scheduling attempt found, which
-    plugin refused which nodes, how the chosen node scored; and what led to what decided it, step by step.
+    """Explain what happened to an object: every write, every scheduling attempt, which plugin refused which
+    nodes, how the chosen node scored, and the chain of causes, step by step.
 
-    OBJECT is KIND/NAMESPACE/NAME or KIND/NAME, as pod/default/web-0 or node/node-1. Of a STEP it tells what led
-    there; of the violation that ended a run how it came about, in fifteen lines at most.
+    OBJECT is KIND/NAMESPACE/NAME or KIND/NAME, such as pod/default/web-0 or node/node-1. For a STEP the
+    command shows its causes; for the violation that ended a run its history, in fifteen lines at most.
     """
     from controlplane.logs.asking import VIOLATION
     from controlplane.logs.asking import why as ask
@@ -177,8 +177,8 @@ def timeline(about: str, place: Path, everything: bool, field: str, output_forma
 @click.argument("places", metavar="[RUN]...", nargs=-1, type=RUN)
 @format_option()
 def summary(places: tuple[Path, ...], output_format: str) -> int:
-    """Show runs at a glance: how each ended, who did how much, what was refused, retried and struck, and
-    which pods took longest.
+    """Summarise runs: the verdicts, the work of each actor, refusals, retries and faults, and the pods that
+    took longest.
     """
     from controlplane.logs.summary import summarise
 
@@ -399,7 +399,7 @@ def _wait() -> bool:
 
 
 def _said(line: Line) -> str:
-    """What an event says, or what it holds."""
+    """The text of an event, or its fields."""
     from controlplane.logs.telling import told
 
     said = told(line)
@@ -432,8 +432,8 @@ def _as_json(line: Line) -> str:
 )
 @format_option()
 def races(place: Path, everything: bool, output_format: str) -> int:
-    """Show who read what was no longer so, how far behind each read was and what was written on it; and
-    pairs of writes to one object of which the second writer had not heard of the first.
+    """Show stale reads, how far behind each read was and which write used it; and pairs of writes to one
+    object of which the second writer had not seen the first.
     """
     from controlplane.logs.races import find
 
@@ -604,11 +604,11 @@ def export(place: Path, form: str, target: Path | None, actor: str, verbosity: i
 )  # fmt: skip
 @click.option("--log-only", is_flag=True, help="Repeat nothing: show what the log has.")
 def report(places: tuple[Path, ...], form: str, target: Path, log_only: bool) -> int:
-    """Write a page that shows a run: who did what when and what led there, the cluster at any step, what
-    every plugin said in each attempt, charts. Two runs stand side by side, with the first choice that differs.
+    """Write a page that shows a run: every step and its causes, the cluster at any step, the plugins'
+    answers in each attempt, charts. Two runs stand side by side, with the first choice that differs.
 
-    The file needs nothing beside it and no network. Where a recording (run.rec) stands beside the log it is
-    repeated, for objects, queues and scores, which no log has.
+    The file needs no other file and no network. If a recording (run.rec) stands beside the log, it is
+    replayed for the objects, queues and scores that a log does not hold.
     """
     from controlplane.page.comparing import difference
     from controlplane.page.model import encode

@@ -1,4 +1,4 @@
-"""How commands print: tables for people, JSON for programs, progress only on a terminal."""
+"""The output of commands: tables for people, JSON for programs, progress only on a terminal."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ UNBROKEN = 20_000
 """Wider than any line."""
 NARROWEST = 20
 RULE = 120
-"""Where lines are not broken, the rule below the heads is no longer."""
+"""Lines below this width are not broken, so the rule below the header ends here."""
 
 
 class Outcome:
-    """What the command came to, once it is known: its exit status even if nobody reads what it prints."""
+    """The exit status of the command, once known, even if the reader of its output is gone."""
 
     status = 0
 

@@ -63,7 +63,7 @@ def list_races(output_format: str) -> None:
 )
 @format_option()
 def gates(release: str, output_format: str) -> None:
-    """All fix gates: what happens without the fix, who has it, and the switch."""
+    """List all fix gates: the failure without the fix, the releases that have it, and the switch."""
     from controlplane.gates import CATALOGUE, OFF, by_number, fix_gates
 
     forms = fix_gates(release).to_header()
@@ -109,7 +109,7 @@ def gates(release: str, output_format: str) -> None:
 @click.argument("number")
 @format_option()
 def show(number: str, output_format: str) -> None:
-    """What happened upstream, what breaks, the switch, and the options of its scenario."""
+    """Show the upstream issue, the broken invariant, the switch, and the options of its scenario."""
     from controlplane.gates import CATALOGUE
     from controlplane.races import catalogue
 

@@ -1,4 +1,4 @@
-"""What a run or a search came to, as tables for people and trees for programs."""
+"""The result of a run or a search, as tables for people and trees for programs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _print_pending(summary: Summary, out: Path | None) -> None:
 
 
 def print_metrics(families: Iterable[Family]) -> None:
-    """What was counted: a line for each sample, durations in virtual seconds."""
+    """The metrics: one line per sample, durations in virtual seconds."""
     found = [*rows(families)]
     output.table(f"Metrics: {len(found)}", ["NAME", "LABELS", "VALUE"], found)
 
@@ -134,7 +134,7 @@ def kept(
 def tell_end(
     run: Execution, out: Path | None, status: int, *, ended: bool, unwritten: UsageError | None
 ) -> int:
-    """What went wrong with a run, in a line each, after all else was printed; the exit status.
+    """The failures of a run, one line each, after all other output; the exit status.
 
     `ended`: somebody ended it. `unwritten`: why its files could not be left, see `kept`.
     """
@@ -148,13 +148,13 @@ def tell_end(
 
 
 def print_left(out: Path | None, names: Sequence[str]) -> None:
-    """Which files were left."""
+    """The files that were written."""
     if out is not None and names:
         output.echo("written: " + ", ".join(f"{out}/{name}" for name in names))
 
 
 def print_timeline(world: World) -> None:
-    """What happened to the objects that users and components wrote, at the end of a run."""
+    """The final state of the objects that users and components wrote."""
     from actors.jsonl import seconds
 
     rows = []

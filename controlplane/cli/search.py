@@ -44,7 +44,7 @@ def searchable(scenario: Scenario) -> Scenario:
 
 
 def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a search takes besides the scenario's options."""
+    """The options of a search besides the scenario's."""
     for option in (
         format_option(),
         out_option("the finding's recording, log and objects"),

@@ -219,7 +219,7 @@ def command(
 
 
 def _known(release: str | None) -> None:
-    """Refuse releases of which nobody here knows what they served. Raises UsageError."""
+    """Refuse releases whose served API is unknown. Raises UsageError."""
     from controlplane.apiserver.schema.releases import RELEASES
 
     if release is not None and release not in RELEASES:
@@ -257,7 +257,7 @@ def _announce(kubeconfig: Path, context: str, address: Address, run: Execution) 
 
 
 def _announce_page(address: Address) -> None:
-    """Where the page is. The token is behind a #, which browsers keep to themselves."""
+    """The address of the page. The token follows a #, which browsers do not send."""
     from controlplane.serving.ui import ROOT
 
     token = f"#token={address.token}" if address.token else ""
