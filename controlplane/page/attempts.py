@@ -1,4 +1,4 @@
-"""What every plugin said in an attempt to schedule a pod, as tables of nodes and plugins.
+"""The plugins' answers in an attempt to schedule a pod, as tables of nodes and plugins.
 
 kube-scheduler-simulator shows the same from its annotations: filter results, scores, and scores as they
 count after normalising and weighting.
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["CELLS", "NODES", "tables"]
 
 NODES = 200
-"""A table names so many nodes; the chosen one is among them."""
+"""The number of nodes in a table; the chosen one is among them."""
 CELLS = 1_000_000
-"""So many answers of plugins are kept of a run."""
+"""The number of plugin answers kept per run."""
 NO_ANSWER = -1
 _BY_NODE = {"filter": "filter-result", "score": "score-result", "final": "finalscore-result"}
 

@@ -44,7 +44,7 @@ class Columns:
         return found
 
     def texts(self, last: int | None) -> int:
-        """How many texts somebody has to know for the rows up to step `last`."""
+        """The number of texts that the rows up to step `last` refer to."""
         end = self._end(last)
         return self._named[end - 1] if end else 0
 

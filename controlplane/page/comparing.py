@@ -1,4 +1,4 @@
-"""Where two runs part: the first choice, the first event and the first decision that differ."""
+"""The divergence of two runs: the first choice, the first event and the first decision that differ."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _as_side(line: Line | None) -> dict[str, Any]:
 
 
 def _first_choice(one: Model, other: Model) -> dict[str, Any] | None:
-    """The first choice with another answer. Only answers that were not the dull one are kept, which is enough."""
+    """The first choice with another answer. Only non-default answers are kept, which is enough."""
     for first, second in zip_longest(_rows(one), _rows(other)):
         if first == second:
             continue

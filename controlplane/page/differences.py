@@ -1,4 +1,4 @@
-"""What changed between two JSON trees, as a short list of places and values.
+"""The differences between two JSON trees, as a short list of paths and values.
 
 A change is `[path, value]`, or `[path]` for what is gone; a path is a list of keys and indexes. Lists of
 equal length are compared item by item, others are replaced. Trees share what did not change, so most of
@@ -15,7 +15,7 @@ Change = list[Any]
 
 
 def changes(old: Any, new: Any) -> list[Change]:
-    """What makes `new` of `old`, in the order of the new tree; [] if they are equal."""
+    """The changes that turn `old` into `new`, in the order of the new tree; [] if they are equal."""
     found: list[Change] = []
     _compare(old, new, [], found)
     return found

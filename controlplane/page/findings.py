@@ -1,4 +1,4 @@
-"""What to look at first: the story of a violation, the reads that were stale, and writes in no order."""
+"""The findings of a run: the story of a violation, the stale reads, and the unordered writes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["findings"]
 
 MOST = 500
-"""So many stale reads and pairs of writes are told; those on which something rests come first."""
+"""The number of stale reads and pairs of writes shown; those that a write depends on come first."""
 
 
 def findings(log: RunLog) -> dict[str, Any]:
-    """The sentence and the events that tell a violation, stale reads with who overtook them, unordered writes."""
+    """The sentence and the events of a violation, stale reads with the newer writes, unordered writes."""
     races = find(log)
     wrote = _written(log)
     told: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What the page knows of a run, in the form in which it is sent: JSON, column by column, by step.
+"""The page's model of a run, in the form in which it is sent: JSON, column by column, by step.
 
 Rows are added in order of steps. `Model.since` gives what came after a step, so a page that has a part
 asks only for the rest; `since(-1)` is everything. Texts are sent once and named by their number.
@@ -78,7 +78,7 @@ class Model:
         self.run: dict[str, Any] = run
         self.lacks: list[str] = []
         self.findings: dict[str, Any] = {}
-        """What to look at first, see `findings`."""
+        """The findings, see `findings`."""
         self.step = 0
         """The last step that something is known of."""
         self._texts = texts = _Table()
@@ -96,7 +96,7 @@ class Model:
         self._text("", 0)
 
     def __len__(self) -> int:
-        """How many events it has."""
+        """The number of its events."""
         return len(self.events)
 
     # ------------------------------------------------------------------ adding
@@ -171,21 +171,21 @@ class Model:
         )
 
     def add_cache(self, step: int, server: str, resource: str, revision: int, behind: int) -> None:
-        """A watch cache is as far as `revision`, so many writes of its resource behind the store."""
+        """The position of a watch cache: its `revision`, and the number of its resource's writes that it lacks."""
         text = self._text
         self.caches.add(step, text(server, step), text(resource, step), revision, behind)
 
     def add_choice(self, step: int, index: int, kind: str, n: int, value: int, label: str) -> None:
-        """A choice of the run that was not the dull one."""
+        """A non-default choice of the run."""
         text = self._text
         self.choices.add(step, index, text(kind, step), n, value, text(label, step))
 
     def add_cpus(self, step: int, node: str, body: Mapping[str, Any]) -> None:
-        """Who has which CPUs and how much of each NUMA node's memory."""
+        """The CPUs and the memory per NUMA node that containers hold."""
         self.cpus.add(step, self._text(node, step), body)
 
     def add_attempt(self, step: int, obj: str, uid: str, tables: Mapping[str, Any]) -> None:
-        """What every plugin said: tables of `attempts`, whose texts are numbered here."""
+        """The plugins' answers: tables of `attempts`, whose texts are numbered here."""
         text = self._text
         body: dict[str, Any] = {}
         for name, value in tables.items():
@@ -216,7 +216,7 @@ class Model:
         known: tuple[int, int] | None = None,
         until: int | None = None,
     ) -> dict[str, Any]:
-        """What came after a step; everything for `ALL`. `run`, `lacks` and `findings` are told whole each time.
+        """The changes after a step; all for `ALL`. `run`, `lacks` and `findings` are sent whole each time.
 
         With `most`, of a part with more events only the first steps are told that have so many; with `until`,
         nothing of later steps. `more` says that there are others. Whoever goes on from such a part says how
@@ -256,7 +256,7 @@ class Model:
 
 
 def _said(line: Line) -> str:
-    """What an event says in words; a step says nothing but its point."""
+    """The text of an event; for a step only its point."""
     said = told(line)
     if not said and line.event == "message":
         return f"takes {line.data.get('message', '')} from {line.data.get('from', '')}"

@@ -38,7 +38,7 @@ Tell = Callable[[int], None]
 
 
 def _nobody(_events: int) -> None:
-    """Nobody wants to know."""
+    """No reader follows it."""
 
 
 @frozen
@@ -103,8 +103,8 @@ def _of_log(log: RunLog, why: str, tell: Tell) -> Recorded:
 
 
 class _InOrder:
-    """The events of a log, in order of steps and times: those that are not, as in a log that somebody changed, are
-    left out. Raises UsageError when there are too many, or their steps are.
+    """The events of a log, in order of steps and times; events out of order, as in an edited log, are
+    left out. Raises UsageError for too many events or steps.
     """
 
     def __init__(self, log: RunLog, tell: Tell) -> None:

@@ -1,4 +1,4 @@
-"""The page with one run in it, or two side by side, as one file that needs nothing else and nobody.
+"""The page with one run in it, or two side by side, as one file without dependencies.
 
 Modules are put together in the order in which they need each other, and the page says by their digests
 that nothing but them may run (Content-Security-Policy). The runs stand in it compressed.

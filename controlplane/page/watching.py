@@ -91,7 +91,7 @@ class Watching:
             )
 
     def look(self) -> None:
-        """Tell what the last step did: for who asks between two steps, whoever ran since."""
+        """Report what the last step changed, for readers that ask between two steps."""
         self._see(self._run.world.steps)
         self._see_cpus(self._run.world.steps, self._run.cluster.machines)
 
@@ -99,7 +99,7 @@ class Watching:
         self._see(self._run.world.steps - 1)
 
     def _see(self, step: int) -> None:
-        """What changed in a step that has ended."""
+        """The changes of a finished step."""
         self._actors.clear()
         while self._next is not None and self._next.step <= step:
             self._add_line(self._next)
@@ -231,7 +231,7 @@ class Watching:
     # ------------------------------------------------------------------ the runtime
 
     def _see_choices(self, step: int) -> None:
-        """Choices that were not the dull one. Which task runs next is chosen at the end of the step before."""
+        """Non-default choices. The choice of the next task belongs to the end of the step before."""
         choices = self._run.world.choices
         for index in range(self._chosen, len(choices)):
             kind, n, value, label = choices[index]
