@@ -1,4 +1,4 @@
-"""Ours and the real benchmark in turn, pair by pair, on the machine where both run now.
+"""Paired measurements of this scheduler and the real benchmark in turn, on the same machine.
 
 What a machine does meanwhile meets both of a pair, so the ratio of each pair is worth more than the ratio of two
 figures of different hours. Each run is a process of its own; who begins changes from pair to pair.
@@ -51,14 +51,14 @@ class NothingToldError(RuntimeError):
 
 @frozen
 class Pair:
-    """What both reached, in pods per second."""
+    """The throughput of both, in pods per second."""
 
     ours: float
     theirs: float
 
     @property
     def ratio(self) -> float:
-        """How many times theirs ours is."""
+        """The ratio of this scheduler's throughput to the real one's."""
         return self.ours / self.theirs
 
 
@@ -119,7 +119,7 @@ def command_of(text: str) -> tuple[str, ...]:
 
 
 def pattern_of(workload: Workload) -> str:
-    """What Go's `-bench` wants to run this workload only: an expression for each level of its name."""
+    """The value of Go's `-bench` for this workload alone: an expression per level of its name."""
     parts = (BENCHMARK, *workload.full_name.split("/"))
     return "/".join(f"^{re.escape(part)}$" for part in parts)
 
@@ -227,7 +227,7 @@ def compare(
     driver: str,
     progress: Callable[[str], None],
 ) -> Compared:
-    """Run a workload so many times here and there, in turn. What fails ends it; the pairs before that stay."""
+    """Run a workload this many times on both sides, in turn. A failure ends it; earlier pairs stay."""
     if workload.refused:
         return Compared(workload.full_name, (), f"refused: {workload.refused}")
     found: list[Pair] = []

@@ -1,4 +1,4 @@
-"""What is measured, on the wall clock: when each pod was seen to be bound, and how long attempts took."""
+"""Measurements on the wall clock: the time at which each pod was seen bound, and the attempts' durations."""
 
 from __future__ import annotations
 

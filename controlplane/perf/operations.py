@@ -61,7 +61,7 @@ DEFAULT_POD: Tree = {
 
 
 class Outcome:
-    """What came of a workload."""
+    """The result of a workload."""
 
     def __init__(self) -> None:
         self.collections: list[Collection] = []
@@ -462,7 +462,7 @@ def _prepared(tree: Tree, operation: Operation, index: int, suffix: str) -> Tree
 
 
 def _csi_node(node: Object, drivers: Mapping[str, Tree], strategy: Mapping[str, Any]) -> Tree:
-    """What a node's CSI drivers would have published."""
+    """The data that a node's CSI drivers would have published."""
     metadata: Tree = {"name": node.name}
     migrated = strategy.get("migratedPlugins")
     if migrated:

@@ -30,7 +30,7 @@ def _reference() -> dict[str, dict[str, float]]:
 
 
 def reference(workload: Workload) -> dict[str, float] | None:
-    """What the real control plane reached (pods/s: average, median, p99); None when nobody measured it.
+    """The throughput of the real control plane (pods/s: average, median, p99); None if not measured.
 
     The figures were taken with queueing hints on; the variant of a workload without hints has the
     same name without the suffix.

@@ -33,7 +33,7 @@ DISABLED_ADMISSION = ("Priority",)
 
 @frozen
 class WorkloadResult:
-    """What a run gave: its measurements, or why there are none."""
+    """The result of a run: its measurements, or the reason why there are none."""
 
     workload: Workload
     collections: tuple[Collection, ...] = ()
@@ -97,7 +97,7 @@ def run(
     log_level: str = "off",
     progress: Callable[[str], None] | None = None,
 ) -> WorkloadResult:
-    """Run a workload once. A workload that is refused is not run; see `WorkloadResult.failed`.
+    """Run a workload once. A refused workload is not run; see `WorkloadResult.failed`.
 
     Nobody is given the trace: it is taken down only where `log_level` says so, to see what that costs.
     """

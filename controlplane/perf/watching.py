@@ -42,7 +42,7 @@ def is_attempted(obj: Object) -> bool:
 
 
 class _Wait:
-    """Waits until so many pods of a namespace are where they should be."""
+    """Wait until `count` pods of a namespace are in the wanted state."""
 
     def __init__(self, want: int, holds: Callable[[Object], bool], changed: Condition) -> None:
         self.want = want
@@ -131,7 +131,7 @@ class Watching:
             ticker.ring(number)
 
     def ticker(self, ctx: Context, interval_ns: int) -> Ticker:
-        """Ticks every so many nanoseconds, of the wall or of the world."""
+        """Ticks at an interval in nanoseconds, of the wall clock or of virtual time."""
         return Ticker(self, ctx, interval_ns)
 
     def alarm(self, at: float, ticker: Ticker) -> int:

@@ -87,7 +87,7 @@ class Operation:
 
     @property
     def count(self) -> int:
-        """How many objects; 1 when nothing is said."""
+        """The number of objects; 1 by default."""
         value: int = self.fields.get("count", 1)
         return value
 
@@ -256,7 +256,7 @@ class _Case:
 def select(
     workloads: Sequence[Workload], name_filter: str = "", labels: Sequence[str] = ()
 ) -> list[Workload]:
-    """Workloads whose full name the regular expression finds and that carry all labels (none of those with "-").
+    """Workloads whose full name matches the regular expression and that carry all labels (none of those with "-").
 
     Raises UsageError for an expression that is none.
     """
