@@ -84,7 +84,7 @@ PROVIDER = "machine-provider"
 
 @frozen
 class ClusterConfig:
-    """What a cluster is made of.
+    """The configuration of a cluster.
 
     `nodes` are node trees, one kubelet each. A component that is switched off is simply not there:
     races often need less than a whole cluster. `queueing_hints` is the scheduler's feature gate of
@@ -194,7 +194,7 @@ def node_tree(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 11
 
 
 DISABLED_ADMISSION = ("ServiceAccount",)
-"""What is left out where nothing makes service accounts: pods are not asked for theirs."""
+"""Admission plugins left out if no controller creates service accounts: pods need none then."""
 ACCOUNT_CONTROLLERS = (ServiceAccountController.name, RootCAPublisher.name)
 """Without these a pod would not get the account and the certificate that it waits for."""
 VALUES = (
@@ -203,7 +203,7 @@ VALUES = (
 )  # fmt: skip
 """Classes that do not change once they are made, though some keep what they computed: actors may share them."""
 SERIAL_BITS = 40
-"""How many serials one life of a store may use, as a power of two."""
+"""The number of serials that one life of a store may use, as a power of two."""
 TAINT_NODES = "TaintNodesByCondition"
 """Admission plugin that is left out when no controller would ever take the taint away again."""
 
@@ -277,7 +277,7 @@ class Cluster:
             self.storage_processes += _numbered(process.kind.name, process.count)
         self.schedulers = _numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)
-        """The scheduler's feature gates; whoever changes them has to restart it."""
+        """The scheduler's feature gates; a change takes effect at its restart."""
         self._add_replicas(
             SCHEDULER,
             config.schedulers,
@@ -308,7 +308,7 @@ class Cluster:
 
     @property
     def scheduler(self) -> scheduler.Probe:
-        """Where the scheduler that began last shows itself: of several the one that leads."""
+        """The state of the most recently started scheduler: of several the leading one."""
         probes = self.probes
         if len(probes) == 1:  # invariants ask after every step
             return probes[0]
@@ -316,12 +316,12 @@ class Cluster:
 
     @property
     def activity(self) -> Activity:
-        """What all API servers did together."""
+        """The counts of all API servers together."""
         return Activity.sum(self.activities)
 
     @property
     def servers(self) -> dict[str, ApiServer]:
-        """By name, the memory of the API servers that run at present, for who looks at the run from outside."""
+        """The memory of the running API servers, by name, for reading from outside of the actors."""
         return {name: running[0] for name, running in self._running.items() if running}
 
     @property
@@ -346,7 +346,7 @@ class Cluster:
             self.world.actor(name, replica_actor.run, maker, config.epoch_ns, activity, options)
 
     def _server(self, store: Store | None, name: str) -> tuple[ServerMaker, Activity]:
-        """What one API server's process is started with: nothing of it is another's."""
+        """The start arguments of one API server's process; none of them is shared."""
         memory = self.config.apiserver_memory
         lives: list[Account] = []
         self._accounts.append(lives)
@@ -400,7 +400,7 @@ class Cluster:
             self.world.actor(replica, run_elected, epoch, election, server, main, *args(), **kwargs)
 
     def address(self, process: str) -> RestConfig:
-        """How a process reaches the API servers."""
+        """The clients' transport to the API servers."""
         config = self.config
         client = plain(config.release) if config.client is None else config.client
         if config.apiservers == 1 and client == PLAIN:
@@ -481,12 +481,12 @@ class Cluster:
         del self.machines[node]
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:
-        """How the cluster's API servers are set when they start."""
+        """The configuration of the cluster's API servers at their start."""
         options = self.server_options()
         return lambda: options
 
     def server_options(self) -> ServerOptions:
-        """How the cluster's API servers are set."""
+        """The configuration of the cluster's API servers."""
         return ServerOptions(
             disabled=(
                 *(() if _has_accounts(self.config) else DISABLED_ADMISSION),
@@ -518,7 +518,7 @@ class Cluster:
         self.world.experimenter(name, main, *args)
 
     def webhook_hosts(self) -> webhooks.Hosts:
-        """Who answers webhooks besides those that `webhook` names."""
+        """The webhook answerers besides those that `webhook` names."""
         return webhooks.Hosts()
 
     def webhook(self, host: str, decide: webhooks.Decide) -> None:
@@ -664,7 +664,7 @@ class _Machines:
 
 
 async def _register(ctx: Context, nodes: Iterable[Tree], server: RestConfig) -> None:
-    """Without kubelets somebody has to create the nodes; as a kubelet would, he does not give up."""
+    """Create the nodes in place of absent kubelets; retry without end, as a kubelet does."""
     client = Client(ctx, server)
     for tree in nodes:
         while True:

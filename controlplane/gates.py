@@ -22,7 +22,7 @@ from controlplane.errors import UsageError, shown
 
 LATEST: Final = "1.36"
 OFF: Final = "off"
-"""What a header says of a gate that is off."""
+"""The header value of a gate that is off."""
 
 
 def by_number(number: str) -> tuple[str, int]:
@@ -85,7 +85,7 @@ class FixGate:
 
     @property
     def default(self) -> str | None:
-        """Its form when nobody asks for anything."""
+        """The default form."""
         return self.form_in(LATEST)
 
 
@@ -809,7 +809,7 @@ _DEFAULTS: Final[dict[str, str | None]] = {
 
 @frozen
 class FixGates:
-    """Which fixes a run has: gate number -> variant, None for unfixed. Gates not named here are as by default."""
+    """The fixes of a run: gate number -> variant, None for unfixed. Gates not named here have their default."""
 
     chosen: dict[str, str | None] = field(factory=dict)
 

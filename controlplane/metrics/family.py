@@ -85,7 +85,7 @@ class Family:
 
 @frozen
 class Series:
-    """What is known of a family before anything is counted: a constant of the component that counts.
+    """The static description of a metric family: a constant of the component that counts.
 
     Values are kept by the values of `labels`, in that order. `bounds` are a histogram's, and `unit`
     of them are one of what is shown (`NANOSECONDS`: kept in nanoseconds, shown in seconds).

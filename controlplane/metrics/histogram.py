@@ -1,4 +1,4 @@
-"""How often which amounts occurred. Amounts are whole numbers (nanoseconds, pods), so sums are exact."""
+"""Histograms. Amounts are whole numbers (nanoseconds, pods), so sums are exact."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Metrics:
-    """Numbers by name and labels; whoever shares an instance counts together."""
+    """Numbers by name and labels; all holders of an instance count together."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, Labels], float] = {}
@@ -25,7 +25,7 @@ class Metrics:
         self._values[name, tuple(sorted(labels.items()))] = value
 
     def get(self, name: str, **labels: str) -> float:
-        """The number, 0 when nobody touched it."""
+        """The number, 0 if it was never set."""
         return self._values.get((name, tuple(sorted(labels.items()))), 0)
 
     def items(self) -> Iterator[tuple[str, Labels, float]]:

@@ -1,4 +1,4 @@
-"""Who may come in: what the stored roles say of a request, asked before its body is read.
+"""Authentication and authorization of a request by the stored roles, before its body is read.
 
 It looks from outside, between two steps: nothing of it is recorded, and the world decides again.
 """
@@ -22,7 +22,7 @@ __all__ = ["of"]
 
 
 def of(cluster: Cluster) -> Door:
-    """The door of a cluster: lets a request's user be who it acts as. ApiError 400, 401, 403."""
+    """The authentication and impersonation of a cluster's requests. Raises ApiError 400, 401, 403."""
     lookup = StoreLookup(cluster.store)
     access = Access(lookup, enabled=cluster.server_options().authorize)
 

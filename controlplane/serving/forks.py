@@ -27,7 +27,7 @@ __all__ = ["Forks"]
 NS: Final = 1_000_000_000
 AT_ONCE: Final = 2
 MOST: Final = 20
-"""So many are kept; the oldest give way."""
+"""The number of forks that are kept; the oldest are dropped."""
 SECONDS: Final = 600.0
 """A fork that is not done by then is given up."""
 RUNNING, DONE, FAILED = "running", "done", "failed"
@@ -155,7 +155,7 @@ def _said(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def _came_to(done: subprocess.CompletedProcess[bytes]) -> str:
-    """How a fork ended, and what was refused of what was to be added."""
+    """The verdict of a fork, and the refusals of objects that were to be added."""
     told = json.loads(done.stdout)
     refused = [each["message"] for each in told["applied"] if not 200 <= each["code"] < 300]
     return "; ".join([f"{told['verdict']}: {told['reason']}", *refused])

@@ -29,9 +29,9 @@ __all__ = ["Live"]
 
 T = TypeVar("T")
 PART: Final = 20_000
-"""So many events are told at once."""
+"""The number of events sent at once."""
 AT_ONCE = 500
-"""So many are looked at before others have their turn."""
+"""The number of events processed before other tasks run."""
 
 
 class Live:
@@ -51,7 +51,7 @@ class Live:
         self._telling = trio.Lock()
 
     async def since(self, step: int, known: tuple[int, int] | None = None) -> bytes:
-        """The model's part after a step, as JSON, for who has so many texts and tasks."""
+        """The model's part after a step, as JSON, for a client that has this many texts and tasks."""
         async with self._telling:
             await self._tell(step)
             part = self.model.since(step, PART, known, self._told)
@@ -69,7 +69,7 @@ class Live:
         return int(events.lists["t"][at]) if at >= 0 else 0
 
     async def _between_steps(self, look: Callable[[], T]) -> T:
-        """What `look` gives between two steps, or what it raises."""
+        """The result of `look` between two steps; raises what it raises."""
         found: list[T] = []
         failed: list[Exception] = []
         over = trio.Event()

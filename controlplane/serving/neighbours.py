@@ -1,4 +1,4 @@
-"""What a session asks of the machine about other sessions: whether one answers, and to write one at a time."""
+"""The coordination of sessions on one machine: whether one answers, and a lock for writing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONNECT_S: Final = 1.0
 
 
 def is_live(url: str) -> bool:
-    """Whether somebody listens at a URL."""
+    """Return whether a server listens at a URL."""
     parts = urlsplit(url)
     try:
         with socket.create_connection((parts.hostname or "", parts.port or 443), CONNECT_S):

@@ -49,7 +49,7 @@ OTHER_FILES = 64
 
 @frozen
 class Rim:
-    """Where and how to listen. `port` 0 takes a free one; `token` "" lets everybody in."""
+    """The address to listen on. `port` 0 takes a free one; `token` "" admits every client."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -57,13 +57,13 @@ class Rim:
     token: str = field(default="", repr=False)
     limits: Limits = field(factory=Limits)
     keys: tuple[Key, ...] = field(default=(), repr=False)
-    """Public keys of who else signs tokens of service accounts."""
+    """Public keys of other signers of service-account tokens."""
     token_key: bytes = field(default=b"", repr=False)
-    """What signs such tokens here, 32 bytes; a fresh key if none is given."""
+    """The key that signs service-account tokens, 32 bytes; a fresh key by default."""
     record_token_key: bool = True
     """Whether the recording holds that key, so that a replay gives the same tokens."""
     ui: bool = False
-    """Whether there is a page to look at; then everything is kept, as for a recording."""
+    """Whether there is a page; then all events are kept, as for a recording."""
 
 
 class ServedCluster(Cluster):
@@ -98,7 +98,7 @@ class ServedCluster(Cluster):
         return Hosts(outside=True, services=tuple(self.config.webhook_services))
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:
-        """The same, with the address that is known once somebody listens."""
+        """The same, with the address that is known once the server listens."""
         options, place = self.server_options(), self._place
         foreign, key = self._foreign, self._token_key
         return lambda: evolve(
@@ -109,15 +109,15 @@ class ServedCluster(Cluster):
         )
 
     def trusts(self, review: ForeignReview) -> None:
-        """Who else signs tokens; said before the servers start."""
+        """Set the other signers of tokens; before the servers start."""
         self._foreign[:] = [review]
 
     def signs_with(self, key: bytes) -> None:
-        """What signs tokens of service accounts; said before the servers start."""
+        """Set the key that signs service-account tokens; before the servers start."""
         self._token_key[0] = key
 
     def listens_at(self, address: str) -> None:
-        """Where clients will reach the servers; said before they start."""
+        """Set the address at which clients reach the servers; before they start."""
         self._place[0] = address
 
 
@@ -245,7 +245,7 @@ async def serve_async(
 
 
 def last_words(run: Execution) -> str:
-    """How it ended, in one line."""
+    """The verdict, in one line."""
     result = run.result
     return (
         f"{result.verdict}: {result.reason}. Virtual time {seconds(result.t_ns)} s,"
@@ -280,7 +280,7 @@ def _written(pod: Tree, container: str, now: int, previous: bool) -> Output:
 
 
 def _reachable(host: str) -> str:
-    """What a client on this machine calls an address that means all of them."""
+    """The address by which a client on this machine reaches a server that listens on all addresses."""
     return {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104
 
 

@@ -26,7 +26,7 @@ _SIZE_LIMIT: Final = 16_384
 
 
 def fresh() -> bytes:
-    """A key that nobody has yet."""
+    """A fresh key."""
     return _number(ec.generate_private_key(ec.SECP256R1()))
 
 

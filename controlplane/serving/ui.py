@@ -1,4 +1,4 @@
-"""The page of a served cluster: its files for everybody, what it shows for who may.
+"""The page of a served cluster: its files for every client, its data for authorized ones.
 
 The files say nothing of the cluster, and are what a browser asks for before it has a token; the page
 sends the token with everything else. A policy lets a browser run and ask for nothing but what came from
@@ -76,7 +76,7 @@ def assets() -> dict[str, HttpAnswer]:
 
 
 def pages(live: Live, forks: Forks) -> Mapping[str, Page]:
-    """What the page asks for, by path. ApiError 400, 404, 405."""
+    """The page's requests, by path. Raises ApiError 400, 404, 405."""
 
     async def model(http: HttpRequest) -> HttpAnswer:
         _only(http, "GET")

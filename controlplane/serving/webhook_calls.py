@@ -1,4 +1,4 @@
-"""Asking webhooks outside of the world over HTTPS, with what they are known by.
+"""HTTPS calls to webhooks outside of the emulated cluster, with their certificates.
 
 The world hands out numbered questions; what is answered goes in as input, so a replay asks nobody. While a
 question is open no wait is leapt over and time goes no faster than the clock, or fast time would run
@@ -146,7 +146,7 @@ async def _exchange(
 
 
 def _trusting(bundle: str) -> ssl.SSLContext:
-    """Whoever shows a certificate of the bundle (PEM in base64); without one, what the system trusts."""
+    """A TLS context that trusts the bundle (PEM in base64); without a bundle, the system's authorities."""
     if not bundle:
         return ssl.create_default_context()
     try:
@@ -163,7 +163,7 @@ def _refusal(status: int, answer: bytes) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """What Go says of it, as far as it is known."""
+    """Go's text for the error, where it is known."""
     cause = error
     while cause.__cause__ is not None and not isinstance(cause, ssl.SSLError):
         if isinstance(cause, OSError) and str(cause).startswith("dial tcp"):
@@ -183,7 +183,7 @@ def _told(error: BaseException) -> str:
 
 
 def _dialled(error: BaseException) -> str:
-    """Why there was no connection: the first cause, of which a name may have several."""
+    """The reason why the connection failed: the first cause, as a name may have several addresses."""
     while isinstance(error.__cause__, BaseException):
         error = error.__cause__
     if isinstance(error, BaseExceptionGroup):

@@ -1,4 +1,4 @@
-"""Where services of webhooks are, for those that no emulated pod can answer: `NAME.NAMESPACE=HOST:PORT`."""
+"""The addresses of webhook services that no emulated pod answers: `NAME.NAMESPACE=HOST:PORT`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def addresses(given: Mapping[str, str]) -> dict[str, tuple[str, int]]:
 
 
 def hosts(texts: Iterable[str]) -> dict[str, str]:
-    """Where each is, by the name under which the service is asked."""
+    """The addresses, by the name under which the service is called."""
     return dict(_split(text) for text in texts)
 
 

@@ -33,7 +33,7 @@ CPUS = ("100m", "250m", "500m", "1", "2")
 
 
 class Drawn:
-    """Answers every choice from Hypothesis' data; 0, the dull option, is what it shrinks towards."""
+    """A strategy that draws every choice from Hypothesis; 0, the default option, is the target of shrinking."""
 
     name = "hypothesis"
     seed: int | None = None
@@ -50,7 +50,7 @@ class Drawn:
         self._count = 0
 
     def choose(self, kind: str, options: Sequence[Option], step: int) -> int:
-        """A drawn option; the dull one once `most` were drawn."""
+        """A drawn option; the default one once `most` were drawn."""
         self._count += 1
         if self._count > self._most:
             return 0
@@ -60,7 +60,7 @@ class Drawn:
         """Nothing to close."""
 
     def parameters(self) -> dict[str, int | str | float]:
-        """How many choices are drawn at most."""
+        """The largest number of drawn choices."""
         return {"most": self._most}
 
 
@@ -112,7 +112,7 @@ class Operation:
 def operations(
     names: Sequence[str] = ("a", "b", "c"), *, most: int = 12
 ) -> st.SearchStrategy[list[Operation]]:
-    """What a user does, one thing after the other."""
+    """The actions of a user, in order."""
     named = st.sampled_from(list(names))
     one = st.one_of(
         pods(names).map(lambda tree: Operation("create", tree)),
