@@ -1,6 +1,6 @@
-"""What is special to a kind: strategies, defaults, validation, selectable fields, table columns.
+"""The rules of single kinds: strategies, defaults, validation, selectable fields, table columns.
 
-`validation` has a module per family of kinds (`claims`: what may change about a PersistentVolumeClaim),
-`custom` the definitions of custom resources and the rules of their objects. What a strategy may ask of
-its server is `strategy.Lookup`.
+`validation` has a module per family of kinds (`claims`: permitted changes of a PersistentVolumeClaim),
+`custom` the definitions of custom resources and the rules of their objects. The questions that a strategy may
+ask its server are in `strategy.Lookup`.
 """

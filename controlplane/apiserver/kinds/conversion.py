@@ -1,4 +1,4 @@
-"""Kinds that are served in several versions, and bodies in a version nobody asked for."""
+"""Conversion between the versions of a kind, and of bodies in another version than the requested one."""
 
 from __future__ import annotations
 

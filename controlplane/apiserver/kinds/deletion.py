@@ -1,4 +1,4 @@
-"""How an object is to be deleted."""
+"""The options of a deletion."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def meta_step(
     namespaced: bool,
     standard_finalizers: bool = True,
 ) -> list[FieldError]:
-    """What one look at changed metadata finds, as of a new object ("A") or of a change ("U")."""
+    """Return the errors that one check of changed metadata finds, as of a new object ("A") or of a change ("U")."""
     changed = _looked_at(new, old)
     kube = finalizer_errors(new) if changed and standard_finalizers else []
     if step == "U":
@@ -240,7 +240,7 @@ _CHECKED = ("labels", "annotations", "ownerReferences", "finalizers", "generateN
 
 
 def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldError]:
-    """What a change of metadata may not do."""
+    """Return the errors of a change of metadata."""
     path = "metadata"
     errors: list[FieldError] = []
     if old.get("deletionTimestamp") and "finalizers" in new:

@@ -166,7 +166,7 @@ def _unsupported(info: ResourceInfo, name: str) -> str:
 
 
 class _Matcher:
-    """Whether an object meets a label selector and the fields that no index covers."""
+    """The match of objects against a label selector and the fields that no index covers."""
 
     __slots__ = ("_fields", "_labels", "_value")
 
@@ -229,7 +229,7 @@ def matcher(
 
 
 def interest_of(info: ResourceInfo, namespace: str, name: str, query: dict[str, str]) -> Interest:
-    """What a list or watch with these parameters wants to see. ApiError 400."""
+    """Return the selection of a list or watch with these parameters. ApiError 400."""
     selector = label_selector(query.get("labelSelector", ""))
     chosen = field_selector(info, query.get("fieldSelector", ""))
     rest: list[fields.FieldRequirement] = []

@@ -1,7 +1,7 @@
-"""What is special to a kind, behind one interface; the defaults here fit kinds without rules.
+"""The rules of a kind behind one interface; the defaults here fit kinds without rules.
 
-Trees are immutable by convention: a hook that changes something answers a new tree that shares the
-unchanged parts, and answers the tree it was given when there is nothing to change.
+Trees are immutable by convention: a hook that changes something returns a new tree that shares the
+unchanged parts, and returns the given tree when there is nothing to change.
 """
 
 from __future__ import annotations
@@ -44,16 +44,15 @@ class Lookup(Protocol):
 
 @define(eq=False)
 class Context:
-    """What a hook may need to know besides the objects.
+    """The information that a hook may need besides the objects.
 
     `siblings` are the keys and objects of the same resource as they are stored, for kinds that
-    allocate (`Strategy.allocates`), `fetched` what was read from the store because `lookup` did not
-    have it. `cursors` is the server's memory of where it allocated last. `suffix` makes the end of
-    a generated name. `storage` is where the handling of the request reads and writes. `audit` are
-    the notes of admission for the audit log. `reinvocation` is what admission remembers
-    between its two rounds. `admitted_as` makes of a stored tree what admission
-    policies see of it, where that is another kind. `document` is the
-    object as it was written: of a patched one what the patch made, before it was read.
+    allocate (`Strategy.allocates`), `fetched` the objects read from the store because `lookup` did not
+    have them. `cursors` are the server's last allocations. `suffix` makes the end of a generated name.
+    `storage` is the store that the request reads and writes. `audit` are the notes of admission for the
+    audit log. `reinvocation` is the state of admission between its two rounds. `admitted_as` converts a
+    stored tree to the form that admission policies see, where that is another kind. `document` is the
+    object as it was written: of a patched one the patch's result, before it was read.
     """
 
     info: ResourceInfo
@@ -128,14 +127,14 @@ def with_status(new: Tree, old: Tree, key: str = "status") -> Tree:
 
 
 def same(new: Tree, old: Tree, key: str) -> bool:
-    """Whether a part of two trees is equal; identity answers at once."""
+    """Return whether a part of two trees is equal; identical parts are not compared."""
     a, b = new.get(key), old.get(key)
     return a is b or a == b
 
 
 _KEPT_META = ("deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers",
               "ownerReferences")  # fmt: skip
-"""What ResetObjectMetaForStatus of apimachinery takes from the stored object."""
+"""The fields that ResetObjectMetaForStatus of apimachinery takes from the stored object."""
 
 
 class Strategy:
@@ -160,21 +159,21 @@ class Strategy:
     unsupported_gc = False
     status_keeps_labels = False
     status_keeps_meta = False
-    """Whether a status update leaves the metadata as it is, but for who manages the fields."""
+    """A status update leaves the metadata as it is, except the managed fields."""
     meta_steps = "U"
-    """How the kind's own update rules check metadata, see `metadata.validate_meta_update`."""
+    """The checks of metadata in the kind's own update rules, see `metadata.validate_meta_update`."""
     standard_finalizers = True
-    """Whether finalizers must be standard ones or qualified."""
+    """Finalizers must be standard ones or qualified."""
     deletes_in_steps = False
     allocates = False
-    """Whether begin_create and begin_update choose what no other object of the kind may have."""
+    """The hooks begin_create and begin_update allocate values that are unique among the kind's objects."""
 
     def converted(self, tree: Tree) -> Tree:
         """The object as field managers see it: with what only upstream's conversion writes."""
         return tree
 
     def settles_on_update(self, sub: str, old: Tree) -> bool:
-        """Whether the first PUT or PATCH after creation is a write even if it changes nothing.
+        """Return whether the first PUT or PATCH after creation is a write even if it changes nothing.
 
         Seen in recordings: what creation stores is not what an update of the same object stores.
         """
@@ -203,7 +202,7 @@ class Strategy:
         return {**tree, "status": self.empty_status}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object, metadata apart."""
+        """Return the errors of a new object, metadata apart."""
         return []
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
@@ -217,11 +216,11 @@ class Strategy:
         return new
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
-        """Whether an update counts as a new generation."""
+        """Return whether an update increments the generation."""
         return not same(new, old, "spec")
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update, metadata apart."""
+        """Return the errors of an update, metadata apart."""
         return self.validate(ctx, new)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
@@ -240,7 +239,7 @@ class Strategy:
         return new
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update, metadata apart."""
+        """Return the errors of a status update, metadata apart."""
         return []
 
     def prepare_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:
@@ -248,7 +247,7 @@ class Strategy:
         return new
 
     def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
-        """What is wrong with an update of another subresource, metadata apart."""
+        """Return the errors of an update of another subresource, metadata apart."""
         return []
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
@@ -256,7 +255,7 @@ class Strategy:
         return []
 
     def finish(self, tree: Tree) -> Tree:
-        """What is left out when the object is stored."""
+        """Return the object as it is stored, without the parts that are left out."""
         return tree
 
     def begin_create(self, ctx: Context, tree: Tree) -> Tree:
@@ -268,7 +267,7 @@ class Strategy:
         return new
 
     def begin_delete(self, ctx: Context, tree: Tree) -> Tree | None:
-        """What a deletion makes of an object that is not removed at once; None for the usual."""
+        """Return the object that a deletion with a grace period stores; None for the default."""
         return None
 
     def after_delete(self, ctx: Context, tree: Tree) -> None:

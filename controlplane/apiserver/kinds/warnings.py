@@ -407,7 +407,7 @@ _HINTS = "service.kubernetes.io/topology-aware-hints"
 
 
 def node_warnings(tree: Tree) -> list[str]:
-    """Warnings for a node: fields that nobody reads any more."""
+    """Return the warnings for a node: fields that have no effect any more."""
     spec = tree.get("spec") or {}
     found = []
     if spec.get("configSource") is not None:

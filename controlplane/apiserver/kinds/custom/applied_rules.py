@@ -290,7 +290,7 @@ class _Walk:
     def violation(
         self, rule: _Rule, schema: Tree, path: str, before: _Before, value: Any, old: Any
     ) -> FieldError | None:
-        """How a value violates a rule."""
+        """Return the error by which a value violates a rule; None if it does not."""
         where, shown = path or "<nil>", schema.get("type", "")
         scope: dict[str, Any] = {"self": value}
         optional = bool(rule.rule.get("optionalOldSelf"))

@@ -29,7 +29,7 @@ _BEGIN = b"-----BEGIN CERTIFICATE-----"
 
 
 def conversion_errors(conversion: Tree, was: Tree | None, *, served: bool) -> list[FieldError]:
-    """What is wrong with a conversion, which `was` another before.
+    """Return the errors of a conversion; `was` is the one before an update.
 
     Before anything is served, and where that was so before, a bundle may hold no certificates.
     """
@@ -79,5 +79,5 @@ def _review_versions(versions: list[str], path: str, *, one_known: bool) -> list
 
 
 def _no_certificates(bundle: str) -> bool:
-    """Whether there is a bundle, and no certificate in it. What stands in a block is not read."""
+    """Return whether there is a bundle without certificates. The content of a block is not read."""
     return bool(bundle) and _BEGIN not in base64.b64decode(bundle)

@@ -28,7 +28,7 @@ _KIND: Final = "VolumeGroupSnapshotContent"
 
 
 def converter_of(definition: Tree) -> Converter | None:
-    """What converts the objects of a definition, if that is emulated."""
+    """Return the converter of a definition's objects, if that is emulated."""
     conversion = definition["spec"].get("conversion") or {}
     if conversion.get("strategy") != "Webhook":
         return None

@@ -1,4 +1,4 @@
-"""Which part of an old object corresponds to a part of the new one.
+"""Correlation of the parts of a new object with those of the old one.
 
 Errors in parts that an update leaves as they were are not reported (ratcheting). Elements of lists of type map
 correspond by their keys; elements of other lists to nothing.
@@ -39,7 +39,7 @@ class Correlated:
 
     @property
     def unchanged(self) -> bool:
-        """Whether both values are equal; lists of type map are compared by keys, not by order."""
+        """Both values are equal; lists of type map are compared by keys, not by order."""
         if self._unchanged is None:
             self._unchanged = self.new is self.old or self._equal()
         return self._unchanged

@@ -159,7 +159,7 @@ class DefinitionStrategy(Strategy):
         return errors if was.get("preserveUnknownFields") else errors + _unknown_fields(spec)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return _accepted_errors(new)
 
 
@@ -215,7 +215,7 @@ def _labels(text: str, path: str) -> list[FieldError]:
 
 
 def _hoisted(versions: list[Tree], key: str) -> bool:
-    """Whether upstream's internal form keeps a part once for all versions."""
+    """Return whether upstream's internal form keeps a part once for all versions."""
     first = versions[0].get(key) if versions else None
     return all(version.get(key) == first for version in versions)
 
@@ -238,7 +238,7 @@ def _dumped(given: list[Tree] | None) -> Raw:
 
 
 def _spec_errors(spec: Tree, was: Tree | None = None, *, served: bool = False) -> list[FieldError]:
-    """What is wrong with a spec, which `was` another before if it is not new."""
+    """Return the errors of a spec; `was` is the one before an update."""
     errors: list[FieldError] = []
     group = spec.get("group", "")
     if not group:
@@ -266,7 +266,7 @@ def _spec_errors(spec: Tree, was: Tree | None = None, *, served: bool = False) -
 
 
 def _version_errors(given: list[Tree] | None, *, loose: bool) -> list[FieldError]:
-    """What is wrong with versions; with `loose` schemas fields that these do not know are kept."""
+    """Return the errors of versions; with `loose` schemas, fields that these do not know are kept."""
     errors: list[FieldError] = []
     versions = given or []
     for index, version in enumerate(versions):
@@ -304,7 +304,7 @@ _NAMED = ("properties", "patternProperties", "definitions", "dependencies")
 
 
 def _has_default(schema: Any) -> bool:
-    """Whether a schema, or one within it, has a default."""
+    """Return whether a schema, or one within it, has a default."""
     if isinstance(schema, list):
         return any(map(_has_default, schema))
     if not isinstance(schema, dict):
@@ -315,7 +315,7 @@ def _has_default(schema: Any) -> bool:
 
 
 def _common_errors(versions: list[Tree]) -> list[FieldError]:
-    """What is wrong with parts that all versions share: upstream keeps them once, and checks them last."""
+    """Return the errors of parts that all versions share: upstream keeps them once, and checks them last."""
     errors: list[FieldError] = []
     for key, check in _CHECKS if versions else ():
         if not _hoisted(versions, key):
@@ -382,7 +382,7 @@ def _stored_errors(state: Tree, versions: list[Tree]) -> list[FieldError]:
 
 
 def _approval(tree: Tree) -> tuple[str, str]:
-    """How far a name of the community's is approved, and the text that says so."""
+    """Return the state of the approval of a community-owned name, and the annotation's value."""
     value: str = (tree["metadata"].get("annotations") or {}).get(_APPROVAL, "")
     if not value:
         return "missing", value

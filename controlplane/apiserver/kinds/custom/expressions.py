@@ -58,9 +58,9 @@ def policy_types(
     authorizer: bool = True,
     patches: bool = False,
 ) -> dict[str, Type]:
-    """What an expression of a policy may speak of, with types; `variables` are the policy's so far.
+    """Return the variables of a policy's expressions with their types; `variables` are the policy's own so far.
 
-    With `patches` it may write down what a mutation is made of.
+    With `patches`, expressions may construct the types of a mutation.
     """
     types = {"object": DYN, "oldObject": DYN, "request": _REQUEST, "namespaceObject": _NAMESPACE}
     if params:
@@ -78,7 +78,7 @@ def policy_types(
 def expression_problems(
     source: str, path: str, types: Mapping[str, Type], gives: tuple[str, ...] = ()
 ) -> list[FieldError]:
-    """Why an expression of a webhook or policy does not compile, or is of none of these types."""
+    """Return the errors of a webhook's or policy's expression that does not compile, or has none of these types."""
     try:
         program = compiled(source, types)
     except CelError as error:
@@ -89,7 +89,7 @@ def expression_problems(
 
 
 def wrong_type(found: Type, gives: tuple[str, ...]) -> str:
-    """What is said of an expression that comes to something else than it should."""
+    """Return the message for an expression of another type than the required ones."""
     wanted = f"one of [{' '.join(gives)}]" if len(gives) > 1 else gives[0]
     found = resolved(found, {})
     shown = "null_type" if found.name == "null" else str(found)

@@ -151,7 +151,7 @@ def steps(path: str) -> list[str]:
 
 
 def _nested(tree: Any, names: list[str]) -> tuple[Any, str]:
-    """What stands at a path of names, or why nothing can: a part of the way is no map."""
+    """Return the value at a path of names, or the error if a part of the path is not a map."""
     for name in names:
         if not isinstance(tree, dict):
             if tree is None:
@@ -207,7 +207,7 @@ class CustomStrategy(Strategy):
         return new
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """Only status (and who manages it) changes."""
+        """Return a status update that changes only the status and the managed fields."""
         meta = with_status(old["metadata"], new["metadata"], "managedFields")
         meta = with_status(meta, new["metadata"], "resourceVersion")
         return with_status({**old, "metadata": meta}, new)
@@ -238,7 +238,7 @@ class CustomStrategy(Strategy):
         return found
 
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
-        """What a write through the endpoint cannot set."""
+        """Return the fields that a write through the endpoint cannot set."""
         if not self.has_status:
             return ()
         return (("f:metadata",), ("f:spec",)) if sub == "status" else (("f:status",),)
@@ -289,7 +289,7 @@ def _custom(ctx: Context) -> CustomResource:
 
 @frozen(eq=False)
 class CustomResource:
-    """What the server needs to know of one version of a custom resource."""
+    """The facts of one version of a custom resource that the server needs."""
 
     group: str
     version: str
@@ -302,7 +302,7 @@ class CustomResource:
     selectable_fields: Mapping[str, JSONPath]
     strategy: CustomStrategy
     has_status: bool
-    """Whether this version has the status subresource; a write goes by the version it came in."""
+    """This version has the status subresource; the version of a write decides."""
     deprecation: str
     """The warning that every request for a deprecated version gets."""
     struct: StructType
@@ -315,15 +315,15 @@ class CustomResource:
     stored_schema: Tree | None
     """The schema of the stored version, if this is another one."""
     converter: Converter | None
-    """What brings objects from one version to another, where more than the version changes."""
+    """The converter between versions, where more than the version changes."""
     webhook: Tree | None
     """The conversion webhook that is to be called for objects of another version, if there is one."""
     schemas: dict[str, Tree]
     """The schemas of all versions of the definition, by version."""
     first: bool
-    """Whether the definition never changed: what this version stored is read as it is."""
+    """The definition has never changed: objects stored by this version are read as they are."""
     _shown: WeakKeyDictionary[Object, Object] = field(factory=WeakKeyDictionary, init=False)
-    """What stored objects were read as, but for those that are read as they are."""
+    """The read forms of stored objects, except of those that are read as they are."""
     _as_is: WeakSet[Object] = field(factory=WeakSet, init=False)
 
     def read(self, ctx: Context, body: Any, old: Tree | None) -> Tree:
@@ -579,9 +579,9 @@ def version_preference(version: str) -> tuple[int, ...]:
 
 
 def _deprecation(spec: Tree, kind: str, version: Tree) -> str:
-    """What is said to every caller of a deprecated version: its own text, or the version to use.
+    """Return the warning of a deprecated version: its own text, or the version to use.
 
-    Named is the most preferred version above it that is served and not deprecated.
+    The latter is the most preferred version above it that is served and not deprecated.
     """
     if not version.get("deprecated"):
         return ""

@@ -36,7 +36,7 @@ _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 
 def location(source: str, error: CelError) -> str:
-    """Where and why an expression does not compile, with each place marked."""
+    """Return the positions and reasons why an expression does not compile, with each position marked."""
     lines = []
     for at, text in error.issues:
         before = source[: max(at, 0)]

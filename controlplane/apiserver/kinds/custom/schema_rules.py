@@ -1,7 +1,8 @@
-"""What the schema of a definition may say, beyond being structural.
+"""The rules for the schema of a definition, beyond those of structural schemas.
 
 Upstream: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go,
-ValidateCustomResourceDefinitionOpenAPISchema, and pkg/apiserver/schema/defaulting/validation.go. Upstream goes through
+ValidateCustomResourceDefinitionOpenAPISchema, and pkg/apiserver/schema/defaulting/validation.go. Upstream goes
+through
 maps in no order; here they are sorted.
 """
 
@@ -50,7 +51,7 @@ _AT_ROOT: Final = (
     "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example",
     "XPreserveUnknownFields", "XValidations",
 )  # fmt: skip
-"""What the root may say where the status is a subresource, by the names of upstream's fields."""
+"""The keywords allowed at the root if the status is a subresource, by the names of upstream's fields."""
 
 _UNSUPPORTED: Final = (
     "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref",
@@ -60,7 +61,7 @@ _EMPTY_IS_NONE: Final = ("id", "patternProperties", "definitions")
 
 
 def schema_errors(schema: Tree, path: str, *, status: bool) -> list[FieldError]:
-    """What is wrong with the schema of a version. `status`: its status is a subresource.
+    """Return the errors of the schema of a version. `status`: its status is a subresource.
 
     Rules are compiled only where the schema is structural and its defaults fit.
     """
@@ -107,7 +108,7 @@ def _root_errors(schema: Tree, path: str) -> list[FieldError]:
 
 
 def _default_errors(schema: Tree, path: str, budget: Budget) -> Iterator[FieldError]:
-    """Where a default does not fit its schema, or violates its rules."""
+    """Yield the errors of defaults that do not fit their schema, or violate its rules."""
     default = schema.get("default")
     if default is not None:
         root = bool(schema.get(_EMBEDDED))
@@ -154,7 +155,7 @@ def _violated_by_default(default: Any, schema: Tree, path: str, budget: Budget) 
 
 @frozen
 class _Inside:
-    """Where a part stands: within the metadata of an object, and why it may have no default."""
+    """The context of a part: within the metadata of an object, and why it may have no default."""
 
     meta: bool = False
     no_default: str = ""
@@ -280,7 +281,7 @@ def _standard_errors(schema: Tree, path: str, inside: _Inside) -> Iterator[Field
 
 
 def _extension_errors(schema: Tree, path: str) -> Iterator[FieldError]:
-    """What Kubernetes' own words in a schema ask for."""
+    """Yield the errors of the Kubernetes extensions of a schema."""
     kind = schema.get("type", "")
     if schema.get(PRESERVE) is False:
         yield invalid(f"{path}.{PRESERVE}", False, "must be true or undefined")
@@ -352,7 +353,7 @@ def _map_errors(
 
 
 def _key_errors(items: Tree, list_type: str, keys: list[Any], path: str) -> Iterator[FieldError]:
-    """What identifies an item is never null and never missing."""
+    """Yield the errors of an item's keys, which must be neither null nor missing."""
     if items.get("nullable"):
         text = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
         yield forbidden(f"{path}.nullable", text)

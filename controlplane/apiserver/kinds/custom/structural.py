@@ -1,4 +1,4 @@
-"""Whether the schema of a definition is structural: it says of each field what it is outside of what it validates.
+"""Checks that the schema of a definition is structural: types of fields stand outside of value validations.
 
 Upstream: apiextensions-apiserver pkg/apiserver/schema/{convert,validation,complete}.go.
 """
@@ -32,7 +32,7 @@ _EMPTY_WILL_DO: Final = ("additionalItems",)
 
 
 def inconvertible(schema: Tree) -> str:
-    """Why a schema cannot even be looked at as a structural one; empty where it can."""
+    """Return why a schema cannot be converted to a structural one; empty if it can."""
     for key in _NO_CONVERSION:
         value = schema.get(key)
         if value or (value is not None and key in _EMPTY_WILL_DO):
@@ -43,7 +43,7 @@ def inconvertible(schema: Tree) -> str:
 
 
 def structural_errors(schema: Tree, path: str) -> list[FieldError]:
-    """What keeps a schema from being structural, sorted by text as upstream does."""
+    """Return the errors that keep a schema from being structural, sorted by text as upstream does."""
     errors = [*_invariants(schema, _ROOT, path), *_completeness(schema, schema, path, path)]
     return sorted(errors, key=str)
 
@@ -63,7 +63,7 @@ def _all_parts(schema: Tree) -> Iterator[tuple[str, Tree]]:
 
 
 def _invariants(schema: Tree, level: str, path: str) -> Iterator[FieldError]:
-    """What holds for a schema and its parts that are no junctors."""
+    """Yield the violated invariants of a schema and its parts outside of junctors."""
     kind = schema.get("type", "")
     properties = schema.get("properties") or {}
     embedded, either = bool(schema.get(_EMBEDDED)), bool(schema.get(_INT_OR_STRING))
@@ -123,7 +123,7 @@ def _invariants(schema: Tree, level: str, path: str) -> Iterator[FieldError]:
 
 
 def _only_names(metadata: Tree) -> bool:
-    """Whether a schema of metadata says nothing but of name and generateName."""
+    """Return whether a schema of metadata restricts only name and generateName."""
     for key, value in metadata.items():
         if key == "properties":
             if value and not frozenset(value) <= {"name", "generateName"}:
@@ -134,7 +134,7 @@ def _only_names(metadata: Tree) -> bool:
 
 
 def _is_either(junctor: Any) -> bool:
-    """Whether it is the pair by which an integer or a string is described."""
+    """Return whether a junctor is the pair that describes an integer or a string."""
     return bool(junctor == [{"type": "integer"}, {"type": "string"}])
 
 
@@ -144,7 +144,7 @@ def _first_is_either(schema: Tree) -> bool:
 
 
 def _validations(schema: Tree, path: str, *, skip: bool, skip_first: bool) -> Iterator[FieldError]:
-    """What holds for the junctors and the pattern of a schema."""
+    """Yield the errors of the junctors and the pattern of a schema."""
     if not skip:
         for index, part in enumerate(schema.get("anyOf") or ()):
             yield from _nested(part, f"{path}.anyOf[{index}]")
@@ -178,11 +178,11 @@ _STRUCTURE: Final = (
     ("x-kubernetes-map-type", "must be undefined to be structural"),
     ("x-kubernetes-validations", "must be empty to be structural"),
 )
-"""What only the structure may say, and what is said of it within a junctor."""
+"""The keywords that only the structure may have, and the message for each within a junctor."""
 
 
 def _nested(schema: Tree, path: str, *, skip: bool = False) -> Iterator[FieldError]:
-    """What holds for a schema within a junctor."""
+    """Yield the errors of a schema within a junctor."""
     yield from _validations(schema, path, skip=skip, skip_first=False)
     if isinstance(schema.get("items"), dict):
         yield from _nested(schema["items"], f"{path}.items")
@@ -201,7 +201,7 @@ def _nested(schema: Tree, path: str, *, skip: bool = False) -> Iterator[FieldErr
 
 
 def _completeness(given: Tree, structure: Tree, at: str, path: str) -> Iterator[FieldError]:
-    """What the junctors of `given` (at `path`) speak of must be part of the structure (at `at`).
+    """Yield the errors of fields that the junctors of `given` (at `path`) name and the structure (at `at`) lacks.
 
     As upstream: only the junctors of the root are looked at, and what is in them.
     """

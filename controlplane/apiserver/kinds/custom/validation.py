@@ -36,7 +36,7 @@ from controlplane.apiserver.schema.work import spend
 __all__ = ["check_lists", "validate"]
 
 _NOWHERE: Final = "<nil>"
-"""How the API server writes the path of a whole object."""
+"""The path of a whole object in messages of the API server."""
 _JUNCTORS: Final = frozenset(("anyOf", "oneOf", "allOf", "not"))
 _PLAIN: Final = {"string": str, "boolean": bool, "integer": int}
 """Types of values that need no second look where the schema asks for nothing but the type."""

@@ -25,7 +25,7 @@ _LONGEST_WARNING = 256
 
 
 def deprecation_errors(version: Tree, path: str) -> list[FieldError]:
-    """What is wrong with what a version says of its own age."""
+    """Return the errors of a version's deprecation."""
     text = version.get("deprecationWarning")
     if text is None:
         return []
@@ -44,7 +44,7 @@ def deprecation_errors(version: Tree, path: str) -> list[FieldError]:
 
 
 def selectable_errors(version: Tree, path: str) -> list[FieldError]:
-    """What is wrong with the fields that objects of a version are selected by."""
+    """Return the errors of a version's selectable fields."""
     errors: list[FieldError] = []
     root = version.get("schema", {}).get("openAPIV3Schema") or {}
     known: dict[tuple[str, ...], None] = {}

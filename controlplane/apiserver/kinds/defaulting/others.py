@@ -38,7 +38,7 @@ def default_namespace(tree: Tree) -> Tree:
 
 
 def default_node(tree: Tree) -> Tree:
-    """What is allocatable follows the capacity."""
+    """Default a node: the allocatable resources follow the capacity."""
 
     def status(status: Tree) -> Tree:
         if "config" in status:
@@ -145,7 +145,7 @@ def default_endpoints(tree: Tree) -> Tree:
 
 
 def default_endpoint_slice(tree: Tree) -> Tree:
-    """Ports are TCP and have a name, be it empty. What there is none of is null."""
+    """Default an EndpointSlice: ports are TCP and have a name, be it empty; missing lists are null."""
     named = each(tree, "ports", lambda port: filled(port, {"name": "", "protocol": "TCP"}))
     return {**named, "endpoints": named.get("endpoints") or None,
             "ports": named.get("ports") or None}  # fmt: skip
@@ -302,7 +302,7 @@ def default_admission_policy(tree: Tree) -> Tree:
 
 
 def default_policy_binding(tree: Tree) -> Tree:
-    """What is matched."""
+    """Default the matched resources of a policy binding."""
     return _spec(tree, lambda spec: inside(spec, "matchResources", _match_resources))
 
 
@@ -355,7 +355,7 @@ def _claim_spec(spec: Tree) -> Tree:
 
 
 def default_resource_claim(tree: Tree) -> Tree:
-    """How many devices each request wants."""
+    """Default the number of devices of each request of a ResourceClaim."""
     return _spec(tree, _claim_spec)
 
 

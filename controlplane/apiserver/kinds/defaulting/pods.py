@@ -305,7 +305,7 @@ def _pod_level_requests(spec: Tree) -> Tree:
 
 
 def pod_requests(spec: Tree) -> Tree:
-    """What the containers of a pod ask for together, init containers included."""
+    """Return the total requests of a pod's containers, init containers included."""
     totals: dict[str, quantity.Quantity] = {}
     restartable: dict[str, quantity.Quantity] = {}
     peaks: dict[str, quantity.Quantity] = {}

@@ -49,25 +49,25 @@ class DeviceClaimStrategy(PlainStrategy):
     """Claims of devices. Upstream: pkg/registry/resource/resourceclaim/strategy.go."""
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         asked = rules.admin_access(
             _requests(tree.get("spec") or {}), "spec.devices.requests", "exactly"
         )
         return _admin_allowed(ctx, asked) + super().validate(ctx, tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_device_claim_update(new, old, ctx.written("spec"))
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         place = "status.allocation.devices.results"
         had = rules.admin_access(_results(old), place)
         asked = "" if had else rules.admin_access(_results(new), place)
         return _admin_allowed(ctx, asked) + rules.validate_device_claim_status(new, old)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What a status update of this kind keeps: nothing of devices that are given back."""
+        """Return a status update of this kind without the state of deallocated devices."""
         new = super().prepare_status_update(ctx, new, old)
         gone = {_device(each) for each in _results(old)} - {_device(each) for each in _results(new)}
         status = new.get("status") or {}
@@ -83,18 +83,18 @@ class ClaimTemplateStrategy(PlainStrategy):
     """Templates of resource claims."""
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         spec = (tree.get("spec") or {}).get("spec") or {}
         asked = rules.admin_access(_requests(spec), "spec.devices.requests", "exactly")
         written = ctx.written("spec", "metadata")
         return _admin_allowed(ctx, asked) + rules.validate_claim_template(tree, written)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_claim_template_update(new, old, ctx.written("spec"))
 
     def finish(self, tree: Tree) -> Tree:
-        """As it is stored: without labels that are none."""
+        """Return the stored form: without empty labels."""
         return inside(tree, "spec", lambda spec: inside(spec, "metadata", without_labels))
 
 
@@ -102,19 +102,19 @@ class SliceStrategy(PlainStrategy):
     """Resource slices: taints of devices say since when; what alpha gates bring is dropped."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         return _without_disabled(super().prepare_create(ctx, _tainted_now(ctx, tree)), {})
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts; what is dropped counts too, as upstream."""
+        """Return an update with the fields and generation that the server sets; dropped fields count, as upstream."""
         return _without_disabled(super().prepare_update(ctx, _tainted_now(ctx, new), old), old)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return super().validate(ctx, _as_written(ctx, tree))
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return super().validate_update(ctx, _as_written(ctx, new), old)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
@@ -134,11 +134,11 @@ def _as_written(ctx: Context, tree: Tree) -> Tree:
 
 
 _LISTS = ("ints", "bools", "strings", "versions")
-"""What gate DRAListTypeAttributes brings."""
+"""The fields of feature gate DRAListTypeAttributes."""
 
 
 _MAPPINGS = "nodeAllocatableResourceMappings"
-"""What gate DRANodeAllocatableResources brings."""
+"""The field of feature gate DRANodeAllocatableResources."""
 
 
 def _without_disabled(tree: Tree, old: Tree) -> Tree:

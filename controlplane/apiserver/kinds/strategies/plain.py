@@ -55,17 +55,17 @@ class PlainStrategy(Strategy):
         return tree if self._default is None else self._default(tree)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return [] if self._rule is None else self._rule(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         if self._update_rule is not None:
             return self._update_rule(new, old)
         return self.validate(ctx, new)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return [] if self._status_rule is None else self._status_rule(new, old)
 
 
@@ -87,11 +87,11 @@ class CSIDriverStrategy(PlainStrategy):
     """CSI drivers: what alpha gates bring is dropped, changes are counted, new ones are not."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         return _without_scheduling(super().prepare_create(ctx, tree))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         new = _without_scheduling(super().prepare_update(ctx, new, old))
         if same(new, old, "spec"):
             return new
@@ -130,7 +130,7 @@ class APIServiceStrategy(PlainStrategy):
     """APIServices; those without a service are available at once."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         if (tree.get("spec") or {}).get("service") is not None:
             return {**tree, "status": {}}
         return {**tree, "status": {"conditions": [local_available(format_time(ctx.now))]}}
@@ -146,11 +146,11 @@ class ServiceCIDRStrategy(PlainStrategy):
     status_keeps_meta = True
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         return tree
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         return new
 
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
@@ -162,10 +162,10 @@ _INGRESS_CLASS = "kubernetes.io/ingress.class"
 
 
 class IngressStrategy(PlainStrategy):
-    """Ingresses; what is said of rules that are none shows how they were written."""
+    """Ingresses; messages about invalid rules show them as they were written."""
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         errors = self._spec_errors(ctx, tree)
         said = _ingress_class(tree)
         named = (tree.get("spec") or {}).get("ingressClassName")
@@ -175,7 +175,7 @@ class IngressStrategy(PlainStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind; an annotation that came to differ may."""
+        """Return the errors of an update of this kind; annotation and field may come to differ."""
         return self._spec_errors(ctx, new)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
@@ -208,7 +208,7 @@ class CountedAsWritten(PlainStrategy):
     counted = "spec"
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         before = old["metadata"].get("generation", 0)
         new = super().prepare_update(ctx, new, old)
         meta = new["metadata"]
@@ -218,12 +218,12 @@ class CountedAsWritten(PlainStrategy):
         return new
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
-        """Whether an update counts as a new generation."""
+        """Return whether an update increments the generation."""
         return not same(new, old, self.counted)
 
 
 def _without_items(written: Any, read: Any) -> bool:
-    """Whether a list or a map of labels was written without items and no default stands for it."""
+    """Return whether a list or a map of labels was written without items and no default replaces it."""
     if isinstance(written, list):
         if not written:
             return not read
@@ -240,7 +240,7 @@ class QuotaStrategy(PlainStrategy):
     """Quotas; a refusal shows scopes that were written without items as such."""
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         if ctx.written("spec", "scopes") == []:
             new = {**new, "spec": {**new["spec"], "scopes": []}}
         return super().validate_update(ctx, new, old)
@@ -250,19 +250,19 @@ class PodTemplateStrategy(PlainStrategy):
     """Pod templates count the changes of the template: they have no spec."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         return super().prepare_create(ctx, _template_without_disabled(tree, None))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         return super().prepare_update(ctx, _template_without_disabled(new, old), old)
 
     def finish(self, tree: Tree) -> Tree:
-        """As it is stored: without labels that are none."""
+        """Return the stored form: without empty labels."""
         return inside(tree, "template", lambda spec: inside(spec, "metadata", without_labels))
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
-        """Whether an update counts as a new generation."""
+        """Return whether an update increments the generation."""
         return not same(new, old, "template")
 
 
@@ -275,11 +275,11 @@ class AccountStrategy(PlainStrategy):
     """Service accounts: of their secrets only the names are kept."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         return super().prepare_create(ctx, _secrets_named(tree))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         return super().prepare_update(ctx, _secrets_named(new), old)
 
 
@@ -320,7 +320,7 @@ class NamespaceStrategy(Strategy):
         return others.default_namespace(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         spec = tree.get("spec") or {}
         finalizers = spec.get("finalizers", [])
         if "kubernetes" not in finalizers:
@@ -329,21 +329,21 @@ class NamespaceStrategy(Strategy):
         return others.default_namespace(tree)
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         new = with_status(new, old)
         spec = with_status(new.get("spec") or {}, old.get("spec") or {}, "finalizers")
         return {**new, "spec": spec}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_namespace(tree)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What a status update of this kind keeps."""
+        """Return a status update of this kind with the fields that it cannot change."""
         return with_status(new, old, "spec")
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_namespace_status(new, old)
 
 
@@ -359,27 +359,27 @@ class NodeStrategy(Strategy):
         return node_warnings(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         if "configSource" in (tree.get("spec") or {}):
             tree = {**tree, "spec": without(tree["spec"], "configSource")}
         return tree
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         if "configSource" not in (old.get("spec") or {}):
             new = inside(new, "spec", lambda spec: without(spec, "configSource"))
         return super().prepare_update(ctx, new, old)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_node(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_node_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_node_update(new, old)
 
 
@@ -389,7 +389,7 @@ class ClaimStrategy(Strategy):
     returns_deleted = True
 
     def settles_on_update(self, sub: str, old: Tree) -> bool:
-        """Whether the first update is a write though it changes nothing."""
+        """Return whether the first update is a write though it changes nothing."""
         return sub in ("", "status")
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
@@ -397,12 +397,12 @@ class ClaimStrategy(Strategy):
         return others.default_claim(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         tree = {**tree, "status": {"phase": "Pending"}}
         return self._source(tree)
 
     def _source(self, tree: Tree) -> Tree:
-        """DataSource and dataSourceRef follow each other; sources nobody serves are dropped."""
+        """Copy dataSource and dataSourceRef to each other; drop sources of unsupported kinds."""
         spec = tree["spec"]
         source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
         if source is not None and not _known_source(source):
@@ -420,7 +420,7 @@ class ClaimStrategy(Strategy):
         return tree
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         new = with_status(new, old)
         was = old.get("spec") or {}
         return new if "dataSource" in was or "dataSourceRef" in was else self._source(new)
@@ -430,15 +430,15 @@ class ClaimStrategy(Strategy):
         return claim_warnings(tree.get("spec") or {}, "spec")
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_claim(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_claim_update(new, old, ctx.written("spec"))
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_claim_status(new, old)
 
 
@@ -464,20 +464,20 @@ class VolumeStrategy(Strategy):
         return volume_warnings(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         status = {"phase": "Pending", "lastPhaseTransitionTime": format_time(ctx.now)}
         return {**tree, "status": status}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_volume(tree, ctx.written("spec", "capacity"))
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_volume_update(new, old, ctx.written("spec"))
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What a status update of this kind keeps."""
+        """Return a status update of this kind with the fields that it cannot change."""
         new = with_status(new, old, "spec")
         status, was = new.get("status") or {}, old.get("status") or {}
         time, before = status.get("lastPhaseTransitionTime"), was.get("lastPhaseTransitionTime")
@@ -498,11 +498,11 @@ class EventStrategy(Strategy):
     ttl_seconds = 3600
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_event(tree, ctx)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_event_update(new, old, ctx)
 
 
@@ -521,11 +521,11 @@ class PolicyStrategy(Strategy):
         return {**tree, "status": dict.fromkeys(names_of, 0)}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_budget(tree)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_budget_status(new, old)
 
 
@@ -539,7 +539,7 @@ class EndpointSliceStrategy(Strategy):
         return others.default_endpoint_slice(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         tree = each(tree, "endpoints", lambda endpoint: without(endpoint, "deprecatedTopology"))
         return {**tree, "metadata": {**tree["metadata"], "generation": 1}}
 
@@ -550,7 +550,7 @@ class EndpointSliceStrategy(Strategy):
         return []
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         meta, was = new["metadata"], old["metadata"]
         changed = any(
             new.get(key) != old.get(key)
@@ -564,11 +564,11 @@ class EndpointSliceStrategy(Strategy):
         return {**new, "metadata": {**meta, "generation": was.get("generation", 0) + 1}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_endpoint_slice(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_endpoint_slice_update(new, old)
 
 
@@ -583,11 +583,11 @@ class AttachmentStrategy(Strategy):
         return others.default_attachment(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         return {**tree, "status": {"attached": False}}
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What a status update of this kind keeps."""
+        """Return a status update of this kind with the fields that it cannot change."""
         new = with_status(new, old, "spec")
         meta = {**old["metadata"]}
         if "managedFields" in new["metadata"]:
@@ -596,13 +596,13 @@ class AttachmentStrategy(Strategy):
         return {**new, "metadata": meta}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_attachment(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_attachment_update(new, old, ctx.written("spec"))
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_attachment_update(new, old)

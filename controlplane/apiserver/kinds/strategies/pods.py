@@ -25,7 +25,7 @@ _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _NEW: dict[str, Tree] = {
     qos: {"phase": "Pending", "qosClass": qos} for qos in ("Guaranteed", "Burstable", "BestEffort")
 }
-"""The status of a new pod, by its quality of service; shared, as nobody writes to it."""
+"""The status of a new pod, by its quality of service; shared, as it is never modified."""
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
@@ -56,7 +56,7 @@ class PodStrategy(Strategy):
         return default_pod(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         spec = without_disabled(tree["spec"], None)
         if spec is not tree["spec"]:
             tree = {**tree, "spec": spec}
@@ -78,7 +78,7 @@ class PodStrategy(Strategy):
         return {**tree, "metadata": meta, "status": status}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         from controlplane.apiserver.kinds.validation.pods import validate_pod
 
         return validate_pod(tree)
@@ -88,7 +88,7 @@ class PodStrategy(Strategy):
         return pod_warnings(tree, old)
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         new = with_status(new, old)
         if new["spec"] is not old["spec"]:
             spec = without_disabled(new["spec"], old["spec"])
@@ -101,13 +101,13 @@ class PodStrategy(Strategy):
         return new
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         from controlplane.apiserver.kinds.validation.pod_updates import validate_pod_update
 
         return validate_pod_update(new, old, ctx.written("spec"))
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What a status update of this kind keeps."""
+        """Return a status update of this kind with the fields that it cannot change."""
         new = with_status(new, old, "spec")
         meta = with_status(new["metadata"], old["metadata"], "ownerReferences")
         if meta is not new["metadata"]:
@@ -120,13 +120,13 @@ class PodStrategy(Strategy):
         return new
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         from controlplane.apiserver.kinds.validation.pod_updates import validate_pod_status_update
 
         return validate_pod_status_update(new, old)
 
     def prepare_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:
-        """What an update of a subresource keeps."""
+        """Return an update of a subresource with the fields that it cannot change."""
         if sub == "resize":
             from controlplane.apiserver.kinds.validation.pod_resize import prepare_resize
 
@@ -142,7 +142,7 @@ class PodStrategy(Strategy):
         return new
 
     def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
-        """What is wrong with an update of a subresource."""
+        """Return the errors of an update of a subresource."""
         if sub == "resize":
             from controlplane.apiserver.kinds.validation.pod_resize import validate_resize
 

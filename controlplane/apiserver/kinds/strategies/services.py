@@ -67,7 +67,7 @@ class ServiceStrategy(Strategy):
         return {**tree, "spec": spec}
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         tree = {**tree, "status": {"loadBalancer": {}}}
         return {**tree, "spec": _dropped(tree["spec"], None)}
 
@@ -76,7 +76,7 @@ class ServiceStrategy(Strategy):
         return {**tree, "status": {"loadBalancer": {}}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return validate_service(tree)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
@@ -99,7 +99,7 @@ class ServiceStrategy(Strategy):
         return {**new, "spec": spec}
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         new = with_status(new, old)
         if new["spec"].get("type") != "LoadBalancer" and (new.get("status") or {}).get(
             "loadBalancer"
@@ -108,11 +108,11 @@ class ServiceStrategy(Strategy):
         return new
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return validate_service_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return validate_service_status(new, old)
 
 

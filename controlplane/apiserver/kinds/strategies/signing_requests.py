@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: who asks is whoever sends, and decisions stay.
+"""CertificateSigningRequests: the sender is the requesting user, and decisions are kept.
 
 Upstream: pkg/registry/certificates/certificates/strategy.go.
 """
@@ -22,7 +22,7 @@ class SigningRequestStrategy(PlainStrategy):
     """The rules of CertificateSigningRequests."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """The user who sends it is the one who asks."""
+        """Set the requesting user to the sender."""
         user = ctx.request.user
         spec = {key: value for key, value in tree["spec"].items() if key not in _ASKING}
         spec["username"] = user.name
@@ -54,7 +54,7 @@ class SigningRequestStrategy(PlainStrategy):
         return {**new, "status": state}
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a decision, or with what a signer makes of it."""
+        """Return the errors of a decision, or of a signer's status update."""
         approving = ctx.request.subresource == "approval"
         errors = self.validate(ctx, new)
         return errors + validate_signing_request_status(new, old, approving=approving)

@@ -32,7 +32,7 @@ class _Workload(Strategy):
 
     generation = True
     named_pods = False
-    """Whether the name becomes part of the names of pods, and so should be a label."""
+    """The name becomes part of the names of pods, and so should be a label."""
     _default: Any = None
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
@@ -69,7 +69,7 @@ class _Workload(Strategy):
 
 
 def _indexed_warnings(spec: Tree, path: str) -> list[str]:
-    """What is said of an indexed job that is too large to be followed."""
+    """Return the warnings for an indexed job that is too large to be tracked."""
     if (spec.get("completionMode") != "Indexed"
             or (spec.get("completions") or 0) <= jobs.MANY_COMPLETIONS
             or (spec.get("parallelism") or 0) <= jobs.FEW_AT_ONCE):  # fmt: skip
@@ -109,21 +109,21 @@ class DeploymentStrategy(_Workload):
     status_keeps_labels = True
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
-        """Whether an update of this kind counts as a new generation."""
+        """Return whether an update of this kind increments the generation."""
         return not same(new, old, "spec") or not same(
             new["metadata"], old["metadata"], "annotations"
         )
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_deployment(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_deployment_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_deployment_status(new, old)
 
 
@@ -139,15 +139,15 @@ class ReplicaSetStrategy(_Workload):
         return {**tree, "status": {"replicas": 0}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_replica_set(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_replica_set_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_replica_status(new, old)
 
 
@@ -164,11 +164,11 @@ class ReplicationControllerStrategy(_Workload):
         return {**tree, "status": {"replicas": 0}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_replication_controller(tree)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_replica_status(new, old)
 
 
@@ -178,11 +178,11 @@ class StatefulSetStrategy(_Workload):
     _default = staticmethod(defaults.default_stateful_set)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         return super().prepare_create(ctx, _without_max_unavailable(tree))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         return super().prepare_update(ctx, _without_max_unavailable(new), old)
 
     def reset_status(self, tree: Tree) -> Tree:
@@ -190,7 +190,7 @@ class StatefulSetStrategy(_Workload):
         return {**tree, "status": {"availableReplicas": 0, "replicas": 0}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_stateful_set(tree)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
@@ -205,11 +205,11 @@ class StatefulSetStrategy(_Workload):
         return found
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_stateful_set_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_stateful_set_status(new, old)
 
 
@@ -240,12 +240,12 @@ class DaemonSetStrategy(_Workload):
         return {**tree, "status": dict.fromkeys(counts, 0)}
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         tree = super().prepare_create(ctx, tree)
         return _with_generation(tree, max(_template_generation(tree), 1))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What an update of this kind keeps and counts."""
+        """Return an update of this kind with the fields and generation that the server sets."""
         new = super().prepare_update(ctx, new, old)
         generation = _template_generation(old)
         if not same(new.get("spec") or {}, old.get("spec") or {}, "template"):
@@ -253,21 +253,21 @@ class DaemonSetStrategy(_Workload):
         return _with_generation(new, generation)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What a status update of this kind keeps: the template's count too, an annotation of ours."""
+        """Return a status update with the template's generation, an annotation, and the spec as they were."""
         return _with_generation(
             super().prepare_status_update(ctx, new, old), _template_generation(old)
         )
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return rules.validate_daemon_set(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return rules.validate_daemon_set_update(new, old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return rules.validate_daemon_set_status(new, old)
 
 
@@ -307,7 +307,7 @@ class JobStrategy(_Workload):
         return sub in ("", "status") and old["metadata"].get("labels") == _template_labels(old)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """What a new object of this kind starts with."""
+        """Return a new object of this kind with the fields that the server sets."""
         return generated_selector(super().prepare_create(ctx, tree))
 
     def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
@@ -320,19 +320,19 @@ class JobStrategy(_Workload):
             )
 
     def finish(self, tree: Tree) -> Tree:
-        """What is left out when this kind is stored."""
+        """Return the stored form of this kind."""
         return defaults.labels_from_template(super().finish(tree))
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return jobs.validate_job(_as_written(ctx, tree))
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return jobs.validate_job_update(_as_written(ctx, new), old)
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return job_status.validate_job_status(new, old)
 
 
@@ -374,11 +374,11 @@ class CronJobStrategy(_Workload):
     _default = staticmethod(defaults.default_cron_job)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         return jobs.validate_cron_job(tree)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with an update of this kind."""
+        """Return the errors of an update of this kind."""
         return jobs.validate_cron_job(new, old)
 
 
@@ -396,7 +396,7 @@ class AutoscalerStrategy(Strategy):
         return {**tree, "status": {"currentMetrics": None, "desiredReplicas": 0}}
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object of this kind."""
+        """Return the errors of a new object of this kind."""
         errors = autoscaling.validate_autoscaler(tree)
         for key in ("scaleUp", "scaleDown"):
             if ctx.written("spec", "behavior", key, "policies") == []:
@@ -405,9 +405,9 @@ class AutoscalerStrategy(Strategy):
         return errors
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """What is wrong with a status update of this kind."""
+        """Return the errors of a status update of this kind."""
         return autoscaling.validate_autoscaler_status(new)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """What a status update of this kind keeps."""
+        """Return a status update of this kind with the fields that it cannot change."""
         return with_status(new, old, "spec")

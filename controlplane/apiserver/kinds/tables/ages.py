@@ -43,7 +43,7 @@ def human_duration(seconds: int) -> str:
 
 
 def age(text: str | None, now: int) -> str:
-    """How long ago a time was."""
+    """Return the time since a timestamp in short form."""
     if not text:
         return "<unknown>"
     return human_duration((now - parse_time(text)) // SECOND)

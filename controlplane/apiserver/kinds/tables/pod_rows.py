@@ -140,7 +140,7 @@ def _regular(state: Tree, reason: str, conditions: list[Tree]) -> tuple[str, int
 
 
 def pod_conditions(tree: Tree) -> list[Tree]:
-    """What a row says about a pod that has finished."""
+    """Return the conditions in the row of a finished pod."""
     phase = (tree.get("status") or {}).get("phase")
     texts = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
     if phase not in texts:

@@ -529,7 +529,7 @@ ROWS: dict[str, Row] = {
 
 
 def _hosted(tree: Tree) -> tuple[str, str]:
-    """Where an API service is, and whether it is available."""
+    """Return the place of an API service, and its availability."""
     service = _part(tree, "spec").get("service")
     place = f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local"
     for each in _part(tree, "status").get("conditions") or ():

@@ -28,7 +28,7 @@ def address_name(name: str) -> names.Problems:
 
 
 def validate_ip_address(tree: Tree) -> list[FieldError]:
-    """An IPAddress and who uses it."""
+    """Return the errors of an IPAddress and its parent reference."""
     ref = (tree.get("spec") or {}).get("parentRef")
     path = "spec.parentRef"
     if ref is None:

@@ -207,7 +207,7 @@ def _conditions(owner: Tree, path: str, *, params: bool = False) -> list[FieldEr
 
 
 def _policy(spec: Tree, variables: dict[str, Type], *, mutating: bool = False) -> list[FieldError]:
-    """What both kinds of policies have, up to the variables, whose types are noted."""
+    """Return the errors of the parts that both kinds of policies have, and record the types of their variables."""
     errors = choice(spec, "failurePolicy", "spec", _FAILURE)
     if spec.get("paramKind") is not None:
         errors += _param_kind(spec["paramKind"], "spec.paramKind")
@@ -275,7 +275,7 @@ def _match_resources(match: Tree, path: str) -> list[FieldError]:
 
 
 def _mutable(match: Tree, path: str) -> list[FieldError]:
-    """What is deleted cannot be changed; the place of the operation is not told, as upstream."""
+    """Return errors for mutations of deletions; the path lacks the operation's index, as upstream."""
     allowed = tuple(name for name in _OPERATIONS if name != "DELETE")
     return [
         not_supported(f"{path}.resourceRules.operations", operation, allowed)
@@ -337,7 +337,7 @@ def validate_validating_policy(tree: Tree) -> list[FieldError]:
 
 
 def validate_validating_policy_status(new: Tree, _old: Tree) -> list[FieldError]:
-    """What was found when the policy's types were checked, and its conditions."""
+    """Return the errors of a policy's type checking results and conditions."""
     status = new.get("status") or {}
     checked, errors = status.get("typeChecking") or {}, []
     for warning, path in entries(checked, "expressionWarnings", "status.typeChecking"):

@@ -56,11 +56,11 @@ def validate_autoscaler(tree: Tree) -> list[FieldError]:
 
 
 _CORE_SCALED = ("ReplicationController",)
-"""What has a scale in the group without a name."""
+"""The kinds with a scale in the core group."""
 
 
 def _reference(ref: Tree, path: str, *, grouped: bool) -> list[FieldError]:
-    """What is scaled or measured; `grouped` when its version must name a group."""
+    """Return the errors of a scaled or measured object; `grouped` when its version must name a group."""
     errors: list[FieldError] = []
     for key in ("kind", "name"):
         value = ref.get(key, "")

@@ -224,7 +224,7 @@ def validate_claim_status(new: Tree, _old: Tree) -> list[FieldError]:
 
 
 def _allocated_name(name: str, path: str) -> list[FieldError]:
-    """A resource of a claim: storage, or somebody else's."""
+    """Return the errors of a resource of a claim: storage, or one of another domain."""
     errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
     if not errors and is_native(name) and name != "storage":
         errors.append(not_supported(path, name, ("storage",)))

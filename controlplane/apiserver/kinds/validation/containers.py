@@ -50,7 +50,7 @@ _BYTES = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
 
 @define(eq=False)
 class PodScope:
-    """What the containers of a pod refer to; `restarting_init`: init containers may restart for a resize."""
+    """The objects that containers of a pod refer to; `restarting_init`: init containers may restart for a resize."""
 
     volumes: dict[str, Tree] = field(factory=dict)
     claims: list[str] = field(factory=list)
@@ -92,7 +92,7 @@ MAX_CODES = 255
 
 
 def _restart_policy(container: Tree, path: str) -> list[FieldError]:
-    """When a container restarts. Upstream: validateContainerRestartPolicy."""
+    """Return the errors of a container's restart policy. Upstream: validateContainerRestartPolicy."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     errors: list[FieldError] = []
     if policy is not None and policy not in _RESTART:
@@ -157,7 +157,7 @@ def validate_init_containers(
 
 
 def restarts_init_containers(spec: Tree) -> bool:
-    """Whether some init container that ends is to restart for a resize: older pods may have that."""
+    """Return whether an ordinary init container is to restart for a resize: older pods may have that."""
     return any(
         policy.get("restartPolicy") == "RestartContainer"
         for container in spec.get("initContainers") or ()
@@ -168,7 +168,7 @@ def restarts_init_containers(spec: Tree) -> bool:
 
 _NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
                   "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")  # fmt: skip
-"""What ephemeral containers may not have, in the order of the type."""
+"""The fields that ephemeral containers may not have, in the order of the type."""
 
 
 def validate_ephemeral_containers(

@@ -1,4 +1,4 @@
-"""How much of a device's capacity one claim may ask for. Upstream: validateRequestPolicy."""
+"""Limits of the capacity of a device that one claim may request. Upstream: validateRequestPolicy."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _range(ranged: Tree, default: Quantity, capacity: Quantity, path: str) -> li
 def _steps(
     step: Quantity, low: Quantity, reached: tuple[Quantity | None, ...], capacity: Quantity
 ) -> list[tuple[str, Quantity, str]]:
-    """Whether the values are reached from the lowest in whole steps."""
+    """Return the errors of values that whole steps from the lowest do not reach."""
     if step.sign() <= 0:
         return [("step", step, "must be greater than zero")]
     found = []

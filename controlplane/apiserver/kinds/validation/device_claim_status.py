@@ -1,4 +1,4 @@
-"""What was allocated to a device claim. Upstream: pkg/apis/resource/validation."""
+"""Validation of the allocation of a device claim. Upstream: pkg/apis/resource/validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What device claims, classes and slices share. Upstream: pkg/apis/resource/validation."""
+"""Validation shared by device claims, classes and slices. Upstream: pkg/apis/resource/validation."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _identifier(name: str, path: str) -> list[FieldError]:
 
 
 def validate_toleration(toleration: Tree, path: str) -> list[FieldError]:
-    """What a request tolerates."""
+    """Return the errors of a toleration of a request."""
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     errors = label_name(key, f"{path}.key") if key else []
     value = toleration.get("value", "")
@@ -160,7 +160,7 @@ def references(owner: Tree, known: set[str], path: str, field: str = "") -> list
 
 
 def configuration(config: Tree, path: str) -> list[FieldError]:
-    """Parameters for a driver, which nobody else reads."""
+    """Return the errors of a driver's opaque parameters."""
     opaque, place = config.get("opaque"), f"{path}.opaque"
     if opaque is None:
         return [required(place)]
@@ -169,7 +169,7 @@ def configuration(config: Tree, path: str) -> list[FieldError]:
 
 
 def json_object(value: Any, path: str, most: int) -> list[FieldError]:
-    """An object of anybody's, no longer than so many bytes."""
+    """Return the errors of an arbitrary JSON object of at most `most` bytes."""
     if value is None:
         return [required(path)]
     if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) > most:

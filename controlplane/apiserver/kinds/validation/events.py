@@ -39,7 +39,7 @@ def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
 
 
 def _event(tree: Tree, controller: str) -> list[FieldError]:
-    """What holds for events of either group; those with an exact time are new ones."""
+    """Return the errors of events of either group; those with an exact time are of the newer form."""
     errors = _event_namespace(
         tree.get("involvedObject") or {}, tree["metadata"].get("namespace", "")
     )
@@ -53,7 +53,8 @@ _KEPT = (
     ("action", "action"), ("related", "related"), ("reportingComponent", "reportingController"),
     ("reportingInstance", "reportingInstance"),
 )  # fmt: skip
-"""What an update in the newer group may not change (ours, then upstream's name); reason counts twice."""
+"""The fields that an update in the newer group may not change (ours, then upstream's name); reason is listed twice.
+"""
 
 
 def validate_event_update(new: Tree, old: Tree, ctx: Any) -> list[FieldError]:

@@ -16,7 +16,7 @@ class IndexesError(ValueError):
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """How many indexes a text names, of a job with so many; IndexesError for one that is malformed."""
+    """Return the number of indexes in a text, for a job with that many completions; IndexesError if it is malformed."""
     last: int | None = None
     total = 0
     for part in text.split(",") if text else ():
@@ -29,9 +29,9 @@ def count_indexes(text: str, completions: int) -> int:
 
 
 def overlap_problem(completed: str, failed: str, completions: int) -> str:
-    """What is wrong with indexes that both completed and failed; "" if there are none.
+    """Return the error of indexes that both completed and failed; "" if there are none.
 
-    Parts that cannot be read are passed over: the form is looked at elsewhere.
+    Parts that cannot be parsed are skipped: the form is validated elsewhere.
     """
     if not completed or not failed:
         return ""

@@ -84,7 +84,7 @@ def _together(one: str, other: str) -> FieldError:
 
 
 def _conditions(status: Tree, was: Tree) -> list[FieldError]:
-    """What a complete job cannot be as well."""
+    """Return the errors of conditions that exclude a complete job."""
     if not _is(status, "Complete"):
         return []
     return [
@@ -112,7 +112,7 @@ def _times(status: Tree, was: Tree) -> list[FieldError]:
 
 
 def _ends(spec: Tree, status: Tree, was: Tree) -> list[FieldError]:
-    """What must be so when a job has ended."""
+    """Return the errors of the status of a job that has ended."""
     errors: list[FieldError] = []
     failed, complete, finished = _is(status, "Failed"), _is(status, "Complete"), _finished(status)
     ended = finished != _finished(was)
@@ -192,7 +192,7 @@ def _pods(status: Tree, was: Tree) -> list[FieldError]:
 
 
 def _kept(spec: Tree, status: Tree, was: Tree) -> list[FieldError]:
-    """What an update may not take back."""
+    """Return the errors of an update that reverts final parts of the status."""
     errors = [
         redacted(_CONDITIONS, f"cannot disable the terminal {kind}=True condition")
         for kind in _TERMINAL

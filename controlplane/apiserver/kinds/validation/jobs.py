@@ -40,7 +40,7 @@ _PATH_FORM = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _PATH = re.compile(_PATH_FORM)
 MANY_COMPLETIONS = 100_000
 FEW_AT_ONCE = 10_000
-"""How many pods, and how many failed indexes, a job of many completions may have at once."""
+"""The limit of parallel pods, and of failed indexes, of a job of many completions."""
 MAX_INDEXES_TEXT = 64 * 1024
 
 

@@ -42,7 +42,7 @@ _FEATURE_TEXT = (
 
 
 def _features(features: list[str]) -> list[FieldError]:
-    """What a node says that it can do."""
+    """Return the errors of the features that a node declares."""
     return [
         invalid(f"status.declaredFeatures[{index}]", name,
                 f"invalid feature name {go_quote(name)}: {_FEATURE_TEXT}")

@@ -178,7 +178,7 @@ def _with_expansion(source: Tree, before: Tree) -> Tree:
 
 
 def _affinity_kept(new: Tree | None, old: Tree, written: Any) -> list[FieldError]:
-    """Where a volume can be reached stays; only an old label's name may become the new one."""
+    """Return the errors of a change of a volume's node affinity; only an old label's name may become the new one."""
     if new == old or (new is not None and _keyed(new) == _keyed(_renewed(old, new))):
         return []
     shown = None if new is None else internal("VolumeAffinity", new, written)

@@ -21,7 +21,7 @@ from controlplane.apiserver.schema.field_errors import FieldError, forbidden, in
 __all__ = ["DEFAULTS", "ResizeGates", "prepare_resize", "validate_resize"]
 
 _WHOLE: Final = "[]"
-"""What Go prints for a path without a name."""
+"""Go's text of a path without a name."""
 _RESIZABLE: Final = ("cpu", "memory")
 _PARTS: Final = ("containers", "initContainers")
 _OLD_METADATA: Final = (
@@ -80,7 +80,7 @@ def _resized(container: Tree, earlier: Tree) -> Tree:
 
 
 def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list[FieldError]:
-    """What is wrong with resizing a pod: only cpu and memory may change."""
+    """Return the errors of a pod's resize: only cpu and memory may change."""
     spec, was = new["spec"], old["spec"]
     errors = change_errors(new["metadata"], old["metadata"]) + validate_whole_pod(new, old)
     if (old["metadata"].get("annotations") or {}).get("kubernetes.io/config.mirror") is not None:
@@ -125,7 +125,7 @@ def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list
 
 
 def _supported(state: Tree) -> bool:
-    """Whether the kubelet reports resources: the first running container tells."""
+    """Return whether the kubelet reports resources: the first running container's status decides."""
     for status in state.get("containerStatuses") or ():
         if (status.get("state") or {}).get("running") is not None:
             return status.get("resources") is not None
@@ -203,7 +203,7 @@ def _without_resources(container: Tree) -> Tree:
 
 
 def _same(container: Tree, earlier: Tree) -> bool:
-    """Whether only cpu and memory differ. Claims are dropped on one side: whoever has some fails."""
+    """Return whether only cpu and memory differ. Claims are removed on one side, so containers with claims differ."""
     new, old = container.get("resources") or {}, earlier.get("resources") or {}
     if _without_resources(container) != _without_resources(earlier):
         return False

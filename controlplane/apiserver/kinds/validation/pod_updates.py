@@ -44,7 +44,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 
 def validate_pod_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
-    """What is wrong with an update of a pod. `written` is the spec as it was written."""
+    """Return the errors of an update of a pod. `written` is the spec as it was written."""
     spec, was = new["spec"], old["spec"]
     if spec is was:
         return whole_annotations(new, old) + annotation_changes(new, old)
@@ -76,7 +76,7 @@ def _annotations(pod: Tree) -> Tree:
 
 
 def whole_annotations(new: Tree, old: Tree) -> list[FieldError]:
-    """What is wrong with the annotations of a pod that is to replace another."""
+    """Return the errors of the annotations of a pod that is to replace another."""
     said = _annotations(new)
     if not said:
         return []
@@ -107,7 +107,7 @@ def annotation_changes(new: Tree, old: Tree) -> list[FieldError]:
 
 
 def validate_whole_pod(new: Tree, old: Tree) -> list[FieldError]:
-    """What is wrong with a pod that is to replace another."""
+    """Return the errors of a pod that is to replace another."""
     name = new["metadata"].get("name", "")
     errors = validate_pod_spec(new["spec"], "spec", old["spec"], name, whole=True)
     return whole_annotations(new, old) + errors + pod_only(new["spec"])
@@ -239,7 +239,7 @@ def _node_affinity(new: Tree, old: Tree) -> list[FieldError]:
 
 
 def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
-    """What is wrong with a status update of a pod."""
+    """Return the errors of a status update of a pod."""
     status, was, spec = new["status"], old["status"], new["spec"]
     errors = annotation_changes(new, old)
     if status is was:
@@ -329,7 +329,7 @@ _ID_RANGE = "must be between 0 and 2147483647, inclusive"
 
 
 def _users(statuses: list[Tree], spec: Tree, path: str) -> list[FieldError]:
-    """Whom containers run as: numbers of Linux, and none in pods of Windows."""
+    """Return the errors of the containers' users: numbers on Linux, and none in pods of Windows."""
     system = (spec.get("os") or {}).get("name", "linux")
     errors: list[FieldError] = []
     for index, status in enumerate(statuses):
@@ -358,7 +358,7 @@ _NOT_CLAIMED = (
 
 
 def _allocated(statuses: list[Tree], containers: list[Tree], path: str) -> list[FieldError]:
-    """How the devices of containers do: those that they asked for, each one once."""
+    """Return the errors of the health of the containers' devices: of requested resources, each device once."""
     asked = {}
     for container in reversed(containers):
         resources = container.get("resources") or {}

@@ -51,7 +51,7 @@ _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def validate_pod(tree: Tree) -> list[FieldError]:
-    """What is wrong with a new pod, its metadata apart."""
+    """Return the errors of a new pod, its metadata apart."""
     spec = tree["spec"]
     annotations = tree["metadata"].get("annotations")
     errors: list[FieldError] = []
@@ -77,7 +77,7 @@ def validate_pod(tree: Tree) -> list[FieldError]:
 
 
 def pod_only(spec: Tree) -> list[FieldError]:
-    """What is asked of pods, but not of templates."""
+    """Return the errors of rules for pods that do not hold for templates."""
     errors: list[FieldError] = []
     if not spec.get("serviceAccountName"):
         errors += _tokens(spec)
@@ -95,7 +95,7 @@ def _each_container(spec: Tree, path: str) -> Iterator[tuple[Tree, str]]:
 
 
 def _seccomp_agrees(annotations: Tree, spec: Tree) -> list[FieldError]:
-    """What an old annotation says of seccomp, the field says too."""
+    """Return the errors of old seccomp annotations that differ from the fields."""
     places = [(spec, "spec", _SECCOMP_POD)]
     places += [
         (container, place, _SECCOMP_CONTAINER + container.get("name", ""))
@@ -111,7 +111,7 @@ def _seccomp_agrees(annotations: Tree, spec: Tree) -> list[FieldError]:
 
 
 def _app_armor_agrees(annotations: Tree, spec: Tree) -> list[FieldError]:
-    """What an old annotation says of AppArmor, the field says too."""
+    """Return the errors of old AppArmor annotations that differ from the fields."""
     if (spec.get("os") or {}).get("name") == "windows":
         return []
     whole = (spec.get("securityContext") or {}).get("appArmorProfile")
@@ -163,7 +163,7 @@ def _tokens(spec: Tree) -> list[FieldError]:
 
 
 def _bad_cost(annotations: Tree) -> bool:
-    """Whether the cost of a pod's deletion is given, but is no 32 bit integer."""
+    """Return whether a pod's deletion cost is given, but is not a 32 bit integer."""
     text = annotations.get(_DELETION_COST)
     if text is None:
         return False
@@ -369,7 +369,7 @@ _NOT_OF_WINDOWS = (
     "securityContext.supplementalGroups", "securityContext.supplementalGroupsPolicy",
     "securityContext.seLinuxChangePolicy",
 )  # fmt: skip
-"""What a pod of Windows may not say, in upstream's order."""
+"""The fields that a pod of Windows may not set, in upstream's order."""
 _IF_NOT_EMPTY = ("hostPID", "hostIPC", "securityContext.sysctls")
 _NOT_OF_WINDOWS_CONTAINERS = (
     "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",

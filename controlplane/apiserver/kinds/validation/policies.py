@@ -261,7 +261,7 @@ _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
 def validate_ingress(tree: Tree, missing: list[Tree] | None = None) -> list[FieldError]:
-    """An ingress. `missing` is how rules were written that are none."""
+    """Return the errors of an ingress. `missing` are the invalid rules as they were written."""
     spec = tree.get("spec") or {}
     errors: list[FieldError] = []
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")

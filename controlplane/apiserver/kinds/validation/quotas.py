@@ -272,7 +272,7 @@ def validate_quota_update(new: Tree, old: Tree) -> list[FieldError]:
 
 
 def validate_quota_status(new: Tree, _old: Tree) -> list[FieldError]:
-    """What a quota reports."""
+    """Return the errors of a quota's status."""
     state = new.get("status") or {}
     errors = _hard(state.get("hard") or {}, "status.hard")
     return errors + _hard(state.get("used") or {}, "status.used")

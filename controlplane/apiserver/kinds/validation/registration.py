@@ -121,7 +121,7 @@ def validate_signing_request(tree: Tree) -> list[FieldError]:
 
 
 def _request_problem(text: str) -> str:
-    """Why the bytes are no certificate request; "" if they are one."""
+    """Return why the bytes are not a certificate request; "" if they are one."""
     try:
         raw = base64.b64decode(text)
     except (binascii.Error, ValueError):

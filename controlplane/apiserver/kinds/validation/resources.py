@@ -51,7 +51,7 @@ def is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """A resource that somebody else defined."""
+    """Return whether a resource is an extended one, defined outside of Kubernetes."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not names.qualified_name("requests." + name)
@@ -63,7 +63,7 @@ def is_standard(name: str) -> bool:
 
 
 def overcommit_allowed(name: str) -> bool:
-    """Whether limits may exceed requests."""
+    """Return whether limits may exceed requests."""
     return is_native(name) and not is_huge_page(name)
 
 

@@ -27,7 +27,7 @@ class _ScheduleError(ValueError):
 
 
 def schedule_problem(text: str) -> str:
-    """What is wrong with a schedule; "" if nothing."""
+    """Return the error of a schedule; "" if there is none."""
     try:
         _parse(text)
     except _ScheduleError as error:
@@ -117,5 +117,5 @@ def _zones() -> frozenset[str]:
 
 
 def known_zone(name: str) -> bool:
-    """Whether there is a time zone of that name."""
+    """Return whether a time zone of that name exists."""
     return name in _zones()

@@ -128,7 +128,7 @@ _NOT_IN_USERS = '"/\\:;|=,+*?<>@[]'
 
 
 def _windows_user(name: str) -> list[str]:
-    """What is wrong with the name of a user on Windows, with or without a domain."""
+    """Return the errors of a Windows user name, with or without a domain."""
     what = "runAsUserName"
     if not name:
         return [f"{what} cannot be an empty string"]
@@ -235,9 +235,9 @@ _IPC_STARTS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
 
 
 def _shared_with_host(name: str, spec: Tree) -> str:
-    """Which field gives the pod the host's namespace that the sysctl belongs to; empty if none does.
+    """Return the field that gives the pod the host namespace of a sysctl; empty if none does.
 
-    Of dots and slashes the one that stands first separates; the others belong to the names.
+    The first of the dots and slashes is the separator; the others belong to the names.
     """
     first = min((name.find(mark) for mark in "./" if mark in name), default=-1)
     if first >= 0 and name[first] == "/":

@@ -346,7 +346,7 @@ def validate_service_status(new: Tree, _old: Tree) -> list[FieldError]:
 
 
 def validate_ingress_points(points: list[Tree], allowed: bool, path: str) -> list[FieldError]:
-    """Where a load balancer is reached."""
+    """Return the errors of the ingress points of a load balancer."""
     errors: list[FieldError] = []
     if not allowed and points:
         errors.append(forbidden(f"{path}.ingress",

@@ -312,7 +312,7 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
 
 
 def _attachment_status(status: Tree) -> list[FieldError]:
-    """What a volume attachment reports."""
+    """Return the errors of a volume attachment's status."""
     errors: list[FieldError] = []
     metadata = status.get("attachmentMetadata") or {}
     if sum(len(part.encode()) for pair in metadata.items() for part in pair) > _MAX_METADATA:

@@ -46,7 +46,7 @@ _IQN = re.compile(r"iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+")
 _EUI = re.compile(r"eui.[A-Za-z0-9]{16}")
 _NAA = re.compile(r"naa.[A-Za-z0-9]{32}")
 _INITIATORS = {"iqn": _IQN.fullmatch, "eui": _EUI.fullmatch, "naa": _NAA.fullmatch}
-"""How the names of iSCSI nodes look, by their kind. Upstream's first one may begin anywhere in a name."""
+"""The forms of the names of iSCSI nodes, by kind. Upstream's first one may begin anywhere in a name."""
 
 
 def _mode(source: Tree, key: str, path: str) -> list[FieldError]:
@@ -148,7 +148,7 @@ _STARTS = "must be valid format starting with iqn, eui, or naa"
 
 
 def _initiator(name: str, path: str, unknown: str = _STARTS) -> list[FieldError]:
-    """The name of an iSCSI node; `unknown` is said of a kind that nobody knows."""
+    """Return the errors of the name of an iSCSI node; `unknown` is the message for an unknown kind."""
     if not name:
         return [required(path)]
     fits = _INITIATORS.get(name[:3])
@@ -164,7 +164,7 @@ _LONG = (
 
 
 def _long_iscsi(source: Tree | None, name: str) -> bool:
-    """Whether the volume's name and the portal are too long together."""
+    """Return whether the volume's name and the portal are too long together."""
     if source is None or source.get("initiatorName") is None:
         return False
     return len(f"{name}:{source.get('targetPortal', '')}".encode()) > 64
@@ -288,7 +288,7 @@ def _projection(
 
 
 def _trust_bundle(part: Tree, path: str) -> list[FieldError]:
-    """Which bundle of certificates is meant: one by name, or those of a signer."""
+    """Return the errors of the choice of a trust bundle: one by name, or those of a signer."""
     name, signer = part.get("name"), part.get("signerName")
     selector = part.get("labelSelector")
     if name is not None and signer is not None:
@@ -436,7 +436,7 @@ def _quobyte(source: Tree, path: str) -> list[FieldError]:
 
 
 _HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*")
-"""What Go's net.SplitHostPort takes."""
+"""The addresses that Go's net.SplitHostPort accepts."""
 
 
 def _flex(source: Tree, path: str) -> list[FieldError]:
@@ -601,9 +601,9 @@ _SOURCES: dict[str, _Check] = {
 
 
 _INSIDE = {"gcePersistentDisk": "persistentDisk"}
-"""Where upstream's messages place what is inside a source."""
+"""The paths of the parts within a source in upstream's messages."""
 _SECOND = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
-"""Where upstream's messages place a source that is one too many."""
+"""The paths of a surplus source in upstream's messages."""
 _MORE = "may not specify more than 1 volume type"
 _MISSING = "must specify a volume type"
 

@@ -1,4 +1,4 @@
-"""Where webhooks are reached. Upstream: apiserver pkg/util/webhook/validation.go."""
+"""Validation of the addresses of webhooks. Upstream: apiserver pkg/util/webhook/validation.go."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["validate_client"]
 
 
 def validate_client(config: Tree, path: str) -> list[FieldError]:
-    """Where a webhook is: by a URL or in a service of the cluster."""
+    """Return the errors of a webhook's address: a URL or a service of the cluster."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         return [required(path, "exactly one of url or service is required")]

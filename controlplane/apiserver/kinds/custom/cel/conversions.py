@@ -173,7 +173,7 @@ GO_TYPES = {
     "optional_type": "*types.Optional", "google.protobuf.Duration": "types.Duration",
     "google.protobuf.Timestamp": "types.Timestamp",
 }  # fmt: skip
-"""How upstream's own types of values are called, which some failures tell."""
+"""The names of upstream's own types of values, which appear in some failures."""
 
 
 def type_name(value: Any) -> str:

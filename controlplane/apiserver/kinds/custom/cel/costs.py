@@ -25,7 +25,7 @@ _HINT = ("(try simplifying the rule, or adding maxItems, maxProperties, and maxL
 
 
 def repeated(many: int | None, schema: Tree) -> int | None:
-    """How many parts there are of a schema of which there are so many; None without a bound."""
+    """Return the number of parts within `many` instances of a schema; None if unbounded."""
     kind = schema.get("type")
     if kind == "array":
         most = schema.get("maxItems")
@@ -61,12 +61,12 @@ def _too_much(what: str, cost: int, limit: int) -> str:
 
 @frozen(eq=False)
 class Place:
-    """Where in a schema a part stands.
+    """The position of a part in a schema.
 
     Attributes:
-        many: how many of it there are in an object, None if that has no bound.
-        loose: the path of the part around it whose elements have no former state, if there is one.
-        declared: what the part around it says of this one, None if that is not known.
+        many: the number of its instances in an object, None if unbounded.
+        loose: the path of the enclosing part whose elements have no former state, if there is one.
+        declared: the declaration of this part in the enclosing one, None if unknown.
     """
 
     costs: Costs

@@ -207,7 +207,7 @@ class _Planner:
         return found
 
     def append(self, expr: Expr) -> Eval:
-        """The result of a fold so far with another element: its list is nobody else's."""
+        """Return the result of a fold so far with another element: its list is not shared."""
         before, added = (self.plan(part) for part in expr.args)
         overloads = self.checked.overloads[expr]
 

@@ -53,15 +53,15 @@ def refused_type(letter: str, name: str) -> CelError:
 
 
 def clauses(text: str, count: int, *, checked: bool = False) -> Iterator[str | Clause]:
-    """The parts of a pattern for so many values, one by one.
+    """Yield the parts of a pattern, one by one.
 
     Args:
         text: the pattern.
-        count: how many values there are.
+        count: the number of values.
         checked: the pattern is checked before there are values.
 
     Raises:
-        CelError: a clause is none, or has no value.
+        CelError: a clause is invalid, or has no value.
     """
     at = index = 0
     while at < len(text):

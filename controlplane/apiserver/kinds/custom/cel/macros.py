@@ -62,10 +62,10 @@ class _Maker:
 
 
 def expanded(name: str, target: Expr, args: tuple[Expr, ...], at: int) -> Expr | None:
-    """The expression that the macro of this name stands for; None if there is none with so many arguments.
+    """Return the expansion of the macro of this name; None if no macro has this name and number of arguments.
 
     Raises:
-        CelError: an argument that should name a variable is none.
+        CelError: an argument that should name a variable does not.
     """
     macro = _MACROS.get((name, len(args)))
     return None if macro is None else macro(_Maker(at), target, args)

@@ -39,13 +39,13 @@ class Cancelled(CelError):
 
 @define(eq=False)
 class Meter:
-    """How much one expression has cost so far. With more than `limit` it ends: Cancelled."""
+    """The cost of one expression so far. Beyond `limit` the expression ends: Cancelled."""
 
     limit: int = _UNLIMITED
     spent: int = 0
 
     def spend(self, cost: int) -> None:
-        """Count so many steps."""
+        """Add a number of steps."""
         self.spent += cost
         spend(2 + (cost >> 4))  # long texts cost more than they take
         if self.spent > self.limit:
@@ -57,7 +57,7 @@ CallMeter = Callable[[list[Any], Any], int | None]
 
 
 def meter_of(function: str, costs_as: str) -> CallMeter | None:
-    """How the calls of one form of a function are measured; None if each costs one step."""
+    """Return the cost function of the calls of one form of a function; None if each costs one step."""
     if costs_as in _FORMS_FIRST:
         return _FORMS_FIRST[costs_as]
     if function in _FUNCTIONS:

@@ -67,7 +67,7 @@ def read_address(text: str) -> Address:
 
 
 def _problem(text: str) -> str:
-    """Why a text is no address; "" if it is one, even with a zone."""
+    """Return why a text is not an address; "" if it is one, even with a zone."""
     first = next((char for char in text if char in ".:%"), "")
     if first == ".":
         found = _v4_problem(text)
@@ -83,7 +83,7 @@ def _problem(text: str) -> str:
 
 
 def _v4_problem(text: str) -> tuple[str, str] | None:
-    """Why a text is no address of four numbers, and the part at which that shows."""
+    """Return why a text is not an IPv4 address, and the part that shows it; None if it is one."""
     value, digits, dots = 0, 0, 0
     for at, char in enumerate(text):
         if char in "0123456789":
@@ -109,7 +109,7 @@ _HEX = "0123456789abcdefABCDEF"
 
 
 def _v6_problem(text: str) -> tuple[str, str] | None:
-    """Why a text is no address of hexadecimal numbers, and the part at which that shows."""
+    """Return why a text is not an IPv6 address, and the part that shows it; None if it is one."""
     rest, percent, zone = text.partition("%")
     if percent and not zone:
         return "zone must be a non-empty string", ""
@@ -197,7 +197,7 @@ def read_network(text: str) -> Network:
 
 
 def _prefix_problem(text: str) -> str:
-    """Why a text is no address with a length; "" if it is one."""
+    """Return why a text is not an address with a prefix length; "" if it is one."""
     address, slash, length = text.rpartition("/")
     if not slash:
         return "no '/'"

@@ -29,7 +29,7 @@ def is_number(value: Any) -> bool:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two values are the same; true is not 1, and sets have no order."""
+    """Return whether two values are equal; true is not 1, and sets have no order."""
     if isinstance(a, bool) is not isinstance(b, bool):
         return False
     if isinstance(a, list) and isinstance(b, list):
@@ -46,7 +46,7 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def contained(item: Any, where: Iterable[Any]) -> bool:
-    """Whether one of these is the same as the item."""
+    """Return whether one of the values equals the item."""
     return any(equal(item, other) for other in where)
 
 

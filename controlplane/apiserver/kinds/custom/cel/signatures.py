@@ -1,4 +1,4 @@
-"""What functions take and give: the declarations of every library that rules may use.
+"""Signatures of functions: the declarations of every library that rules may use.
 
 Upstream: cel-go's standard library with its strings, lists, sets, optional types and two-variable
 comprehensions, and apiserver pkg/cel/library.
@@ -228,7 +228,7 @@ def _methods() -> dict[str, list[Overload]]:
 
 
 def _arguments_at(line: str) -> int:
-    """Where a method's arguments open: after the name that follows the target's type."""
+    """Return the position at which a method's arguments open: after the name that follows the target's type."""
     at = line.index("(")
     if line[:at] in ("list", "map", "optional_type"):
         return line.index("(", _closing(line, at) + 1)
