@@ -117,7 +117,7 @@ class Bodies:
                 ctx.warn(line.strip())
 
     def missing(self, ctx: Context) -> Wanted | None:
-        """What must be fetched before `new_object` may be asked."""
+        """Return the object to fetch before `new_object` may be called."""
         return self._admission.missing(ctx)
 
     def fetch(self, ctx: Context, wanted: Wanted) -> Steps[None]:
@@ -250,7 +250,7 @@ def _last_named(body: Tree) -> Tree:
 
 _KIND_KEYS = {"apiversion": "apiVersion", "kind": "kind"}
 _KIND_LENGTHS = frozenset(map(len, _KIND_KEYS))
-"""What becomes one of these keys in small letters has its length."""
+"""The lengths of strings that can become one of these keys in lower case."""
 _FEW_KEYS, _SHORT_KEY, _SHAPES = 32, 64, 256
 _plain: set[tuple[str, ...]] = set()
 """Keys of bodies that have their kind under no other name: few and short ones, so many, then all are forgotten."""

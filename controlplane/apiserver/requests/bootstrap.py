@@ -26,7 +26,7 @@ def _made(group: str, resource: str, body: Tree, namespace: str = "") -> Request
 
 
 def missing(lookup: Lookup) -> Iterator[Request]:
-    """What creates what is missing of the built-in namespaces, classes, roles and the API service."""
+    """Yield the requests that create the missing built-in namespaces, classes, roles and the API service."""
     for request in _built_in():
         name = request.body["metadata"]["name"]
         if lookup.get(request.group, request.resource, request.namespace, name) is None:

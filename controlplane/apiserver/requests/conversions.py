@@ -188,7 +188,7 @@ class Conversions:
         raise status.plain_error(f"{named} failed: {problem}")
 
     def _unreached(self, client: Tree, host: str) -> str:
-        """Why a webhook is not reached that nothing answers for."""
+        """Return why a webhook without a server cannot be reached."""
         service = client.get("service")
         if service is None:
             return f"dial tcp {host}: connect: connection refused"
@@ -201,12 +201,12 @@ class Conversions:
 
 @frozen
 class _Passage:
-    """What one request reads and writes, on its way between the version of the request and the store."""
+    """The reads and writes of one request, between the version of the request and that of the store."""
 
     conversions: Conversions
     ctx: Context
     _read_from: dict[str, Object] = field(factory=dict, init=False)
-    """What was stored under a key when it was read."""
+    """The stored objects that were read, by key."""
 
     @property
     def info(self) -> ResourceInfo:
@@ -335,7 +335,7 @@ def _objects(named: str, body: Any, uid: str, version: str) -> list[Any]:
 
 
 def _problem(body: Any, uid: str, version: str) -> str:
-    """Why an answer is none, "" if it is one. In version v1beta1 neither kind nor uid are looked at."""
+    """Return why an answer is invalid, "" if it is valid. In version v1beta1 neither kind nor uid are checked."""
     if body is None:
         body = {}
     if not isinstance(body, dict):
@@ -376,12 +376,12 @@ def _only(named: str, objects: list[Any]) -> Any:
 
 
 def converted_object(given: Tree, answer: Any, wanted: str) -> Tree:
-    """What the webhook made of an object, with the metadata of `given` but for labels and annotations.
+    """Return the webhook's object, with the metadata of `given` but for labels and annotations.
 
     Args:
         given: the object that was sent.
         answer: the converted object of the answer.
-        wanted: the apiVersion that was asked for.
+        wanted: the requested apiVersion.
 
     Raises:
         ApiError: 500 without a reason, with upstream's text.

@@ -62,7 +62,7 @@ class Definitions:
         return {key: crd.resource_version for key, crd in crds.items()}
 
     def _serve(self, key: str, crd: Object, now: int) -> Steps[Object]:
-        """Accept the names, as far as nobody has yet, and serve the resource."""
+        """Accept the names, as far as they are not taken, and serve the resource."""
         while True:
             state = crd.tree.get("status") or {}
             accepted = _accepted(state, crd.tree["spec"]["names"], now)
@@ -108,7 +108,7 @@ class Definitions:
 
 
 def _differs(old: Tree, new: Tree) -> bool:
-    """Whether what a definition has served has to be taken down."""
+    """Return whether the resource that a definition has served must be removed first."""
     names = [(each.get("status") or {}).get("acceptedNames") for each in (old, new)]
     return bool(old["spec"] != new["spec"] or names[0] != names[1])
 

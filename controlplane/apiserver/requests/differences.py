@@ -1,4 +1,4 @@
-"""Which fields a write changed, by their paths: for the log, not for any decision."""
+"""Paths of the fields that a write changed: for the log, not for any decision."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 __all__ = ["changed_fields"]
 
 MOST: Final = 32
-"""So many paths are told."""
+"""The number of paths that are logged."""
 DEEPEST: Final = 6
 _KEYS: Final = ("name", "type", "uid", "key", "containerPort", "port", "ip")
-"""What tells the items of a list apart, if all of them have it."""
+"""The keys that identify the items of a list, if all of them have one."""
 _TOLD_BY_ITEM: Final = "metadata.finalizers"
 """Lists of names of which each is told that came (+) or went (-)."""
 _NOISE: Final = frozenset(

@@ -150,7 +150,7 @@ def decode_token(token: str) -> tuple[int, str]:
 
 
 def _token_mismatch(parsed: Any) -> str:
-    """Why a JSON value is no continue token, as Go's decoder says it; "" if it is one."""
+    """Return why a JSON value is not a continue token, in the words of Go's decoder; "" if it is one."""
     if not isinstance(parsed, dict):
         return (
             f"json: cannot unmarshal {json_type(parsed)} into Go value of type "

@@ -1,4 +1,4 @@
-"""What a server knows of stored objects: straight from a store of its own, or from its watch caches."""
+"""A server's view of stored objects: straight from a store of its own, or from its watch caches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def resource_named(group: str, resource: str) -> ResourceInfo:
 
 
 class StoreLookup:
-    """What the store holds now: for a server that has it to itself."""
+    """The current objects of the store: for a server with a store of its own."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -74,7 +74,7 @@ class StoreLookup:
 
 
 class CacheLookup:
-    """What the server's watch caches have taken in: for one of several servers."""
+    """The objects of the server's watch caches: for one of several servers."""
 
     def __init__(self, cache_of: Callable[[ResourceInfo], WatchCache]) -> None:
         self._cache_of = cache_of
@@ -99,7 +99,7 @@ class CacheLookup:
         return self._cache_of(info).get(f"{namespace}/{name}" if namespace else name)
 
     def read_within(self, info: ResourceInfo, namespace: str) -> list[Object]:
-        """What the cache of any resource has in a namespace ("" for all), by name."""
+        """Return the objects that the cache of any resource has in a namespace ("" for all), by name."""
         items = self._cache_of(info).items(f"{namespace}/" if namespace else "")
         return [obj for _, obj in items]
 

@@ -1,8 +1,8 @@
-"""What answers under way take of an API server's memory, so that a run can have one die of it.
+"""The memory that answers under way hold in an API server, so that a run can end a server for lack of it.
 
 A list that is assembled as a whole costs several times its size until its client has taken it; one
 that is encoded item by item, or streamed as a watch, costs a little more than its largest item.
-What rests (the cache) is not counted: `Memory.limit_bytes` is what is left beside it. Without a limit
+Memory at rest (the cache) is not counted: `Memory.limit_bytes` is the room left beside it. Without a limit
 nothing is counted at all.
 
 Upstream: KEP-3157 (streaming lists), KEP-5116 (item by item, fix 129334).
@@ -44,7 +44,7 @@ class Memory:
 
 
 class Account:
-    """What the answers under way of one process hold, in bytes. `whole`: lists are assembled first."""
+    """The memory, in bytes, of the answers under way of one process. `whole`: lists are assembled first."""
 
     def __init__(self, memory: Memory, *, whole: bool) -> None:
         self.memory = memory
@@ -53,18 +53,18 @@ class Account:
         self.peak = 0
 
     def cost(self, objects: Iterable[Object], *, streamed: bool = False) -> tuple[int, int]:
-        """What sending the objects holds while it lasts (bytes), and how long it lasts (ns)."""
+        """Return the memory (bytes) that sending the objects holds while it lasts, and its duration (ns)."""
         sizes = [len(obj.json) for obj in objects]
         total = sum(sizes)
         held = total * WHOLE if self.whole and not streamed else max(sizes, default=0) * ONE
         return held, total * SECOND // self.memory.link_bytes_per_s
 
     def take(self, size: int) -> bool:
-        """Hold so many bytes more; False when that is more than there is."""
+        """Hold more bytes; False when that exceeds the limit."""
         self.held += size
         self.peak = max(self.peak, self.held)
         return self.held <= self.memory.limit_bytes
 
     def give(self, size: int) -> None:
-        """Let go of so many bytes."""
+        """Release bytes."""
         self.held -= size

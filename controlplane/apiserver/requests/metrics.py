@@ -1,8 +1,8 @@
-"""What an API server counts, under upstream's names.
+"""Metrics of an API server, under upstream's names.
 
-Durations are of virtual time: a request that nobody else could meet is answered in no time. Unlike
-upstream a watch counts when it is opened, not when it has ended, and has no duration. What etcd would
-be asked is not counted: the store is part of this process.
+Durations are of virtual time: a request without a conflict is answered in no time. Unlike
+upstream a watch counts when it is opened, not when it has ended, and has no duration. Requests to etcd
+are not counted: the store is part of this process.
 Upstream: apiserver pkg/endpoints/metrics, pkg/storage/etcd3/metrics, pkg/storage/cacher/metrics.
 """
 
@@ -175,7 +175,7 @@ class RequestMetrics:
             self._looked = len(self._watches)
 
     def open_watches(self) -> dict[Key, int]:
-        """How many watches are open."""
+        """Return the number of open watches."""
         found: dict[Key, int] = {}
         for key, watcher in self._watches:
             if not watcher.closed:

@@ -1,4 +1,4 @@
-"""What the endpoints of a server are made over."""
+"""The parts of a server that its endpoints are built from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Parts", "seen_as"]
 
 @frozen
 class Parts:
-    """One server's registries, what reads and writes over them, and who decides on access."""
+    """One server's registries, their readers and writers, and its authorization."""
 
     options: ServerOptions
     registries: Registries

@@ -1,4 +1,4 @@
-"""Whether a container of a pod has a log, what is said when it has none, and what is shown of one.
+"""The log of a container of a pod: whether there is one, the error when there is none, and the lines to show.
 
 Upstream: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
 """
@@ -59,7 +59,7 @@ def check_has_log(pod: Tree, container: str, *, previous: bool = False) -> None:
 
 
 def _first_reason(pod: Tree) -> str:
-    """What a kubelet says of a container before it has begun with the pod."""
+    """Return the reason of a container's waiting state before it has begun with the pod."""
     return "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
 
 

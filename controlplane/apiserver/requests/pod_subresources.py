@@ -165,7 +165,7 @@ def _budget_of(ctx: Context, pod: Object) -> Object | None:
 
 
 def _unhealthy_allowed(budget: Tree) -> bool:
-    """Whether a pod that is not ready may go without asking the budget's count."""
+    """Return whether an unready pod may be evicted without counting against the budget."""
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     state = budget.get("status") or {}

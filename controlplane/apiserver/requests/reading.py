@@ -32,7 +32,7 @@ __all__ = ["Reader"]
 
 
 class Reader:
-    """What reads objects, over the registries and caches of one server."""
+    """Reads objects, over the registries and caches of one server."""
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 The algorithms are upstream's generic registry (apiserver pkg/registry/generic/registry/store.go,
 pkg/registry/rest) over its storage interface (pkg/storage/etcd3/store.go): an object is read, then
-admitted and validated, then written if nobody wrote it meanwhile, else all of it again with the
+admitted and validated, then written if it was not written meanwhile, else all of it again with the
 newer one. Each of these is an operation of its own, so others may come in between.
 """
 
@@ -70,7 +70,7 @@ _Attempt = tuple[tuple[Object, bool] | None, Object | None]
 
 
 def _attempt(done: Done, *, gone: bool) -> _Attempt:
-    """What a write of a deletion came to."""
+    """Return the result of a write of a deletion."""
     written = done.objects[0]
     if not done.made:
         return None, written
@@ -80,14 +80,14 @@ def _attempt(done: Done, *, gone: bool) -> _Attempt:
 
 @frozen
 class Services:
-    """What all registries of a server share: who admits, who may, and where names come from."""
+    """The services that all registries of a server share: admission, authorization, and sources of uids and names."""
 
     admission: Admission
     access: Access
     uid: Callable[[], str]
     suffix: Callable[[], str]
     ordered: bool
-    """Whether stored objects have their fields in the order of upstream's encoding."""
+    """Stored objects have their fields in the order of upstream's encoding."""
 
 
 class Registry:
@@ -243,7 +243,7 @@ class Registry:
         return ((self.prefix, items.revision),)
 
     def _unwritten(self, tree: Tree, old: Object | None) -> Object:
-        """What a dry run answers."""
+        """Return the answer of a dry run."""
         tree = self.strategy.finish(tree)
         if old is None and not tree["metadata"].get("resourceVersion", "-"):
             meta = {k: v for k, v in tree["metadata"].items() if k != "resourceVersion"}
@@ -253,7 +253,7 @@ class Registry:
     def _rehearse(
         self, ctx: Context, key: str, tree: Tree, old: Object | None
     ) -> Done | Transaction:
-        """What a dry run answers, by way of the storage version where a webhook converts to it."""
+        """Return the answer of a dry run, by way of the storage version where a webhook converts to it."""
         made = self._unwritten(tree, old)
         if ctx.info.custom is None or ctx.info.custom.webhook is None:
             return Done(True, 0, (made,))
@@ -285,7 +285,7 @@ class Registry:
         found: Object,
         unchanged: tuple[tuple[str, int], ...] = (),
     ) -> Done | Transaction:
-        """Write over `found` unless somebody else did; a dry run always succeeds."""
+        """Write over `found` unless it was written meanwhile; a dry run always succeeds."""
         if ctx.dry_run:
             return self._rehearse(ctx, key, tree, found)
         return self._put(ctx, key, tree, found, unchanged)
@@ -464,7 +464,7 @@ class Registry:
         return new
 
     def is_finished(self, old: Tree, new: Tree) -> bool:
-        """Whether an update takes away the last thing that kept a deleting object."""
+        """Return whether an update removes the last obstacle to an object's deletion."""
         return (
             "deletionTimestamp" in old["metadata"]
             and not new["metadata"].get("finalizers")
@@ -473,11 +473,11 @@ class Registry:
         )
 
     def _settles(self, ctx: Context, sub: str, old: Tree) -> bool:
-        """Whether an unchanged first update is a write, because the stored form only then settles."""
+        """Return whether an unchanged first update is a write, because only then the stored form settles."""
         return ctx.request.verb in ("update", "patch") and self.strategy.settles_on_update(sub, old)
 
     def _finished(self, tree: Tree) -> bool:
-        """Whether a deleting object without metadata finalizers may go."""
+        """Return whether an object under deletion without metadata finalizers may be removed."""
         spec = tree.get("spec")
         return not (
             self.info.resource == "namespaces" and not self.info.group
@@ -511,7 +511,7 @@ class Registry:
     def _once(
         self, ctx: Context, key: str, found: Object, options: DeleteOptions
     ) -> Steps[_Attempt]:
-        """One attempt to delete: its result, or None and what somebody else has written meanwhile."""
+        """Make one attempt to delete: return its result, or None and the object that was written meanwhile."""
         obj, graceful, pending = self._before_delete(ctx, found, options)
         begun = self.strategy.begin_delete(ctx, found.tree)
         if begun is not None:

@@ -33,7 +33,7 @@ _CONNECT = ("exec", "attach", "portforward", "proxy")
 
 @define(eq=False)
 class HttpRequest:
-    """What the rim received. Header names are in lower case."""
+    """The request that the HTTP boundary received. Header names are in lower case."""
 
     method: str
     path: str
@@ -204,7 +204,7 @@ def _unrecognized(kind: str, problem: str, raw: bytes) -> status.ApiError:
 
 
 def media_type(content_type: str) -> str:
-    """What the body of a create or update is written in; no word is JSON. ApiError 415."""
+    """Return the media type of the body of a create or update; the default is JSON. ApiError 415."""
     media = content_type.partition(";")[0].strip() or "application/json"
     if media not in _BODIES:
         raise status.unsupported_media_type(MEDIA_TYPES)

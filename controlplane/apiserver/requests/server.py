@@ -2,7 +2,7 @@
 
 Nothing waits here. `handle` answers a request at once, over a store of the server's own; `steps` are
 the same handling, which asks a store elsewhere in between and is resumed with what it answers. How far a
-watch cache lags is decided by whoever calls `advance`. Everything undetermined (uids, name suffixes)
+watch cache lags is decided by the caller of `advance`. Everything undetermined (uids, name suffixes)
 comes from the callables handed in at construction, and the time with each request.
 """
 
@@ -65,9 +65,9 @@ class ApiServer:
     """All resources over one store.
 
     `uid` makes object uids, `suffix` the five characters after a generateName. If the store is
-    `shared`, `store` is only what this server has heard of it: the operations of `steps` are for
-    somebody else to perform. `account` counts what answers under way hold, where a run limits it.
-    `cache_made` is told of each new watch cache.
+    `shared`, `store` is only this server's copy of it: the caller performs the operations of
+    `steps`. `account` counts the memory of answers under way, where a run limits it.
+    `cache_made` is called with each new watch cache.
     """
 
     def __init__(
@@ -184,9 +184,9 @@ class ApiServer:
         self.at_hand.run(self.settling(now))
 
     def none_admit(self) -> bool:
-        """Whether there never was a webhook or an admission policy: asked on every request.
+        """Return whether there never was a webhook or an admission policy: called on every request.
 
-        What is looked for are keyspaces; while there are as many as the last time, there are the same.
+        The check is for keyspaces; while their number is unchanged, so are they.
         """
         keyspaces = self.store.keyspaces
         if self._without_admitters != len(keyspaces):
@@ -196,7 +196,7 @@ class ApiServer:
         return True
 
     def _ever_written(self, resource: str) -> bool:
-        """Whether anything of a resource of admission was ever stored: asked on every write."""
+        """Return whether an object of an admission resource was ever stored: called on every write."""
         space = self.store.keyspaces.get(_prefix(resource))
         return space is not None and bool(space.latest or space.entries)
 
@@ -295,7 +295,7 @@ class ApiServer:
         return (yield from self.allowed_steps(request, now, storage))
 
     def allowed_steps(self, request: Request, now: int, storage: Storage = AWAY) -> Steps[Response]:
-        """The handling of a request whose user may do it. Whoever drives it says on which `work.Budget`."""
+        """Handle a request whose user is authorized. The caller runs it on a `work.Budget`."""
         info = self.table.get(request.group, request.version, request.resource)
         if info is None:
             return failure(no_such_resource())
@@ -372,7 +372,7 @@ class ApiServer:
         return self.allowed_watch(request)
 
     def allowed_watch(self, request: Request) -> Watcher | Response:
-        """Open a watch for a user who may."""
+        """Open a watch of an authorized user."""
         try:
             watcher = self._watching.open(request)
             self._notices.watch_opened(watcher.info, request)
@@ -387,7 +387,7 @@ class ApiServer:
 
 @cache
 def _prefix(resource: str) -> str:
-    """Where the store has a resource of admission."""
+    """Return the store's prefix of an admission resource."""
     return f"/registry/{resource}/"
 
 

@@ -1,4 +1,4 @@
-"""What a running API server keeps beside the objects that every cluster needs.
+"""Objects of a running API server besides those that every cluster needs.
 
 Flow schemas and priority levels, API services, the service range, endpoints of the service
 `kubernetes`, the server's identity and the day since which legacy tokens are watched. A server
@@ -63,7 +63,7 @@ _LEASES: Final[list[Tree]] = [
 
 @frozen
 class _Flow:
-    """Matches whom; everything of theirs unless rules say what."""
+    """A flow schema: the users it matches, and their requests if rules restrict them."""
 
     level: str
     precedence: int
@@ -190,7 +190,7 @@ def _api_services(served: Iterable[tuple[str, str]], at: str) -> Iterator[Reques
 
 
 def registrations(versions: Iterable[tuple[str, str]], now: int) -> Iterator[Request]:
-    """What creates the API services of these groups and versions of custom resources."""
+    """Yield the requests that create the API services of these groups and versions of custom resources."""
     group = "apiregistration.k8s.io"
     for name, version in sorted(versions):
         meta = {
@@ -209,7 +209,7 @@ def registrations(versions: Iterable[tuple[str, str]], now: int) -> Iterator[Req
 
 
 def withdrawals(versions: Iterable[tuple[str, str]]) -> Iterator[Request]:
-    """What deletes them again."""
+    """Yield the requests that delete them again."""
     for name, version in sorted(versions):
         yield Request(
             "delete", "apiregistration.k8s.io", "v1", "apiservices", name=f"{version}.{name}"
@@ -283,7 +283,7 @@ def _identity(servers: Iterable[str], now: int) -> Iterator[Request]:
 def missing(
     lookup: Lookup, served: Iterable[tuple[str, str]], servers: Iterable[str], now: int
 ) -> Iterator[Request]:
-    """What creates what is missing of it, and then says how it stands.
+    """Yield the requests that create each missing object, and those that then set its status.
 
     `served` are groups and versions in discovery order, `servers` names of the API servers.
     """

@@ -47,7 +47,7 @@ _VIRTUAL = frozenset(
 
 
 def is_virtual(info: ResourceInfo) -> bool:
-    """Whether a resource only answers and stores nothing."""
+    """Return whether a resource only answers and stores nothing."""
     return info.resource in _VIRTUAL or info.group == usage.GROUP
 
 
@@ -185,7 +185,9 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
                 **changed, "metadata": {**changed["metadata"], "resourceVersion": version}
             }  # fmt: skip
         changed = track(ctx, changed, current, "scale", timed=False)
-        if info.custom is not None:  # who scaled owns the field, though the schema may not know it
+        if (
+            info.custom is not None
+        ):  # the scaling manager owns the field, though the schema may lack it
             pruned: Tree = info.custom.known(changed)
             return pruned
         if changed.get("spec") != current.get("spec"):
@@ -360,7 +362,7 @@ _STATUS_DEPRECATED = "v1 ComponentStatus is deprecated in v1.19+"
 
 
 def _component_statuses(parts: Parts, ctx: Context) -> Steps[Response]:
-    """How the control plane's other parts answer their health checks. Upstream: componentstatus."""
+    """Answer with the health checks of the control plane's other parts. Upstream: componentstatus."""
     yield from ()
     components = parts.options.components
     name = ctx.request.name
@@ -385,7 +387,7 @@ def _component_status(name: str, problem: str) -> Tree:
 
 
 def _usage(_parts: Parts, ctx: Context) -> Steps[Response]:
-    """What nodes or pods use."""
+    """Answer with the usage of nodes or pods."""
     yield from ()
     return usage.pod_metrics(ctx) if ctx.info.namespaced else usage.node_metrics(ctx)
 

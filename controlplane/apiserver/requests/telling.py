@@ -1,4 +1,4 @@
-"""What the event log tells of a request: which object it was about, and what an audit log says of it.
+"""A request in the event log: its object, and its entry of an audit log.
 
 An object has one name in every event: kind/namespace/name, or kind/name; `*` stands for all of a
 collection. Upstream: k8s.io/apiserver/pkg/audit/request.go.
@@ -23,7 +23,7 @@ Tree = dict[str, Any]
 
 @frozen
 class About:
-    """What a request is for, wherever it came from. `body` is what was sent, None where that is not at hand."""
+    """The target of a request, of any origin. `body` is the sent body, None where that is not at hand."""
 
     verb: str
     group: str
@@ -37,7 +37,7 @@ class About:
 
     @classmethod
     def of(cls, request: Request) -> About:
-        """What a request of a component is for."""
+        """Return the target of a component's request."""
         return cls(
             request.verb,
             request.group,
@@ -137,7 +137,7 @@ def uri_of(about: About, query: dict[str, str]) -> str:
 def audited(
     about: About, user: User, uri: str, code: int, began_ns: int, notes: dict[str, str]
 ) -> Tree:
-    """What an audit log keeps of a request at level Metadata, in the words of the event log.
+    """Return an audit log's entry of a request at level Metadata, in the words of the event log.
 
     Of the object that a create or an update sends it has name, uid and version, as upstream (audit/request.go,
     LogRequestObject); patches and deletions bring none.

@@ -1,4 +1,4 @@
-"""What tokens of service accounts are signed with: JSON web tokens by ES256, and by nothing else.
+"""Signing keys of service account tokens: JSON web tokens by ES256, and by nothing else.
 
 A key is 32 bytes, the private number of a P-256 key. Signatures are deterministic (RFC 6979), so that
 a session that is repeated with its key gives the same tokens. Upstream: pkg/serviceaccount (jwt.go,
@@ -54,7 +54,7 @@ class TokenKey:
         )
 
     def claims(self, token: str) -> Tree | None:
-        """What a token says; None unless this key signed it."""
+        """Return the payload of a token; None unless this key signed it."""
         head = _head(token)
         if head is None or head.get("kid", self.kid) != self.kid:
             return None
@@ -96,7 +96,7 @@ def token_key(secret: bytes) -> TokenKey:
 
 
 def payload_of(token: str, key: Any, algorithms: Iterable[str]) -> Tree | None:
-    """What a token says; None unless it is one and a public key has signed it by one of these algorithms."""
+    """Return the payload of a token; None if malformed, or unless a public key signed it by one of these algorithms."""
     from jwt import PyJWS
     from jwt.exceptions import PyJWTError
 

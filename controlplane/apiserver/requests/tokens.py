@@ -27,7 +27,7 @@ PREFIX: Final = "system:serviceaccount:"
 LEEWAY_NS: Final = 60 * SECOND
 """Clocks may differ by so much. Upstream: go-jose, jwt.DefaultLeeway."""
 BOUND: Final = {"pod": "pods", "secret": "secrets", "node": "nodes"}
-"""What a token can be bound to: its claim, its resource."""
+"""The objects that a token can be bound to: its claim, its resource."""
 _LATEST: Final = 1 << 53
 _NAME_LIMIT: Final = 253
 _EXTRA: Final = "authentication.kubernetes.io/"
@@ -35,7 +35,7 @@ _EXTRA: Final = "authentication.kubernetes.io/"
 
 @frozen
 class Claims:
-    """What a token says, every value checked. Times are in seconds since 1970."""
+    """The claims of a token, every value checked. Times are in seconds since 1970."""
 
     audiences: tuple[str, ...]
     begins: int
@@ -83,12 +83,12 @@ class Claims:
         )
 
     def hold_at(self, now: int) -> bool:
-        """Whether the time (ns) is within theirs."""
+        """Return whether the time (ns) is within the token's validity."""
         return self.begins * SECOND - LEEWAY_NS <= now <= self.ends * SECOND + LEEWAY_NS
 
 
 def user_of(claims: Claims, now: int, audiences: tuple[str, ...] = (ISSUER,)) -> User | None:
-    """Whose token it is; None if it is not for one of the audiences or not valid at `now` (ns)."""
+    """Return the user of a token; None if it is not for one of the audiences or not valid at `now` (ns)."""
     if not claims.hold_at(now) or not any(each in claims.audiences for each in audiences):
         return None
     namespace = claims.namespace
@@ -112,9 +112,9 @@ def user_of(claims: Claims, now: int, audiences: tuple[str, ...] = (ISSUER,)) ->
 
 
 def holds(lookup: Lookup, user: User, now: int) -> bool:
-    """Whether a service account, and what its token is bound to, are there and are the same ones.
+    """Return whether a service account, and the object that its token is bound to, exist and are the same ones.
 
-    What is being deleted holds for a minute more. The node of a pod that it is bound to is not asked.
+    An object under deletion is valid for a minute more. The node of a pod that it is bound to is not checked.
     """
     namespace, _, name = user.name.removeprefix(PREFIX).partition(":")
     if not _is_same(lookup.get("", "serviceaccounts", namespace, name), user.uid, now):
@@ -130,7 +130,7 @@ def holds(lookup: Lookup, user: User, now: int) -> bool:
 
 
 def review(ctx: Context, spec: Tree, secret: bytes, foreign: ForeignReview | None = None) -> Tree:
-    """The status of a TokenReview; `foreign` knows tokens that somebody else signed.
+    """Return the status of a TokenReview; `foreign` resolves tokens of other signers.
 
     ApiError 400 without a token.
     """

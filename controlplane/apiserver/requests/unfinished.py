@@ -1,4 +1,4 @@
-"""What a process had begun to write when it was killed, and the next one finishes.
+"""Writes that a killed process had begun, for its successor to finish.
 
 A deletion without grace of an object that could have had some is two writes, as upstream: the object is
 marked, and removed. Upstream leaves a pod between the two to its kubelet, or to the collector of pods; here

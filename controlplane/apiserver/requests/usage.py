@@ -44,7 +44,7 @@ def serve(table: ResourceTable) -> None:
 
 
 def node_metrics(ctx: Context) -> Response:
-    """What nodes use that are ready: their pods together."""
+    """Return the usage of ready nodes: the sums of their pods."""
     pods: dict[str, list[Tree]] = {}
     for obj in ctx.lookup.all("", "pods"):
         pods.setdefault((obj.tree.get("spec") or {}).get("nodeName", ""), []).append(obj.tree)
@@ -59,7 +59,7 @@ def node_metrics(ctx: Context) -> Response:
 
 
 def pod_metrics(ctx: Context) -> Response:
-    """What pods use of which anything is known."""
+    """Return the usage of pods for which it is known."""
     namespace = ctx.request.namespace
     pods = (
         ctx.lookup.within("", "pods", namespace) if namespace else ctx.lookup.all("", "pods")

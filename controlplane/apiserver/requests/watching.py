@@ -35,7 +35,7 @@ _COUNTED = (("apps", "deployments"), ("apps", "replicasets"), ("apps", "stateful
 
 
 class Watching:
-    """Watches on the caches of one server. Unless `shared`, nobody else writes to its store."""
+    """Watches on the caches of one server. Unless `shared`, only this server writes to its store."""
 
     def __init__(
         self, registries: Registries, bodies: Bodies, caches: Caches, store: Store, *, shared: bool

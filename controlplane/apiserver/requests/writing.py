@@ -26,7 +26,7 @@ APPLY = "application/apply-patch"
 
 
 class Writer:
-    """What writes objects, over the registries of one server."""
+    """Writes objects, over the registries of one server."""
 
     def __init__(self, registries: Registries, bodies: Bodies, admission: Admission) -> None:
         self.registries = registries

@@ -103,7 +103,7 @@ class Admission:
         self._charges = "ResourceQuota" not in self.disabled
 
     def missing(self, ctx: Context) -> Wanted | None:
-        """What a creation needs and the lookup does not know (yet): to be `fetch`ed from the store."""
+        """Return the object that a creation needs and the lookup lacks: to be fetched from the store."""
         if not self._fetches:
             return None
         wanted = namespaces.home(ctx)
@@ -189,7 +189,7 @@ class Admission:
                 self._policies.check_endpoint(ctx, operation)
 
     def asks(self) -> bool:
-        """Whether some webhook may have to be asked."""
+        """Return whether some webhook may have to be called."""
         return self._hooks is not None and self._hooks.stored()
 
     def ask_to_change(self, ctx: Context, tree: Tree, old: Tree | None) -> Steps[Tree]:

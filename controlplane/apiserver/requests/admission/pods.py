@@ -125,11 +125,11 @@ def priority_class_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
 
 
 class TokenVolumes:
-    """What one server called the volumes with tokens, by the specs that they were put into.
+    """The names of token volumes that one server generated, by the specs that they were added to.
 
-    Upstream makes up a name for every pod, and nothing looks at it but that pod's own mounts. Here pods
+    Upstream generates a name for every pod, and only that pod's own mounts refer to it. Here pods
     with equal specs get the first one's: so their specs stay equal, and are stored, validated and decoded as
-    one. Each pod draws a name all the same, for what other names become depends on how many were drawn.
+    one. Each pod draws a name all the same, as later names depend on the number of draws.
     """
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class TokenVolumes:
 
 @by_identity
 def _digest(spec: Tree) -> bytes | None:
-    """What tells a spec from another, None of what cannot be packed."""
+    """Return a digest that identifies a spec, None if it cannot be packed."""
     try:
         packed: bytes = msgpack.packb(spec)
     except (TypeError, ValueError, OverflowError, RecursionError):

@@ -108,7 +108,7 @@ def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
 
 
 def _pod_total(spec: Tree, key: str) -> Amounts:
-    """What a pod asks for in sum: containers together, or the largest init container."""
+    """Return the total requests of a pod: its containers together, or the largest init container."""
     total: Amounts = {}
     sidecars: Amounts = {}
     highest: Amounts = {}
@@ -226,9 +226,9 @@ def concerned(ctx: Context, old: Tree | None) -> list[Object]:
 
 
 def charge(ctx: Context, tree: Tree, old: Tree | None, quotas: list[Object]) -> Steps[None]:
-    """The object fits the namespace's quotas, and their usage is written up before it is stored.
+    """Check an object against the namespace's quotas, and record their usage before it is stored.
 
-    Quotas that somebody else has written meanwhile are read again and asked again. Upstream:
+    Quotas that were written meanwhile are read and checked again. Upstream:
     apiserver pkg/admission/plugin/resourcequota/controller.go, checkQuotas.
     """
     usage = usage_of(ctx.info.group, ctx.info.resource, tree)
@@ -265,7 +265,7 @@ def _written_up(ctx: Context, quota: Object, used: Tree) -> Transaction:
 
 
 def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[Object, Tree] | None:
-    """What a quota has used with the object; None if the object is none of its concern."""
+    """Return a quota and its usage with the object; None if it does not cover the object."""
     name = tree["metadata"].get("name", "")
     state = quota.tree.get("status") or {}
     spec = quota.tree.get("spec") or {}

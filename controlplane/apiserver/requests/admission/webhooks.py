@@ -1,9 +1,9 @@
-"""Webhooks: servers that are asked about writes, and what becomes of their answers.
+"""Admission webhooks: servers that are called for writes, and the handling of their answers.
 
-What is decided here is pure: a call is an operation (`Review`) that the handling yields, as it does what it
-asks of the store. Only webhooks whose host somebody answers for are called; others are stored and left
-alone. Validating webhooks are called one after the other, where upstream calls them at once and tells of the
-refusal that came first. Upstream: apiserver pkg/admission/plugin/webhook.
+The decisions here are pure: a call is an operation (`Review`) that the handling yields, as it does its
+operations on the store. Only webhooks whose host has a server are called; others are stored and
+ignored. Validating webhooks are called one after the other, where upstream calls them at once and returns
+the first refusal. Upstream: apiserver pkg/admission/plugin/webhook.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class _Hook:
 
     @property
     def fails(self) -> bool:
-        """Whether a request is refused that it cannot be asked about."""
+        """A failed call refuses the request."""
         return bool(self.spec.get("failurePolicy", "Fail") == "Fail")
 
     @property
     def seconds(self) -> int:
-        """How long its answer is waited for."""
+        """The timeout of a call in seconds."""
         return int(self.spec.get("timeoutSeconds", 10))
 
 
@@ -95,9 +95,11 @@ def _hook(spec: Tree) -> _Hook:
 
 
 class Webhooks:
-    """The webhooks of one server. `actor` names who answers for a host, "" for nobody, `read` makes of an
-    object in the version of the request one as it is stored, `again` lets the plugins before the webhooks
-    look at a changed object once more, `uid` names a call.
+    """The webhooks of one server.
+
+    `actor` names the actor that answers for a host, "" for none, `read` converts an object in the version of
+    the request to its stored form, `again` calls the plugins before the webhooks for a changed object once
+    more, `uid` names a call.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class Webhooks:
         self._made: dict[tuple[str, int], tuple[_Hook, ...]] = {}
 
     def stored(self) -> bool:
-        """Whether any call may be made: then handling waits in between."""
+        """Return whether any call may be made: then handling waits in between."""
         return self._actor is not None and (
             self._ever_written(MUTATING) or self._ever_written(VALIDATING)
         )
@@ -209,7 +211,7 @@ class Webhooks:
     # -- one call --------------------------------------------------------------------------------
 
     def _concerned(self, ctx: Context, hook: _Hook, given: Attributes) -> ResourceInfo | None:
-        """As what a request is shown to a webhook; None if it is none of its business."""
+        """Return the resource as which a webhook sees the request; None if it does not match."""
 
         def namespace(name: str) -> Tree | None:
             found = ctx.find("", "namespaces", "", name)

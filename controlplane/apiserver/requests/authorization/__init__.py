@@ -1,1 +1,1 @@
-"""Who may do what: the rules (`rbac`) and what a cluster starts with (`policy`)."""
+"""Authorization: the rules (`rbac`) and the default roles of a cluster (`policy`)."""

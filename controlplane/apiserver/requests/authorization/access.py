@@ -1,4 +1,4 @@
-"""Whether a user may do something: asked once per request, where it enters."""
+"""Authorization of users: checked once per request, where it enters."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ class Access:
             raise status.forbidden(info, request.name, verdict.reason)
 
     def verdict(self, user: User, asked: Attributes) -> Verdict:
-        """Whether the user may do it, and why."""
+        """Return whether the request is allowed, and why."""
         return decide(self.policy, user, asked) if self.enabled else Verdict(True)

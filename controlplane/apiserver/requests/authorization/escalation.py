@@ -1,4 +1,4 @@
-"""Nobody gives away what he does not have: writes of roles and bindings.
+"""Escalation checks: writes of roles and bindings grant only rights that the user holds.
 
 Upstream: pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased and
 escalation_check.go; rule comparison: component-helpers auth/rbac/validation/policy_comparator.go.
@@ -102,7 +102,7 @@ def _who(user: User) -> str:
 
 
 def _same_but_for_collection(tree: Tree, old: Tree) -> bool:
-    """Whether only what the garbage collector needs to change is changed."""
+    """Return whether only fields that the garbage collector needs to change are changed."""
 
     def rest(each: Tree) -> Tree:
         meta = {key: value for key, value in each["metadata"].items() if key not in _GC_FIELDS}
@@ -115,7 +115,7 @@ def _same_but_for_collection(tree: Tree, old: Tree) -> bool:
 
 
 def missing_rights(held: list[Tree], wanted: Iterable[Tree]) -> list[Tree]:
-    """What of the wanted rules no held rule covers, verbs on the same resource joined."""
+    """Return the parts of the wanted rules that no held rule covers, verbs on the same resource joined."""
     missing = [
         part
         for rule in wanted
@@ -126,7 +126,7 @@ def missing_rights(held: list[Tree], wanted: Iterable[Tree]) -> list[Tree]:
 
 
 def _each(parts: Iterator[Tree], steps: int) -> Iterator[Tree]:
-    """The parts, so many steps counted for each: of short lists there may be very many."""
+    """Yield the parts and count `steps` for each: short lists can have very many."""
     for part in parts:
         spend(steps)
         yield part
@@ -162,7 +162,7 @@ def _covers(owned: Tree, part: Tree) -> bool:
 
 
 def _all_in(wanted: list[str] | None, known: list[str] | None) -> bool:
-    """Whether all values are known; a subresource also as that of any resource."""
+    """Return whether all values are known; a subresource also as that of any resource."""
     have = known or ()
     return "*" in have or all(
         value in have or ("/" in value and f"*/{value.partition('/')[2]}" in have)

@@ -76,7 +76,7 @@ _NAMESPACED: Final[dict[str, tuple[str, list[Tree]]]] = {
     ),
     "system::leader-locking-kube-scheduler": ("", [_SCHEDULER, _account("kube-scheduler")]),
 }  # fmt: skip
-"""Of roles of a namespace: the binding's name, "" for the role's, and who is bound."""
+"""The bindings of roles of a namespace: the binding's name, "" for the role's, and its subjects."""
 
 
 @cache
@@ -169,7 +169,7 @@ def default_namespaced() -> list[tuple[str, Tree, Tree]]:
 
 
 def every_request_needs() -> list[Request]:
-    """What creates the roles and bindings without which nobody may even ask."""
+    """Return the requests that create the roles and bindings that every authorization check needs."""
     made = []
     for name in _NEEDED:
         rules = [_rule(rule) for rule in _read()[name][1]]
@@ -183,7 +183,7 @@ def _created(resource: str, tree: Tree, namespace: str = "") -> Request:
 
 
 def missing(lookup: Lookup) -> list[Request]:
-    """What creates the default roles and bindings that are not there."""
+    """Return the requests that create the missing default roles and bindings."""
     wanted = [_created("clusterroles", tree) for tree in default_roles()]
     wanted += [_created("clusterrolebindings", tree) for tree in default_bindings()]
     for namespace, role, binding in default_namespaced():

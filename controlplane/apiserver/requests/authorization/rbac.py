@@ -29,7 +29,7 @@ __all__ = [
 
 GROUP: Final = "rbac.authorization.k8s.io"
 MASTERS: Final = "system:masters"
-"""Whoever is in this group may do everything; no rule is asked."""
+"""The group whose members may do everything; no rule is checked."""
 SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 SERVICE_ACCOUNT_KIND: Final = "ServiceAccount"
 _VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
@@ -38,7 +38,7 @@ _VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update",
 
 @frozen
 class Attributes:
-    """What is asked for: a verb on a resource, or on a `path` that is none.
+    """The attributes of an authorization check: a verb on a resource, or on a non-resource `path`.
 
     An empty name means all objects; an empty namespace means the cluster, or all namespaces.
     """
@@ -59,7 +59,7 @@ class Attributes:
 
 @frozen
 class Policy:
-    """Where roles and bindings are read. A role that is not there is None."""
+    """The sources of roles and bindings. A missing role is None."""
 
     cluster_role: Callable[[str], Tree | None]
     role: Callable[[str, str], Tree | None]
@@ -71,7 +71,7 @@ class Policy:
 
 @frozen
 class Verdict:
-    """Whether it is allowed; `reason` names the binding that allows it, or what is wrong with the rules."""
+    """The outcome of a check; `reason` names the binding that allows it, or the errors in the rules."""
 
     allowed: bool
     reason: str = ""
@@ -81,7 +81,7 @@ class Verdict:
 
 
 def attributes_of(http: HttpRequest, target: Target | None) -> Attributes:
-    """What an HTTP request to a path asks for, whether it can be answered or not."""
+    """Return the attributes of an HTTP request to a path, served or not."""
     if target is None or not target.resource:
         return Attributes(http.method.lower(), path=http.path)
     verb = "watch" if target.watch else _VERBS.get(http.method, "")
@@ -111,7 +111,7 @@ def _selected_name(text: str) -> str:
 
 
 def requested(request: Request) -> Attributes:
-    """What a request of a component asks for."""
+    """Return the attributes of a component's request."""
     name = request.name
     if not name and request.verb in ("list", "watch"):
         name = _selected_name(request.query.get("fieldSelector", ""))
@@ -133,7 +133,7 @@ def authorize(policy: Policy, user: User, asked: Attributes) -> None:
 
 
 def decide(policy: Policy, user: User, asked: Attributes) -> Verdict:
-    """Whether some rule that applies to the user covers what is asked."""
+    """Return the verdict: whether some rule that applies to the user covers the attributes."""
     if MASTERS in user.groups:
         return Verdict(True)
     problems: list[str] = []
@@ -215,7 +215,7 @@ def _subject_of(binding: Tree, user: User, namespace: str) -> Tree | None:
 
 
 def subject_is(subject: Tree, user: User, namespace: str) -> bool:
-    """Whether a subject of a binding in `namespace` ("" for a cluster role binding) is the user."""
+    """Return whether a subject of a binding in `namespace` ("" for a cluster role binding) is the user."""
     kind, name = subject.get("kind"), subject.get("name", "")
     if kind == "User":
         return bool(name == user.name)
@@ -228,7 +228,7 @@ def subject_is(subject: Tree, user: User, namespace: str) -> bool:
 
 
 def rule_covers(rule: Tree, asked: Attributes) -> bool:
-    """Whether one rule allows what is asked."""
+    """Return whether one rule allows the attributes."""
     if not _has(rule.get("verbs"), asked.verb):
         return False
     if asked.path:
@@ -251,7 +251,7 @@ def _has(values: list[str] | None, wanted: str) -> bool:
 
 
 def path_fits(known: str, path: str) -> bool:
-    """Whether a path of a rule, which may end in a star, means this one."""
+    """Return whether a path of a rule, which may end in a star, covers this one."""
     if known in ("*", path):
         return True
     return known.endswith("*") and path.startswith(known.rstrip("*"))

@@ -1,4 +1,4 @@
-"""What a user may do, asked as an object: access reviews and rules reviews.
+"""Reviews of a user's rights as objects: access reviews and rules reviews.
 
 Upstream: pkg/registry/authorization, pkg/apis/authorization/validation.
 """
@@ -51,7 +51,7 @@ def answer(access: Access, ctx: Context, meta: Tree, spec: Tree) -> Tree:
 
 
 def _ignored(wish: Tree) -> list[str]:
-    """What is said of selectors that cannot be read, wholly or in part."""
+    """Return the messages about selectors that cannot be parsed, wholly or in part."""
     texts = []
     readers = (("fieldSelector", _field_terms), ("labelSelector", _label_terms))
     for name, read in readers:
@@ -65,7 +65,7 @@ def _ignored(wish: Tree) -> list[str]:
 
 
 def _field_terms(selector: Tree) -> tuple[int, bool]:
-    """How many requirements of a field selector count, and whether those are all."""
+    """Return the number of valid requirements of a field selector, and whether those are all."""
     raw = selector.get("rawSelector")
     if raw:
         try:

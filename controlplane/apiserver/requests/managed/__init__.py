@@ -1,4 +1,4 @@
-"""Who owns which field: managedFields on writes, and server-side apply.
+"""Field ownership: managedFields on writes, and server-side apply.
 
 Upstream: apimachinery pkg/util/managedfields and sigs.k8s.io/structured-merge-diff.
 """

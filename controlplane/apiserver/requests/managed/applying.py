@@ -110,7 +110,7 @@ def _checked(ctx: Context, config: Tree) -> Tree:
 
 
 def _named(ctx: Context, tree: Tree) -> Tree:
-    """The object, which must have its name still: nobody owns it, so it goes with the metadata."""
+    """Return the object, which must still have its name: it has no manager, so it is lost with the metadata."""
     if not (tree.get("metadata") or {}).get("name"):
         raise status.bad_request(
             f"the name of the object ({ctx.request.name} based on URL) was undeterminable: name "
@@ -242,7 +242,7 @@ class Apply:
 
 
 def _unconvertible(ctx: Context, config: Tree, why: UnfitError) -> status.ApiError:
-    """What upstream says where the merged object has a text that its type cannot hold.
+    """Return upstream's error for a merged object with a text that its type cannot hold.
 
     Upstream: managedfields/internal/structuredmerge.go, which converts after merging.
     """
@@ -297,7 +297,7 @@ def conflicts_with(
 
 
 def _applied_by_client(ctx: Context, live: Tree, struct: StructType) -> frozenset[Path]:
-    """What kubectl noted in the annotation that it applied, as far as that still stands.
+    """Return the fields that kubectl's last-applied annotation claims, as far as their values are unchanged.
 
     Its own server-side apply may take that over. Upstream: managedfields/internal/lastappliedmanager.go.
     """

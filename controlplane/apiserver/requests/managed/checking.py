@@ -1,4 +1,4 @@
-"""Whether an applied configuration is of its type, in the words of upstream's typed parser.
+"""Type checks of an applied configuration, in the words of upstream's typed parser.
 
 Upstream: structured-merge-diff, typed/validate.go and typed/helpers.go.
 """
@@ -18,7 +18,7 @@ __all__ = ["check_types"]
 
 
 def check_types(tree: Tree, struct: StructType) -> list[str]:
-    """What in a configuration does not fit the schema."""
+    """Return the errors of a configuration against the schema."""
     problems: list[str] = []
     if not _fits_struct(tree, struct):
         _check_struct(tree, struct, "", problems)
@@ -26,7 +26,7 @@ def check_types(tree: Tree, struct: StructType) -> list[str]:
 
 
 def _fits_struct(tree: Any, struct: StructType) -> bool:
-    """Whether nothing is wrong; most configurations are right, and paths are only made to tell what is."""
+    """Return whether a configuration is valid; most are, and only error messages need paths."""
     if not isinstance(tree, dict):
         return False
     spend(len(tree))
@@ -163,7 +163,7 @@ def _check_items(value: list[Any], known: Field, path: str, out: list[str]) -> N
 
 
 def _unnamed(item: Any, known: Field, key: str) -> str:
-    """Why an item cannot be told from the others."""
+    """Return why an item cannot be identified."""
     if known.list_type == "set":
         if isinstance(item, dict):
             return "associative list without keys has an element that's a map type"

@@ -33,7 +33,7 @@ _STRIPPED: Paths = frozenset(
 
 
 def stripped(paths: Paths) -> Paths:
-    """The paths less what nobody owns."""
+    """Return the paths without those that are never owned."""
     return paths - _STRIPPED
 
 
@@ -55,7 +55,7 @@ def to_fields_v1(paths: Paths) -> Tree:
 
 
 _REMEMBERED: Final = 256
-"""So many paths a form may have that is remembered: few objects have more."""
+"""The number of paths up to which a form is remembered: few objects have more."""
 _NESTED: Final[dict[Paths, Tree]] = {}
 """The nested forms that were made last."""
 _PATHS: Final[IdentityCache[tuple[Paths, int]]] = IdentityCache()
@@ -196,7 +196,7 @@ _ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def granular(found: Field | None) -> bool:
-    """Whether owners hold parts of the value rather than all of it."""
+    """Return whether managers own parts of the value rather than all of it."""
     if found is None:
         return False
     if found.kind == Kind.STRUCT:
@@ -215,7 +215,7 @@ def has_parts(known: Field | None, value: Any) -> bool:
 
 
 def paths_of(tree: Tree, struct: StructType) -> Paths:
-    """What an applied configuration claims."""
+    """Return the paths that an applied configuration claims."""
     found: list[Path] = []
     _collect_struct(tree, struct, (), found)
     return frozenset(found)
@@ -244,7 +244,7 @@ def _collect_struct(tree: Tree, struct: StructType, path: Path, out: list[Path])
 
 
 _SCALARS = frozenset((str, int, bool))
-"""What has no parts."""
+"""The types without parts."""
 
 
 def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
@@ -284,7 +284,7 @@ class Difference:
 
     @property
     def taken(self) -> Paths:
-        """What whoever made the change owns now."""
+        """The paths that the manager of the change owns now."""
         return frozenset(self.added) | frozenset(self.modified)
 
 
@@ -315,7 +315,7 @@ def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: D
 
 
 _SPECS: Final[IdentityCache[tuple[Any, Field, Difference, int]]] = IdentityCache(64)
-"""How specs differ from others, with the steps it took to see: both are kept so that their ids stay their own."""
+"""The differences of specs, with the steps to compute them: both specs are kept so that their ids stay their own."""
 
 
 def _compare_spec(before: Any, after: Tree, known: Field, out: Difference) -> None:
@@ -340,7 +340,7 @@ def _composite(value: Any) -> bool:
 
 
 def _note(before: Any, after: Any, path: Path, out: Difference) -> None:
-    """What came, went or changed as a whole."""
+    """Note an added, removed or changed path."""
     (out.added if before is None else out.removed if after is None else out.modified).append(path)
 
 

@@ -1,4 +1,4 @@
-"""Who owns which fields after an ordinary write."""
+"""Field ownership after an ordinary write."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def empty(ctx: Context) -> Tree:
 
 @cache
 def _undefaulted(type_name: str) -> Tree:
-    """What is always there less what only defaulting puts there."""
+    """Return the parts that are always present, without those that only defaulting sets."""
     found = codec(type_name)
 
     def of(tree: Tree, struct: StructType) -> Tree:
@@ -64,10 +64,10 @@ def reset(ctx: Context, sub: str) -> tuple[Path, ...]:
 
 
 def claimed(ctx: Context, tree: Tree, path: Path, sub: str) -> Tree:
-    """The object after a write of a subresource that left the path as it was.
+    """Return the object after a write of a subresource that left the path as it was.
 
-    Whoever owns the path loses it to an entry that the next write of any kind drops, as upstream's
-    does whose version that write does not know: so both are writes. Seen in recordings, which do
+    The manager of the path loses it to an entry that the next write of any kind drops, as upstream's
+    is dropped whose version that write does not know: so both are writes. Seen in recordings, which do
     not show the entry itself: its fields are not verified.
     """
     if not ctx.track_fields:

@@ -32,7 +32,7 @@ class Identity:
 
 @frozen
 class Entry:
-    """What a manager owns, and since when (RFC 3339)."""
+    """The paths that a manager owns, and the time since when (RFC 3339)."""
 
     paths: Paths
     time: str
@@ -149,7 +149,7 @@ def _without_passing(managers: Managers) -> Managers:
 
 
 def without_paths(managers: Managers, gone: Paths, but: Identity | None) -> Managers:
-    """The managers less paths that somebody else changed; those left with nothing are dropped."""
+    """Return the managers without paths that another manager changed; those without paths are dropped."""
     kept: Managers = {}
     for identity, entry in managers.items():
         if identity == but:

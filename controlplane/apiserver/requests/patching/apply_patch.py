@@ -170,7 +170,7 @@ def _plain_numbers(value: Any) -> Any:
 
 
 _PARTED = (dict, list)
-"""What has parts."""
+"""The types with parts."""
 
 
 def _repeated(value: Any, path: str) -> list[str]:

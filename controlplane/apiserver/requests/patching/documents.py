@@ -60,7 +60,7 @@ class Node:
     # -- places inside -------------------------------------------------------------------------
 
     def child(self, key: str) -> Node | None:
-        """What stands at a key or index; None for null and for a key that is not there."""
+        """Return the node at a key or index; None for null and for a missing key."""
         if self.members is not None:
             return self.members.get(key)
         items, index = self._place(key, 0)

@@ -21,7 +21,7 @@ _SET_ORDER: Final = "$setElementOrder/"
 _SMALL: Final = 1 << 62
 """Integers below it are plain numbers to everybody."""
 KEPT: Final = 256
-"""So many merged lists are remembered; the next one makes all be forgotten."""
+"""The number of merged lists that are remembered; the next one clears them all."""
 
 _Known = tuple[Any, Any, Any, list[Any]]
 _merged: dict[tuple[int, int, int, str], _Known] = {}
@@ -93,7 +93,7 @@ def plain_merge(original: Tree, patch: Tree, struct: StructType) -> Tree:
 
 
 def _check_new(value: Any) -> None:
-    """That a value can be taken as it stands: no directives, no nulls, no numbers but small integers."""
+    """Check that a value needs no merging: no directives, no nulls, no numbers but small integers."""
     kind = type(value)
     if kind is dict:
         spend(len(value))

@@ -217,7 +217,7 @@ def _identical(left: Any, right: Any, merge_key: str) -> bool:
 
 
 def _check_keys(merged: list[Any], order: list[Any], merge_key: str) -> None:
-    """That items can be told apart by their keys, where they have some."""
+    """Check that the keys of items are unique, where items have them."""
     if not merge_key:
         return
     known: dict[Hashable, int] = {}

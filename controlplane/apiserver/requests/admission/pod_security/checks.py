@@ -1,6 +1,6 @@
-"""What the Pod Security Standards ask of a pod, by version.
+"""The checks of the Pod Security Standards, by version.
 
-A check answers why a pod fails it: a reason and details. Upstream: pod-security-admission/policy,
+A check returns why a pod fails it: a reason and details. Upstream: pod-security-admission/policy,
 a file for each check, and registry.go for their order: baseline's by name, then restricted's.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["Failure", "failures", "shown"]
 
 
 class Failure(NamedTuple):
-    """Why a pod does not meet a standard."""
+    """The reason and details of a pod's violation of a standard."""
 
     reason: str
     detail: str
@@ -36,7 +36,7 @@ def shown(found: Iterable[Failure]) -> str:
 
 
 def failures(level: Level, meta: Tree, spec: Tree, newest: int) -> list[Failure]:
-    """Why a pod does not meet a level; `newest` is the minor version that counts as the latest."""
+    """Return the violations of a level by a pod; `newest` is the minor version that counts as the latest."""
     if not level.strictness:
         return []
     found = []
@@ -75,7 +75,7 @@ def _setters(pod: bool, names: list[str]) -> str:
 
 
 def _offending(spec: Tree, offends: Callable[[Tree], Any]) -> tuple[bool, list[str]]:
-    """Whether the pod's own security context offends, and the names of containers whose does."""
+    """Return whether the pod's own security context offends, and the names of the containers whose contexts do."""
     names = [each["name"] for each in _containers(spec) if offends(_security(each))]
     return bool(offends(_security(spec))), names
 
@@ -203,7 +203,7 @@ _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def _bad_profiles(spec: Tree, key: str) -> tuple[bool, list[str], list[str]]:
-    """Who sets a profile that is not allowed, and these."""
+    """Return whether the pod, and the containers that, set a profile that is not allowed, and these profiles."""
     pod, names = _offending(spec, lambda context: _profile(context, key) not in _ALLOWED_PROFILES)
     contexts = [_security(spec), *map(_security, _containers(spec))]
     values = sorted(dict.fromkeys(_profile(each, key) for each in contexts))

@@ -29,7 +29,7 @@ class Level:
 
     @property
     def strictness(self) -> int:
-        """How strict it is: 0 asks for nothing."""
+        """The strictness of the level: 0 has no requirements."""
         return LEVELS.index(self.name)
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Level:
 
 @frozen
 class Standards:
-    """What is enforced, noted for the audit log and warned of."""
+    """The levels that are enforced, noted for the audit log and warned of."""
 
     enforce: Level = Level()
     audit: Level = Level()
@@ -46,16 +46,16 @@ class Standards:
 
     @property
     def ask_nothing(self) -> bool:
-        """Whether every pod will do."""
+        """Every pod meets the standards."""
         return not (self.enforce.strictness or self.audit.strictness or self.warn.strictness)
 
 
 NOTHING: Final = Standards()
-"""What namespaces without such labels ask for."""
+"""The standards of namespaces without such labels."""
 
 
 def standards_of(labels: Mapping[str, str]) -> tuple[Standards, list[FieldError]]:
-    """What the labels ask for, and what is wrong with them: then the strictest is enforced."""
+    """Return the standards of the labels and the errors in them: with an error the strictest is enforced."""
     for key in labels:
         if key.startswith(_PREFIX):
             break

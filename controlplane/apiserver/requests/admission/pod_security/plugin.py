@@ -91,7 +91,7 @@ def _pod(ctx: Context, meta: Tree, spec: Tree, newest: int, *, enforce: bool) ->
 
 
 def _matters(new: Tree, old: Tree) -> bool:
-    """Whether an update of a pod changes what the standards look at: images, containers, annotations."""
+    """Return whether an update of a pod changes what the standards check: images, containers, annotations."""
     for part in ("containers", "initContainers", "ephemeralContainers"):
         now, was = ((tree.get("spec") or {}).get(part) or () for tree in (new, old))
         if [(c["name"], c.get("image")) for c in now] != [(c["name"], c.get("image")) for c in was]:

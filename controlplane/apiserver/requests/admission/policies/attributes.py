@@ -1,4 +1,4 @@
-"""What admission plugins see of a request. Upstream: apiserver pkg/admission/attributes.go."""
+"""The attributes of a request that admission plugins see. Upstream: apiserver pkg/admission/attributes.go."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Attributes:
 
 
 def attributes_of(ctx: Context, tree: Tree | None, old: Tree | None) -> Attributes:
-    """What is done to an object, from its new and its former state."""
+    """Return the attributes of a change of an object, from its new and its former state."""
     info, request = ctx.info, ctx.request
     operation = "UPDATE"
     if tree is None:
@@ -91,7 +91,7 @@ def in_version(info: ResourceInfo, tree: Tree | None) -> Tree | None:
 
 
 def exempt(info: ResourceInfo) -> bool:
-    """Whether no policy and no webhook is asked about a resource.
+    """Return whether a resource is exempt from policies and webhooks.
 
     Upstream: generic/plugin.go and predicates/rules, IsExemptAdmissionConfigurationResource.
     """

@@ -17,12 +17,12 @@ __all__ = ["Authorizer", "request_resource"]
 
 @frozen
 class Decision:
-    """What the authorizer said."""
+    """The authorizer's decision."""
 
     verdict: rbac.Verdict
 
     def allowed(self) -> bool:
-        """Whether it may be done."""
+        """Return whether the request is allowed."""
         return self.verdict.allowed
 
     def reason(self) -> str:
@@ -30,17 +30,17 @@ class Decision:
         return self.verdict.reason
 
     def errored(self) -> bool:
-        """Whether the authorizer failed: ours never does."""
+        """Return whether the authorizer failed: ours never does."""
         return False
 
     def error(self) -> str:
-        """How it failed."""
+        """Return the authorizer's error."""
         return ""
 
 
 @frozen
 class Check:
-    """What is to be asked, but for the verb."""
+    """An authorization check without its verb."""
 
     access: Access
     user: User
@@ -77,7 +77,7 @@ class Check:
 
 @frozen
 class Authorizer:
-    """Asks on behalf of whoever made the request."""
+    """Makes authorization checks for the user of the request."""
 
     access: Access
     user: User
@@ -100,7 +100,7 @@ class Authorizer:
 
 
 def request_resource(access: Access, given: Attributes) -> Check:
-    """What the request is about."""
+    """Return the check of the request's own resource."""
     asked = rbac.Attributes("", given.info.group, given.info.resource, given.subresource,
                             given.namespace, given.name)  # fmt: skip
     return Check(access, given.user, asked)

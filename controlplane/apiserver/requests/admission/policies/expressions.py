@@ -20,9 +20,9 @@ from controlplane.apiserver.kinds.custom.rules import location
 __all__ = ["BUDGET", "MATCH_BUDGET", "Budget", "BudgetError", "Compiled", "Expressions", "Result"]
 
 PER_CALL: Final = 1_000_000
-"""What one expression may cost. Upstream: apis/cel/config.go."""
+"""The cost limit of one expression. Upstream: apis/cel/config.go."""
 BUDGET: Final = 10_000_000
-"""What all expressions of a policy may cost for one request and parameter."""
+"""The cost limit of all expressions of a policy for one request and parameter."""
 MATCH_BUDGET: Final = BUDGET // 4
 _SPENT = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -38,7 +38,7 @@ class BudgetError(Exception):
 
 @define
 class Budget:
-    """What is left to spend."""
+    """The remaining cost."""
 
     left: int
 
@@ -51,7 +51,7 @@ class Budget:
 
 @frozen(eq=False)
 class Result:
-    """What an expression came to, or why it did not."""
+    """The value of an expression, or its error."""
 
     value: Any = None
     error: str = ""
@@ -96,7 +96,7 @@ class Expressions:
         scope: Mapping[str, Any],
         budget: Budget,
     ) -> list[Result | None]:
-        """What the expressions come to, one after the other. BudgetError."""
+        """Return the results of the expressions, one after the other. BudgetError."""
         lazy = _Lazy(self._variables, scope, budget)
         everything = {**scope, "variables": lazy}
         return [None if one is None else _computed(one, everything, budget) for one in given]

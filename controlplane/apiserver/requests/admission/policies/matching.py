@@ -1,4 +1,4 @@
-"""Whether rules and selectors of a policy, binding or webhook are about a request.
+"""Matching of the rules and selectors of a policy, binding or webhook against a request.
 
 Upstream: apiserver pkg/admission/plugin/policy/matching and plugin/webhook/predicates.
 """
@@ -54,7 +54,7 @@ class Criteria:
     def match(
         self, given: Attributes, table: ResourceTable, namespaces: Namespaces
     ) -> Match | None:
-        """As what the request is matched, or None. LookupError: the namespace is not known."""
+        """Return the match of a request, or None. LookupError: the namespace is not known."""
         missing: LookupError | None = None
         try:
             if not self._in_namespaces(given, namespaces):

@@ -1,8 +1,8 @@
-"""MutatingAdmissionPolicies: what they make of an object.
+"""MutatingAdmissionPolicies: their changes of an object.
 
-Policies are asked one after the other, after the plugins that are built in and before the webhooks; what
-they changed is in what the next one sees. Whoever changes an object has the chain go round once more, in
-which those policies are asked again that say so and were asked before the change.
+Policies are called one after the other, after the built-in plugins and before the webhooks; each
+sees the changes of the former ones. A change of an object starts another round of the chain, in
+which those policies are called again that ask for reinvocation and were called before the change.
 Upstream: apiserver pkg/admission/plugin/policy/mutating/{dispatcher,compilation,reinvocationcontext}.go
 and patch/{smd,json_patch}.go.
 """
@@ -72,7 +72,7 @@ class _MutationError(Exception):
 
 @frozen
 class _Denial:
-    """Why a request is refused, and with which reason."""
+    """The message and reason of a refused request."""
 
     message: str
     reason: str
@@ -98,7 +98,7 @@ def _compiled(made: Expressions, mutation: Tree) -> tuple[str, Compiled]:
 
 @define(eq=False)
 class Reinvocation:
-    """What one request's first round leaves for its second."""
+    """The state that one request's first round leaves for its second."""
 
     asked: dict[Key, None] = field(factory=dict)
     """Policies that were asked, nothing has changed since, and they want to be asked again if something does."""
@@ -108,7 +108,7 @@ class Reinvocation:
     second: bool = False
 
     def changed(self) -> None:
-        """Somebody changed the object."""
+        """Note that the object was changed."""
         self.again.update(self.asked)
         self.asked.clear()
 
@@ -166,7 +166,7 @@ class MutatingPolicies:
     def _invocations(
         self, given: Attributes, namespace: Callable[[str], Tree | None], denied: list[_Denial]
     ) -> Iterator[_Invocation]:
-        """Who is to be asked about a request: a policy, one of its bindings, one parameter."""
+        """Yield the invocations for a request: a policy, one of its bindings, one parameter."""
         for hook in self.source.hooks:
             try:
                 match = hook.match.match(given, self._table, namespace)
@@ -245,7 +245,7 @@ class MutatingPolicies:
 
 
 def _matches(hook: Hook[Mutations], scope: dict[str, Any]) -> bool:
-    """Whether the match conditions of a policy hold. _MutationError if that cannot be said."""
+    """Return whether the match conditions of a policy hold. _MutationError if they cannot be evaluated."""
     mutations = hook.compiled
     if not mutations.conditions:
         return True
@@ -275,7 +275,7 @@ def _deny(
     denied: list[_Denial],
     reason: str = "Invalid",
 ) -> None:
-    """What went wrong with a policy denies a request, unless the policy says otherwise."""
+    """Deny a request because of a policy's error, unless the policy ignores errors."""
     if hook.spec.get("failurePolicy", "Fail") != "Fail":
         return
     by = f"'{hook.name}' with binding '{binding}'" if binding else f'"{hook.name}"'

@@ -1,9 +1,9 @@
-"""The stored policies with their bindings, compiled: what requests are held to until the next look.
+"""The stored policies with their bindings, compiled: in force until the next refresh.
 
 Upstream reads policies and bindings through informers and compiles them at most once a second, so a
-new policy is enforced up to a second after it was written, and a deleted one that much longer: whoever
-owns a `Source` calls `refresh` when that second is over. Policies are asked by name, where upstream goes by
-the order of a map. Upstream: apiserver pkg/admission/plugin/policy/generic/policy_source.go.
+new policy is enforced up to a second after it was written, and a deleted one that much longer: the
+owner of a `Source` calls `refresh` when that second is over. Policies are called by name, where upstream
+goes by the order of a map. Upstream: apiserver pkg/admission/plugin/policy/generic/policy_source.go.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["GROUP", "INTERVAL_NS", "Binding", "Hook", "Source", "Sources"]
 
 GROUP: Final = "admissionregistration.k8s.io"
 INTERVAL_NS: Final = 1_000_000_000
-"""How often stored policies are looked at."""
+"""The interval between refreshes of the stored policies."""
 T = TypeVar("T")
 Kinds = Callable[[str, str], "ResourceInfo | None"]
 
@@ -96,13 +96,13 @@ class Source(Generic[T]):
         return tuple((obj.uid, obj.resource_version) for obj in (*policies, *bindings))
 
     def is_stale(self) -> bool:
-        """Whether policies or bindings are others than at the last look."""
+        """Return whether policies or bindings differ from those at the last refresh."""
         if not self._seen and not any(map(self._ever_written, self._resources)):
             return False
         return self._marks(*self._stored()) != self._seen
 
     def waits(self) -> bool:
-        """Whether some policy's parameters are of a kind that was not served at the last look."""
+        """Return whether some policy's parameters are of a kind that was not served at the last refresh."""
         return any(hook.problem for hook in self.hooks)
 
     def refresh(self) -> None:

@@ -72,7 +72,7 @@ class Checks:
 
 @frozen
 class _Denial:
-    """Why a request is refused, and with which reason."""
+    """The message and reason of a refused request."""
 
     message: str
     reason: str = "Invalid"
@@ -81,7 +81,7 @@ class _Denial:
 
 @frozen
 class _Outcome:
-    """What a policy came to with one parameter."""
+    """The outcome of a policy with one parameter."""
 
     denials: tuple[_Denial, ...] = ()
     errors: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ def _aggregate(errors: list[str]) -> str:
 
 
 def conditions_hold(results: list[Result | None], *, fails: bool) -> tuple[bool, str]:
-    """Whether all match conditions hold; if that cannot be said and the policy fails, why."""
+    """Return whether all match conditions hold, and the error if that is undecided and the policy fails."""
     if any(result is not None and result.value is False for result in results):
         return False, ""
     errors = [result.error for result in results if result is not None and result.error]
@@ -273,7 +273,7 @@ def _refusal(given: Attributes, policy: str, binding: str, denial: _Denial) -> s
 
 
 def _evaluated(hook: Hook[Checks], scope: dict[str, Any], *, fails: bool) -> _Outcome:
-    """What a policy says of a request with one parameter."""
+    """Return the outcome of a policy for a request with one parameter."""
     checks = hook.compiled
     if checks.conditions:
         without = {**scope, "namespaceObject": None}
