@@ -1,9 +1,9 @@
-"""The store in a file: what was acknowledged survives the end of the process at any moment.
+"""The store in a file: acknowledged writes survive the end of the process at any moment.
 
 Every write is a row of one SQLite table, appended before memory changes; the table is the history
 and, below the compacted revision, the last value of every live key, as in etcd's own file. Opening
 the file reads it back: revision, keys, history since the last compaction, leases. Values stay as they
-are stored until somebody looks at them.
+are stored until they are read.
 
 Every row has a checksum of all of it; rows above the compacted revision have no gaps, and of those below
 it their number and the sum of their checksums are kept, so that none can be missing either. What SQLite
@@ -11,10 +11,10 @@ keeps beside them is compared (the tables' definitions), checked by itself (its 
 (`storage.wal`).
 
 By default every write is a transaction of its own. A `grouped` store leaves the transaction open
-until `commit`: whoever lets something out of the process (an answer, a watch event) commits before.
+until `commit`: every part that sends data out of the process (an answer, a watch event) commits before.
 
 The file is written within the step of the world that writes the store, deliberately: were it written
-at the rim, memory would have to be undone where the file refuses, after others have read it. Nothing
+at the HTTP boundary, memory would have to be undone after a failed write, after others have read it. Nothing
 is read back, so a run does the same with a file and without, unless the file fails. Where the disk is
 full, a write changes nothing and is answered as etcd's is that has no space left, and the next one is
 tried again; after any other failure (an fsync that failed, say: what it was about may be on the disk or
@@ -52,13 +52,13 @@ APPLICATION: Final = 0x6B637031
 FORMAT: Final = 2
 FILE_MODE: Final = 0o600
 GROUP_LIMIT: Final = 512
-"""A grouped store commits by itself after so many writes."""
+"""The number of writes after which a grouped store commits by itself."""
 LOG_KEPT: Final = 16 << 20
-"""What a long transaction may leave of the write-ahead log's file, in bytes."""
+"""The limit, in bytes, of the write-ahead log's file after a long transaction."""
 SPACE_EXCEEDED: Final = "etcdserver: mvcc: database space exceeded"
 """etcd's ErrNoSpace, which an API server passes on as it is."""
 HISTORY_BYTES: Final = 64 << 20
-"""How much a store remembers, as JSON: as objects in memory that is several times as much."""
+"""The size, in bytes of JSON, of a store's history: as objects in memory it is several times as large."""
 TABLES: Final = {
     "facts": (
         "CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL,"
@@ -74,7 +74,7 @@ TABLES: Final = {
 value, so that it is read without it.
 """
 FACTS: Final = ("start", "compacted", "incarnation", "kept", "kept_sum")
-"""Where the revisions began, the compacted one, how often the file was opened, how many rows there are up to the
+"""The first revision, the compacted one, the number of times the file was opened, the number of rows up to the
 compacted revision, and the sum of their checksums.
 """
 _APPEND: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -131,7 +131,7 @@ class DurableStore(Store):
         self._failed = ""
         self._full = False
         self._ahead = False
-        """Whether the file has already what memory is about to change."""
+        """The file already contains the change that memory is about to make."""
         self._lease: tuple[str, str, int, int] | None = None
         """Prefix, key, revision and deadline of the lease that the next write is attached to."""
         self._kept = (0, 0)
@@ -139,7 +139,7 @@ class DurableStore(Store):
         self._sizes: deque[tuple[int, int]] = deque()
         """Of what is remembered: revisions and the lengths of what was written then."""
         self._size = 0
-        """How long what is being written is."""
+        """The size of the current write."""
         self._remembered = 0
 
     @classmethod
@@ -354,7 +354,7 @@ class DurableStore(Store):
             self._ahead = False
 
     def trouble(self) -> str:
-        """Why writes are refused, "" if they are not: a disk that was full is looked at again."""
+        """Return why writes are refused, "" if they are not: a full disk is tried again."""
         if self._full and not self._failed:
             with suppress(StoreFailedError):
                 self._run(_FACT, _fact("incarnation", self.incarnation))
@@ -417,7 +417,7 @@ class DurableStore(Store):
             raise
 
     def _sum(self, rows: str, values: tuple[object, ...]) -> tuple[int, int]:
-        """How many rows there are, and the sum of their checksums."""
+        """Return the number of rows, and the sum of their checksums."""
         found: tuple[int, int] = self._run(_SUM + rows, values).fetchone()
         return found
 
@@ -430,7 +430,7 @@ class DurableStore(Store):
         except sqlite3.Error as error:
             full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
             if not full or grouped or (self._grouped and statement == "COMMIT"):
-                # Memory may hold what the file does not, or nobody knows what the file holds.
+                # Memory may hold what the file does not, or the content of the file is unknown.
                 self._failed = str(error)
                 raise StoreFailedError(f"{self.path}: cannot write: {error}") from error
             self._full = True
@@ -531,10 +531,10 @@ def _check_log(path: Path) -> None:
     try:
         log = file.read_bytes()
         found = wal.damage(log)
-        if found and file.read_bytes() == log:  # else somebody is writing it: in use
+        if found and file.read_bytes() == log:  # else it is being written: in use
             raise _damaged(path, found)
     except OSError:
-        return  # there is none, or whoever opens the store says what is wrong with it
+        return  # there is none, or opening the store reports the error
 
 
 def _facts(base: sqlite3.Connection, path: Path) -> dict[str, int]:

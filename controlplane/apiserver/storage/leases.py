@@ -1,7 +1,7 @@
-"""When keys go: leases, as many as there are Events, kept in a few bytes each.
+"""Leases of keys, as many as there are Events, kept in a few bytes each.
 
-Leases that end in the same second lie together, their numbers in an array and their texts in a list: neither is an
-object of its own, and no heap is turned over with each write.
+Leases that end in the same second are stored together, their numbers in an array and their texts in a list: neither
+is an object of its own, and no heap is reordered with each write.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Leases:
             self._next = deadline
 
     def next_end(self) -> int | None:
-        """When the next one ends (ns), or None."""
+        """Return the end of the next lease (ns), or None."""
         return self._next
 
     def ended(self, now: int) -> list[Lease]:

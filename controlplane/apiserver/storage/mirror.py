@@ -1,7 +1,7 @@
-"""What one of several servers has heard of the store: its own copy, fed by messages.
+"""One of several servers' copy of the store, fed by messages.
 
-Upstream every watch cache keeps a watch on etcd; here one stream carries the news of all of them,
-and each cache takes in its part at its own pace. A server that is cut off has nothing but this.
+Upstream every watch cache keeps a watch on etcd; here one stream carries the events of all of them,
+and each cache takes in its part at its own pace. A server that is cut off has only this copy.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Snapshot(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the event log calls it."""
+        """The name in the event log."""
         return f"snapshot {self.revision}"
 
 
 class News(NamedTuple):
-    """What was written since the last news, oldest first, with the prefix of each key.
+    """The writes since the last notification, oldest first, with the prefix of each key.
 
-    Everything up to `revision` has been sent. What is older than `compacted` is forgotten.
+    Everything up to `revision` has been sent. History older than `compacted` is dropped.
     """
 
     events: tuple[tuple[str, Event], ...]
@@ -41,7 +41,7 @@ class News(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the event log calls it."""
+        """The name in the event log."""
         return f"revision {self.revision}"
 
 
@@ -63,7 +63,7 @@ def snapshot(store: Store) -> Snapshot:
 
 
 def news_since(store: Store, revision: int) -> News:
-    """What was written after `revision`, which must not be compacted away."""
+    """Return the writes after `revision`, which must not be compacted away."""
     events = [
         (prefix, event)
         for prefix in store.prefixes()

@@ -25,7 +25,7 @@ class SharedSpecs:
         self._admitted: dict[int, tuple[Tree, Tree]] = {}
 
     def key(self, body: Any) -> bytes | None:
-        """What names a body's spec, None when it cannot be named. Other types give other keys: 1 is not true."""
+        """Return the key of a body's spec, None if it cannot be packed. Other types give other keys: 1 is not true."""
         try:
             packed: bytes = msgpack.packb(body["spec"])
         except (TypeError, ValueError, OverflowError, KeyError, RecursionError):

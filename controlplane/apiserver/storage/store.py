@@ -33,9 +33,9 @@ __all__ = [
 
 
 RESTING = ("/registry/events/",)
-"""Prefixes of what nobody in the control plane reads again: all but the newest rest as bytes."""
+"""Prefixes of objects that no part of the control plane reads again: all but the newest are kept as bytes."""
 AWAKE = 10_000
-"""How many of the newest do not rest: packing one takes longer than anything else that its write does."""
+"""The number of the newest that are kept as objects: packing one takes longer than the rest of its write."""
 
 
 class StoreFailedError(RuntimeError):
@@ -77,7 +77,7 @@ class Entry:
 
     @property
     def rewritten(self) -> bool:
-        """Whether it was ever written again after its creation."""
+        """The object was written again after its creation."""
         return self.mod_revision != self.create_revision
 
     def fork(self) -> Entry:
@@ -125,7 +125,7 @@ class Keyspace:
         self._revisions: list[int] = []
         self._events: list[Event] = []
         self.rests = prefix in RESTING
-        """Whether all but the newest of its objects rest as bytes."""
+        """All but the newest of its objects are kept as bytes."""
         self._awake = deque[Object]() if self.rests else None
         self.latest = 0
         """Revision of the last write to one of these keys."""
@@ -271,13 +271,13 @@ class Keyspace:
         return found
 
     def events_after(self, revision: int) -> list[Event]:
-        """Events with a greater revision, oldest first, for who begins there. CompactedError if that is compacted."""
+        """Return events with a greater revision, oldest first, for a new watch. CompactedError if that is compacted."""
         if revision < self.store.compacted:
             raise CompactedError(self.store.compacted)
         return self.news_after(revision)
 
     def news_after(self, revision: int) -> list[Event]:
-        """The same for who has followed so far: compaction is no harm as long as nothing was missed by it."""
+        """Return the same for a watch that has followed so far: only dropped events are an error, not compaction."""
         if revision < self.forgotten:
             raise CompactedError(self.store.compacted)
         if not self._revisions or self._revisions[-1] <= revision:
@@ -302,15 +302,15 @@ class Store:
     """
 
     incarnation = 1
-    """How often this store was opened: ids made from serial numbers must differ between processes."""
+    """The number of times this store was opened: ids made from serial numbers must differ between processes."""
 
     def __init__(self, revision: int = 1, history_limit: int = 50_000) -> None:
         self.revision = revision
         self.compacted = 0
         self.compactions = 0
-        """How many turns compactors have had. Upstream: the version of the key compact_rev_key."""
+        """The number of compactions. Upstream: the version of the key compact_rev_key."""
         self.keyspaces: dict[str, Keyspace] = {}
-        """Those in use, by prefix; whoever wants one that may be new asks `keyspace`."""
+        """The keyspaces in use, by prefix; `keyspace` also creates new ones."""
         self._history_limit = history_limit
         self._events = 0
         self.leases = Leases()
@@ -385,7 +385,7 @@ class Store:
         self.leases.attach(Lease(deadline, space.prefix, key, revision))
 
     def next_expiry(self) -> int | None:
-        """When the next lease ends (ns), or None."""
+        """Return the end of the next lease (ns), or None."""
         return self.leases.next_end()
 
     def expire(self, now: int) -> int:
@@ -406,5 +406,5 @@ class Store:
         return list(found.values())
 
     def trouble(self) -> str:
-        """Why nothing can be written where the store is, "" while it can."""
+        """Return why writes fail, "" while they succeed."""
         return ""

@@ -1,6 +1,6 @@
-"""What is asked of the store, and what it answers: values, so that they can travel as messages.
+"""Operations on the store and their answers: values, so that they can travel as messages.
 
-A request is handled by asking a `Storage`. One that is at hand (`AtHand`) answers the call; one that is
+A request is handled by operations on a `Storage`. A local one (`AtHand`) answers the call; one that is
 a message away, or behind a point at which others may come in (`AWAY`), answers with the operation
 itself, as a value, and the handling yields it and is resumed with its outcome:
 
@@ -8,8 +8,8 @@ itself, as a value, and the handling yields it and is resumed with its outcome:
     if type(found) is Get:
         found = yield found
 
-So there is one handling, and no value is made where nothing travels. Nothing here is a function of
-the caller: what a transaction does is all in its fields.
+So there is one handling, and no value is made where nothing travels. No operation contains a function
+of the caller: a transaction is completely described by its fields.
 
 Upstream: etcd's Txn (compare, then, else) and Range; apiserver pkg/storage/etcd3/store.go.
 """
@@ -42,7 +42,7 @@ __all__ = [
 T = TypeVar("T")
 
 UNVERSIONED = "0"
-"""What stands for the resource version in an object that is not stored yet; the store sets it."""
+"""The placeholder of the resource version in an object that is not stored yet; the store sets it."""
 
 
 @final
@@ -102,9 +102,9 @@ class Transaction(NamedTuple):
 
 
 class Compact(NamedTuple):
-    """One turn of the compactors: whoever knows the last turn may forget what is older than `revision`.
+    """One round of compaction: a compactor with the number of the last round may drop history before `revision`.
 
-    Answered by `Done` whose `revision` is the store's, and whose `turn` is the number of turns.
+    Answered by `Done` whose `revision` is the store's, and whose `turn` is the number of rounds.
     Upstream: apiserver pkg/storage/etcd3/compact.go.
     """
 
@@ -143,9 +143,9 @@ class TooNew(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How a transaction ended.
+    """The outcome of a transaction.
 
-    If it was made, `objects` are what its changes wrote (of a deletion: what was deleted), as
+    If it was made, `objects` are the objects that its changes wrote (of a deletion: the deleted one), as
     stored. If not, they are the live values of the expected keys (None: absent).
     """
 
@@ -157,10 +157,10 @@ class Done(NamedTuple):
 
 @final
 class Review(NamedTuple):
-    """A question to somebody outside the server, in the midst of handling; answered by `Reviewed`.
+    """A call of a webhook in the course of handling; answered by `Reviewed`.
 
-    It is no operation on the store, but travels as one does. `to` is the actor that is asked, `url` how
-    messages name it, `ca` the certificates (PEM in base64) by which it is known.
+    It is not an operation on the store, but travels as one does. `to` is the actor that is called, `url` its name in
+    messages, `ca` the certificates (PEM in base64) that verify it.
     """
 
     to: str
@@ -192,7 +192,7 @@ Unchanged = tuple[tuple[str, int], ...]
 
 
 class Storage(Protocol):
-    """Where a request's objects are. It answers, or answers with what must be yielded to it."""
+    """The storage of a request's objects. It answers, or returns the operation that must be yielded."""
 
     def get(self, prefix: str, key: str) -> Live | Get | None:
         """The live value of a key."""
@@ -216,9 +216,9 @@ class Storage(Protocol):
 
 
 class AtHand:
-    """A store of the caller's own, which nobody else touches while a request is handled.
+    """A store of the caller's own, which only the caller writes to while a request is handled.
 
-    `wrote` is told of each write.
+    `wrote` is called after each write.
     """
 
     __slots__ = ("_spaces", "_store", "_wrote", "written")
@@ -228,7 +228,7 @@ class AtHand:
         self._wrote = wrote
         self._spaces = store.keyspaces
         self.written: int | None = None
-        """Revision of the last write; whoever wants to know of one request's sets it to None before."""
+        """The revision of the last write; to get that of one request, the caller sets it to None before."""
 
     def get(self, prefix: str, key: str) -> Entry | None:
         """The live value of a key."""
@@ -253,7 +253,7 @@ class AtHand:
         space = self._spaces.get(prefix) or store.keyspace(prefix)
         entry = space.entries.get(key)
         live = None if entry is None else entry.object
-        # What was read here is the very object: nobody came in between.
+        # What was read here is the very object: no other request came in between.
         if live is not before or (unchanged and not _still(store, unchanged)):
             return Done(False, store.revision, (live,))
         written = _put(store, space, key, tree, before, lease_ends)
@@ -319,7 +319,7 @@ AWAY: Final = _Away()
 
 
 def perform(store: Store, operation: Operation) -> Outcome:
-    """What the store answers to an operation."""
+    """Return the store's answer to an operation."""
     if type(operation) is Transaction:
         return _transaction(store, operation)
     if type(operation) is Get:
@@ -367,7 +367,7 @@ def _transaction(store: Store, asked: Transaction) -> Done:
 
 
 def _still(store: Store, unchanged: Unchanged) -> bool:
-    """Whether nothing that lives there was written later."""
+    """Return whether no live object there was written later."""
     for prefix, revision in unchanged:
         space = store.keyspace(prefix)
         if space.latest > revision and any(

@@ -1,10 +1,10 @@
-"""Whether a write-ahead log of SQLite's has been damaged where it matters.
+"""Detection of damage to a write-ahead log of SQLite that loses acknowledged writes.
 
-SQLite takes the first frame that does not fit its checksum for the end of the log: so ends one that was
-being written when the power failed, and there nobody had been told of what is lost. A frame damaged later
-looks the same, and all that follows is dropped without a word, though it had been acknowledged. But every
+SQLite takes the first frame that does not fit its checksum for the end of the log: such is the end of a log
+that was being written when the power failed, and the lost write was never acknowledged. A frame damaged
+later looks the same, and all later frames are dropped silently, though they had been acknowledged. But every
 commit waits until its frames are on the disk before the next one begins; so two commits behind the end
-tell of damage. (In the last commit of all, damage and a write that never ended cannot be told apart.)
+prove damage. (In the last commit of all, damage and a write that never ended cannot be told apart.)
 
 The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
@@ -26,7 +26,7 @@ WORD: Final = 0xFFFFFFFF
 
 
 def damage(log: bytes) -> str:
-    """What is wrong with the log, "" if nothing is but perhaps a last commit that never ended."""
+    """Return the error of the log, "" if there is none but perhaps a last commit that never ended."""
     if len(log) < HEADER or not any(log[:HEADER]):
         return ""
     fields = np.frombuffer(log[:HEADER], ">u4")
@@ -71,7 +71,7 @@ def _sums(data: bytes, order: str) -> list[tuple[int, int]]:
 
 
 def _parts(rows: Any) -> list[tuple[int, int]]:
-    """What each row of words adds to the running sums."""
+    """Return the amounts that each row of words adds to the running sums."""
     coefficients, _ = _coefficients(rows.shape[1] // 2)
     found = rows @ coefficients
     return [(int(first) & WORD, int(second) & WORD) for first, second in found]
@@ -88,7 +88,7 @@ def _after(
 
 @cache
 def _coefficients(pairs: int) -> tuple[Any, tuple[int, int, int, int]]:
-    """How much each word of so many pairs counts in both sums, and how what was there before counts.
+    """Return the coefficients of each word of the pairs in both sums, and those of the former sums.
 
     One pair (x, y) turns the sums (s, t) into s' = s + t + x and t' = s' + t + y.
     """

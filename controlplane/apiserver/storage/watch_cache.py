@@ -2,7 +2,7 @@
 
 `advance` takes events from the store up to a revision and hands them to the watchers, so how far a
 cache lags behind the store is the caller's choice. Watchers get references to shared events; the
-bytes of an event are encoded once, whoever reads them.
+bytes of an event are encoded once for all readers.
 
 Upstream: apiserver pkg/storage/cacher.
 """
@@ -31,7 +31,7 @@ ERROR = "ERROR"
 
 
 class Matcher(Protocol):
-    """Whether an object is selected."""
+    """A predicate that selects objects."""
 
     def __call__(self, obj: Object) -> bool: ...
 
@@ -47,9 +47,9 @@ class WatchEvent:
         self.revision = revision
         self._line: bytes | None = None
         self.held: Any = None
-        """What the rim keeps with it while it sends it."""
+        """The data that the HTTP boundary keeps with the event while it is sent."""
         self.packed: bytes | None = None
-        """The event in protobuf, once somebody was sent it so."""
+        """The event in protobuf, once it was sent in this form."""
 
     @property
     def line(self) -> bytes:
@@ -73,7 +73,7 @@ class WatchEvent:
 
 @frozen(eq=False)
 class Interest:
-    """What a watcher wants to see. `matches` is None when everything in scope is wanted.
+    """The selection of a watcher. `matches` is None when everything in scope is selected.
 
     `namespace`, `name` and `node` narrow the scope ("" for any) and are indexed: an event costs
     only the watchers whose scope it touches. `node` is the `spec.nodeName=` term of pods.
@@ -195,7 +195,7 @@ class WatchCache:
         self._watchers: dict[Scope, dict[Watcher, None]] = {}
         self._scoped = False
         self.received = 0
-        """How many events were taken in so far."""
+        """The number of events taken in so far."""
         self.relist(at)
         if since is not None:
             self._remember(since)
@@ -237,17 +237,17 @@ class WatchCache:
 
     @property
     def watcher_count(self) -> int:
-        """How many watches are open."""
+        """The number of open watches."""
         return sum(len(group) for group in self._watchers.values())
 
     def lag(self) -> int:
-        """How many revisions of the store the cache has not seen (of any resource)."""
+        """Return the number of the store's revisions (of any resource) that the cache has not seen."""
         return self.keyspace.store.revision - self.revision
 
     # -- feeding ---------------------------------------------------------------------------------
 
     def is_behind(self) -> bool:
-        """Whether something was written of this resource that the cache has not seen."""
+        """Return whether something was written of this resource that the cache has not seen."""
         return self.keyspace.latest > self.revision
 
     def pending(self) -> list[Event]:
@@ -456,7 +456,7 @@ class WatchCache:
                 watcher.stop()
                 if (
                     watcher.on_stop is None and watcher.on_ready is not None
-                ):  # whoever reads it has to learn of the end
+                ):  # the reader has to be notified of the end
                     watcher.on_ready()
 
 
@@ -494,7 +494,7 @@ def _touches(event: Event, interest: Interest) -> bool:
 def _seen_by(
     event: Event, interest: Interest, deliveries: dict[str, WatchEvent]
 ) -> WatchEvent | None:
-    """What a watcher sees of a change: leaving the selection is a deletion, entering a creation.
+    """Return the event of a change as a watcher sees it: leaving the selection is a deletion, entering a creation.
 
     `deliveries` keeps the event of each type, so that all watchers share one.
     """
