@@ -1,1 +1,1 @@
-"""What an object may look like: types, resources, reading and printing, errors about fields."""
+"""The shape of objects: types, resources, reading and printing, errors about fields."""

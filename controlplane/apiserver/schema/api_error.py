@@ -1,4 +1,4 @@
-"""What is raised wherever a request fails, and becomes the response body. Upstream: apimachinery pkg/api/errors."""
+"""The exception of a failed request, which becomes the response body. Upstream: apimachinery pkg/api/errors."""
 
 from __future__ import annotations
 

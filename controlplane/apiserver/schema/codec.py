@@ -134,7 +134,7 @@ NO_NUMBERS = frozenset((str, bool, type(None)))
 _TOO_LARGE = 1 << 1024
 """Integers of this size and more are infinite as float64."""
 _READ: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
-"""What lists that objects share were read as: by the identity of the field and of the list, which is kept alive."""
+"""The read forms of lists that objects share: by the identity of the field and of the list, which is kept alive."""
 
 
 def check_numbers(value: Any) -> None:
@@ -174,7 +174,7 @@ def _go_number(value: float) -> str:
 
 
 class FieldCodec:
-    """How values of one field are read."""
+    """The reader of the values of one field."""
 
     __slots__ = ("element", "enum", "field", "go_type", "keep_zero", "kind", "struct", "text_type")
 
@@ -250,7 +250,7 @@ class FieldCodec:
         return value if isinstance(value, str) else self._integer(value, 32)
 
     def _opaque(self, value: Any) -> Any:
-        """What is kept as it came; a part of a schema that may be a schema or something else is read as one."""
+        """Return an opaque value as it came; a part that may be a schema or another value is read as a schema."""
         if self.field.type_name.startswith(_SCHEMA_OR):
             return _schema_or(value, self.field.type_name.removeprefix(_SCHEMA_OR))
         if self.field.name != "fieldsV1":
@@ -324,7 +324,7 @@ class FieldCodec:
                 if type(item) is not str:
                     break
             else:
-                spend(2 * len(value))  # its keys are looked at by whoever validates
+                spend(2 * len(value))  # validation reads its keys
                 return value
         olds = old if isinstance(old, dict) else {}
         spend(_STRUCT * len(value))
@@ -338,14 +338,14 @@ class FieldCodec:
         return alike(read) if element.kind == Kind.QUANTITY else read
 
     def zero(self) -> Any:
-        """What a JSON null becomes as a list element or map value."""
+        """Return the value of a JSON null as a list element or map value."""
         if self.struct is not None:
             return self.struct.decode({}, None)
         return {Kind.STRING: "", Kind.BOOL: False, Kind.INT: 0, Kind.QUANTITY: "0"}.get(self.kind)
 
 
 class StructCodec:
-    """How objects of one struct type are read."""
+    """The reader of objects of one struct type."""
 
     __slots__ = ("always", "fields", "often", "often_alike", "texts", "type")
 
@@ -441,11 +441,11 @@ _OFTEN = frozenset(("ContainerStatus", "PodSpec", "PodStatus"))
 _EMPTY: Tree = {}
 _LIST, _MAP = Kind.LIST, Kind.MAP
 _KEPT_EMPTY = frozenset((Kind.STRUCT, Kind.OPAQUE, Kind.INT_OR_STRING, Kind.QUANTITY))
-"""What is kept though it is empty, or nought."""
+"""The kinds whose empty or zero values are kept."""
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _SCHEMA_OR = f"{_SCHEMA}Or"
 _QUALIFIED = ("v1.DeviceAttribute", "v1.DeviceCapacity")
-"""What maps with keys of a type of their own hold."""
+"""The element types of maps whose keys have a type of their own."""
 # Times that are no pointers are encoded as null when unset. Conditions have such times, too.
 _TIMED = ("ContainerStateRunning", "ContainerStateTerminated", "VolumeError")
 # Encoded as null when unset although the schema does not call them required.
@@ -638,7 +638,7 @@ def _bytes(value: Any) -> str:
 
 
 def _bad_byte(text: str, good: int) -> int:
-    """Where Go's decoder stops: the first foreign byte, or the start of the unfinished quantum."""
+    """Return where Go's decoder stops: at the first invalid byte, or the start of the unfinished quantum."""
     if good < len(text) and text[good] != "=":
         return good
     if good == len(text):
@@ -667,7 +667,7 @@ _META_KEYS = {"apiversion": "apiVersion", "kind": "kind"}
 
 
 def kind_error(body: Tree) -> str:
-    """Why the apiVersion and kind of a body cannot be read; "" if they can, or are missing."""
+    """Return why the apiVersion and kind of a body cannot be read; "" if they can, or are missing."""
     for key in body:
         value = body[key]
         name = _META_KEYS.get(key.lower())
@@ -687,7 +687,7 @@ def strict_issues(type_name: str, value: Any) -> list[str]:
 
 
 _LEAVES = frozenset((str, int, bool, float, type(None)))
-"""What has no fields."""
+"""The types without fields."""
 
 
 def _struct_issues(struct: StructCodec, value: Any, path: str, issues: list[str]) -> None:

@@ -1,7 +1,7 @@
-"""What types and fields mean, as `kubectl explain` prints it.
+"""Descriptions of types and fields, as `kubectl explain` prints them.
 
-The text is package data, read when the first document that carries it is asked for. What it does
-not name is described by rules from the name itself.
+The text is package data, read when the first document that carries it is requested. Types and fields
+without a text are described by rules from the name itself.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _by_end(name: str, ends: tuple[tuple[str, str], ...], *, plain: bool = False
 
 
 def type_text(type_name: str) -> str:
-    """What a type is."""
+    """Return the description of a type."""
     short = type_name.rpartition(".")[2]
     found = _texts().get(short) or _by_end(short, _TYPE_ENDS, plain=True)
     if found:
@@ -69,7 +69,7 @@ def type_text(type_name: str) -> str:
 
 
 def field_text(type_name: str, field: str, declared: object) -> str:
-    """What a field of a type is for; `declared` is the field's type."""
+    """Return the description of a field of a type; `declared` is the field's type."""
     short, texts = type_name.rpartition(".")[2], _texts()
     found = texts.get(f"{short}.{field}")
     if found is None and field[:1].islower():

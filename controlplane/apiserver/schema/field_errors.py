@@ -127,7 +127,7 @@ def type_invalid(path: Path, value: Any, detail: str) -> FieldError:
 
 def not_supported(path: Path, value: Any, supported: Iterable[str], *, sort: bool = True
                   ) -> FieldError:  # fmt: skip
-    """A value is none of the supported ones, which are listed (sorted unless told otherwise)."""
+    """Return the error of an unsupported value; the supported ones are listed (sorted by default)."""
     values = sorted(supported) if sort else list(supported)
     detail = ""
     if values:

@@ -34,12 +34,12 @@ class _Plan:
         self.parts = parts
         self.values: _Plan | None = None
         self.often_alike = False
-        """Whether equal ones are to stand in memory once."""
+        """Equal values are stored in memory once."""
         self.known: dict[tuple[str, ...], _Look] = {}
-        """What was found out about keys in this order."""
+        """The results for keys in this order."""
 
     def look(self, keys: tuple[str, ...]) -> _Look:
-        """Which of a struct's keys have parts, and the order for all of them, None if they stand in it."""
+        """Return which of a struct's keys have parts, and the order for all of them, None if they are in order."""
         ranks = self.ranks or {}
         order = tuple(sorted(keys, key=lambda key: ranks.get(key, len(ranks))))
         parted = tuple([(key, self.parts[key]) for key in keys if key in self.parts])
@@ -51,7 +51,7 @@ class _Plan:
 
 _Look = tuple[tuple[tuple[str, _Plan], ...], tuple[str, ...] | None]
 _KEPT_LOOKS = 64
-"""So many orders of keys are remembered of each struct; few have more than some."""
+"""The number of orders of keys that are remembered for each struct; few structs have more than some."""
 
 _PLANS: dict[str, _Plan] = {}
 
@@ -78,7 +78,7 @@ def _order() -> dict[str, str]:
 
 
 def _plan_of(field: Field) -> _Plan | None:
-    """How the values of a field are ordered; None for what has no keys or keeps its own order."""
+    """Return the plan for ordering a field's values; None for values without keys or in an order of their own."""
     if field.kind == Kind.STRUCT:
         return _plan(struct_type(field.type_name))
     if field.element is None:

@@ -75,7 +75,7 @@ def _decoder(**forms: Any) -> Any:
 
 
 _LONG: Final = 400
-"""No float64 has so many digits before its point."""
+"""A number of digits before the point that no float64 has."""
 _MANY: Final = b"0" * _LONG
 _AS_ZEROS: Final = bytes.maketrans(b"123456789", b"000000000")
 
@@ -246,7 +246,7 @@ class _Scanner:
 
 
 def syntax_error(text: str) -> str:
-    """What Go's JSON reader says about a text that is not JSON; "" if it is."""
+    """Return the error of Go's JSON reader for a text; "" if it is JSON."""
     scanner = _Scanner(text)
     try:
         scanner.whole()
@@ -258,7 +258,7 @@ def syntax_error(text: str) -> str:
 _NODES: Final = 150_000
 """Nodes of YAML that are composed within about a second."""
 _OTHERWISE: Final = re.compile(rb"\\u[dD][89a-fA-F]|\x7f|\"<<\"|\"[^\"]{1000}")
-"""What YAML does not read as JSON does: halves of pairs, control characters, merge keys, long keys."""
+"""The texts that YAML and JSON read differently: halves of pairs, control characters, merge keys, long keys."""
 
 
 class _NotPlainError(ValueError):
@@ -351,7 +351,7 @@ def _construct_map(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
 
 
 def _shown(node: yaml.Node) -> str:
-    """A key that is none, as far as it is worth showing."""
+    """Return an invalid key in the form of Go's error, as far as it is worth showing."""
     if isinstance(node, yaml.MappingNode):
         return "map[interface {}]interface {}{...}"
     return "interface {}(nil)" if isinstance(node, yaml.ScalarNode) else "[]interface {}{...}"
@@ -429,7 +429,7 @@ def _construct_binary(loader: Any, node: yaml.ScalarNode) -> str:
 
 
 def _construct_any(loader: Any, node: yaml.Node) -> Any:
-    """What has a tag of its own is what it looks like: tags of unknown types do not count."""
+    """Construct a value with a tag of its own by its form: unknown tags are ignored."""
     if isinstance(node, yaml.MappingNode):
         return _construct_map(loader, node)
     if isinstance(node, yaml.SequenceNode):
@@ -498,7 +498,7 @@ def _yaml_error(error: yaml.YAMLError) -> str:
 
 
 def parse_yaml(raw: bytes) -> Any:
-    """The value of a YAML text's first document. TextError; YamlDuplicates when a key stands twice.
+    """Return the value of a YAML text's first document. TextError; YamlDuplicates for a duplicate key.
 
     ApiError 504 for a text of so many values that composing it takes too long.
     """

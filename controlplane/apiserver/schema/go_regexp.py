@@ -54,9 +54,9 @@ class Pattern:
         self._size: int = found.programsize
 
     def _read(self, text: str, *, metered: bool) -> bytes:
-        """The text as RE2 reads it, its worst case counted.
+        """Return the text as RE2 reads it, and count its worst case.
 
-        Whoever has `metered` the search by the pattern's length has counted that much himself.
+        With `metered`, the caller has already counted the search by the pattern's length.
         """
         size = max(self._size - 16 * len(self.source), 0) if metered else self._size
         spend(len(text) * size // _STEPS)
@@ -68,7 +68,7 @@ class Pattern:
         return None if match is None else match[0].decode("utf-8", "replace")
 
     def found(self, text: str, *, metered: bool = False) -> bool:
-        """Whether the expression matches anywhere."""
+        """Return whether the expression matches anywhere."""
         return self._found.search(self._read(text, metered=metered)) is not None
 
     def each(self, text: str, *, metered: bool = False) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _told(error: Exception) -> str:
 
 
 def _in_go(said: str, source: str) -> str:
-    """What RE2 complains about, in the words of Go's package."""
+    """Return RE2's error in the words of Go's package."""
     problem, _, where = said.partition(": ")
     if problem.startswith("pattern too large"):
         return f"{_TOO_LARGE}: `{source}`"

@@ -1,4 +1,4 @@
-"""What the published schema does not tell of upstream's Go types: embedding, and names of texts.
+"""Facts of upstream's Go types that the published schema lacks: embedding, and names of texts.
 
 Both stand in the words of decoding errors. The source is the field declarations of k8s.io/api.
 """

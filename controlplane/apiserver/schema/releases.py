@@ -1,10 +1,10 @@
-"""What the API was in earlier releases: which resources, versions and fields they served.
+"""The API of earlier releases: the resources, versions and fields that they served.
 
 Package data: the fields and paths of the API description that each release published, and for
 resources behind a gate the first release that had it on. A server of an earlier release does not
-know a younger field: it is unknown to strict validation and dropped. `flowcontrol` before 1.26 and
-its versions v1beta1 and v1beta2 are not there. Versions that went are described like the one that
-followed, as which they are read.
+know a later field: it is unknown to strict validation and dropped. `flowcontrol` before 1.26 and
+its versions v1beta1 and v1beta2 are missing. Removed versions are described like their successors,
+as which they are read.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Earlier:
     deprecated: str
 
     def warning(self, kind: str, release: str) -> str:
-        """What a client of it is warned of, "" for nothing. Upstream: apiserver pkg/endpoints/deprecation."""
+        """Return the warning for clients of the version, "" for none. Upstream: apiserver pkg/endpoints/deprecation."""
         if number(release) < int(self.deprecated.partition(".")[2]):
             return ""
         gone = f"1.{number(self.last) + 1}"
@@ -82,7 +82,7 @@ def earlier_versions(release: str) -> list[Earlier]:
 
 
 class _Younger:
-    """What of a type a release does not know: fields of its own, and fields with such ones inside."""
+    """The fields of a type that a release lacks: fields of its own, and fields that contain such ones."""
 
     __slots__ = ("inside", "names")
 
@@ -103,7 +103,7 @@ def _struct_of(field: Field) -> str:
 
 @cache
 def _younger_in(type_name: str, minor: int) -> _Younger | None:
-    """What a minor release does not know of a type, None for nothing. Schemas of custom resources apart."""
+    """Return the fields of a type that a minor release lacks, None for none. Schemas of custom resources apart."""
     seen: dict[str, _Younger] = {}
     found = _collect(type_name, minor, seen)
     _prune(seen)

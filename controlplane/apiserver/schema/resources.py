@@ -1,4 +1,4 @@
-"""Which resources the server serves: names, kinds, verbs, subresources and their types."""
+"""The table of served resources: names, kinds, verbs, subresources and their types."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ResourceInfo:
     entry: Tree = field(factory=dict, repr=False)
     custom: Any = field(default=None, repr=False)
     deprecation: str = ""
-    """What a client of this version is warned of."""
+    """The warning for clients of this version."""
 
     @property
     def api_version(self) -> str:

@@ -1,10 +1,10 @@
-"""How much one request may compute before it is interrupted, counted in steps and never in time.
+"""The limit of one request's computation, counted in steps and never in time.
 
-Whatever walks over what a client sent (decoding, patches, validation, managed fields, expressions,
-searching texts) counts here what it does. Each request has a budget of its own, which goes with it
+Every part that walks over a client's input (decoding, patches, validation, managed fields, expressions,
+searching texts) counts its work here. Each request has a budget of its own, which goes with it
 when it is handled in parts, so the same request ends at the same place on every machine, and a
-replay agrees. What a request has written stands: from then on it is answered whatever that takes.
-What is no request (starting, telling watchers, compiling policies) has no limit.
+replay agrees. A write of the request is never undone: from then on it is answered whatever that takes.
+Work outside of requests (starting, notifying watchers, compiling policies) has no limit.
 
 Upstream interrupts by the clock: apiserver pkg/endpoints/handlers/finisher, pkg/server/filters/timeout.go.
 """
@@ -23,7 +23,7 @@ _BOUNDLESS: Final = 1 << 62
 
 
 class Budget:
-    """What is left to one request."""
+    """The remaining steps of one request."""
 
     __slots__ = ("left",)
 
@@ -36,7 +36,7 @@ class Budget:
 
 
 FREE: Final = Budget(_BOUNDLESS)
-"""That of everything that is no request."""
+"""The budget of work outside of requests."""
 
 _current = FREE
 
@@ -48,17 +48,17 @@ def on(budget: Budget) -> None:
 
 
 def lift() -> None:
-    """What is done on the present budget has written something."""
+    """Lift the limit of the present budget: its request has written something."""
     _current.left = _BOUNDLESS
 
 
 def left() -> int:
-    """What the present budget has left."""
+    """Return the remaining steps of the present budget."""
     return _current.left
 
 
 def spend(steps: int) -> None:
-    """Count so many steps. ApiError 504 when the request has none left."""
+    """Count steps. ApiError 504 when the request has none left."""
     budget = _current
     budget.left -= steps
     if budget.left < 0:
@@ -66,6 +66,6 @@ def spend(steps: int) -> None:
 
 
 def interrupted() -> ApiError:
-    """What upstream answers when a request takes too long."""
+    """Return upstream's error for a request that takes too long."""
     text = "Timeout: request did not complete within requested timeout - context deadline exceeded"
     return ApiError(504, "Timeout", text, {})

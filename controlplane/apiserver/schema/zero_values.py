@@ -1,4 +1,4 @@
-"""Which optional scalar fields keep a zero value.
+"""The optional scalar fields that keep a zero value.
 
 An optional Go field that is a pointer keeps false, 0 or "" when the client sent it; a plain field
 with `omitempty` loses it. The published schema does not tell the two apart, so the rarer kind is

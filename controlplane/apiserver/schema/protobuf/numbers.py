@@ -1,4 +1,4 @@
-"""Which field has which number: package data, read from the published types of Kubernetes' API.
+"""The protobuf numbers of fields: package data, read from the published types of Kubernetes' API.
 
 An entry is `NAME=2`, or `~NAME=2` for a plain Go number or truth value, which is on the wire zero
 or not and whose zero is the same as absence; `&TYPE=2` stands for a message whose fields are the

@@ -1,4 +1,4 @@
-"""The wire format: what is four bytes of prefix, a varint, or a length and so many bytes."""
+"""The wire format: a prefix of four bytes, a varint, or a length and that number of bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def varint(value: int) -> bytes:
 
 
 def tag(number: int, form: int) -> bytes:
-    """What stands before a value: the number of its field, and how long it is."""
+    """Return the tag before a value: the number of its field, and its wire type."""
     return varint(number << 3 | form)
 
 

@@ -68,7 +68,7 @@ def encoded(tree: Tree) -> bytes:
 
 
 AT_ONCE: Final = 500
-"""So many objects are written without a pause."""
+"""The number of objects that are written without a pause."""
 
 
 def listed(head: Tree, items: Iterable[Object]) -> bytes:
@@ -116,7 +116,7 @@ def event_frame(event: str, tree: Tree) -> bytes:
 
 @cache
 def writable(api_version: str, kind: str) -> bool:
-    """Whether objects of a kind, and lists of them, have numbers at all."""
+    """Return whether objects of a kind, and lists of them, have field numbers."""
     try:
         _writer(type_named(api_version, kind))
     except Unnumbered:
@@ -137,7 +137,7 @@ def _wrapped(api_version: str, kind: str, raw: bytes) -> bytes:
 
 
 class _Message:
-    """How a message is written: what stands in a tree, by ascending number."""
+    """The writer of a message: the fields of a tree, by ascending number."""
 
     __slots__ = ("_always", "_fields", "_inner", "_within", "name")
 
@@ -192,7 +192,7 @@ _WRITERS: dict[str, _Message] = {}
 
 
 def _writer(name: str) -> _Message:
-    """How a type is written. Raises Unnumbered."""
+    """Return the writer of a type. Raises Unnumbered."""
     found = _WRITERS.get(name)
     if found is None:
         found = _WRITERS[name] = _Message(name)
