@@ -69,7 +69,7 @@ class Rendering:
     _parts: Callable[[], Iterator[list[Tree]]]
 
     def items(self) -> Iterator[Tree]:
-        """What stands under the key, one by one."""
+        """Yield the values under the key, one by one."""
         for part in self._parts():
             yield from part
 
@@ -107,7 +107,7 @@ class HttpAnswer:
     rendering: Rendering | None = None
     """A long list in another form."""
     log: LogAnswer | None = None
-    """What goes on when `text` has left."""
+    """The log to stream after `text` has been sent."""
     entered: Inside | None = None
     """The container that the connection leads into from now on."""
 
@@ -158,14 +158,14 @@ class WatchAnswer:
 
 @define(eq=False)
 class LogAnswer:
-    """A log that goes on: what `more` gives, until that is None."""
+    """A followed log: the chunks that `more` returns, until it returns None."""
 
     log: FollowedLog
     _sent: int = 0
     _ended: bool = False
 
     def more(self, server: ApiServer, now: int) -> bytes | None:
-        """What was written since it was last asked; None after the end."""
+        """Return what was written since the last call; None after the end."""
         log, read = self.log, server.options.container_log
         pod = server.lookup.get("", "pods", log.request.namespace, log.request.name)
         if pod is None or pod.uid != log.uid or read is None:
@@ -241,7 +241,7 @@ def failed(response: Response, accept: str) -> HttpAnswer:
 
 
 def _protobuf(server: ApiServer, target: Target) -> bool:
-    """Whether what is asked for can be written in protobuf: not custom resources."""
+    """Return whether the target can be encoded in protobuf: custom resources cannot."""
     info = server.table.get(target.group, target.version, target.resource)
     if info is None or info.custom is not None:
         return False
@@ -263,7 +263,7 @@ def _packed(answered: HttpAnswer) -> HttpAnswer:
 
 
 def served_by(server: ApiServer) -> Served:
-    """What discovery and OpenAPI tell of a server."""
+    """Return the server's facts that discovery and OpenAPI report."""
     options = server.options
     trouble = server.store.trouble
     return Served(server.table, options.build, options.address, trouble, options.token_key)

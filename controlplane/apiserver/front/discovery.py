@@ -112,7 +112,7 @@ def _json(tree: Any, **headers: str) -> Answer:
 
 
 def _openid(server: Served) -> dict[str, Any]:
-    """Where whoever is given a token finds the key that it is signed with."""
+    """Return the OpenID configuration, which points to the key that service account tokens are signed with."""
     return {
         "issuer": ISSUER,
         "jwks_uri": f"https://{server.address}{_JWKS}",
@@ -132,7 +132,7 @@ def _get_only(http: HttpRequest) -> None:
 
 
 def _health(server: Served, parts: list[str], http: HttpRequest) -> Answer:
-    """Whether the server is alive, and ready. What fails is the store: then all three say so."""
+    """Answer a check of liveness or readiness; a fault of the store fails all three."""
     check = "/".join(parts[1:])
     checks = _CHECKS[parts[0]]
     if check and check not in (*checks, "etcd"):
@@ -234,7 +234,7 @@ def _resource_list(server: Served, group: str, version: str) -> Tree:
 
 
 def _wants_aggregated(http: HttpRequest) -> bool:
-    """Whether the aggregated form is asked for; ApiError 406 if only an unknown form is."""
+    """Return whether the aggregated form is requested; ApiError 406 if only an unknown form is."""
     header = http.headers.get("accept", "")
     if not header:
         return False

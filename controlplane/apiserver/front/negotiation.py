@@ -1,4 +1,4 @@
-"""Which format a client wants: media type, and whether as Table or metadata only.
+"""Content negotiation: the media type, and whether as Table or metadata only.
 
 Upstream: apiserver pkg/endpoints/handlers/negotiation.
 """

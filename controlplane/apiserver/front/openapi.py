@@ -95,7 +95,7 @@ _KEPT = 64
 
 
 def remembered(digest: str, make: Callable[[], Any]) -> Any:
-    """What was made for this digest, or make it now: documents are long and asked for often."""
+    """Return the value remembered for this digest, or make it now: documents are long and often requested."""
     if digest not in _MADE:
         if len(_MADE) >= _KEPT:
             del _MADE[next(iter(_MADE))]

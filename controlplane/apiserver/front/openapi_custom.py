@@ -109,7 +109,7 @@ _EITHER: Final = [{"type": "integer"}, {"type": "string"}]
 
 
 def _plain(schema: Tree) -> Tree:
-    """What a schema declares of itself, without its parts and without empty values."""
+    """Return a schema's own keywords, without its parts and without empty values."""
     made = {key: schema[key] for key in _TEXTS if schema.get(key)}
     made.update((key, True) for key in _FLAGS if schema.get(key))
     made.update((key, schema[key]) for key in _VALUES if schema.get(key) is not None)

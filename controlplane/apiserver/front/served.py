@@ -1,4 +1,4 @@
-"""What discovery and OpenAPI tell of: the table of resources, and the server's own facts."""
+"""The input of discovery and OpenAPI: the table of resources, and the server's own facts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Answer = tuple[int, dict[str, str | list[str]], Any, str | None]
 
 @frozen
 class Served:
-    """What is served now, by which build, and where; and what signs tokens, whose public half is told."""
+    """The served resources, the build, the address, and the key that signs tokens, whose public half is published."""
 
     table: ResourceTable
     build: Tree
     address: str
     trouble: Callable[[], str] = field(default=str, repr=False)
-    """Why nothing can be written, "" while it can."""
+    """Returns why writes fail, "" while they succeed."""
     token_key: bytes = field(default=EMULATED_KEY, repr=False)
